@@ -42,7 +42,7 @@ def test_wait_ends_at_timeout() -> None:
         assert condition.wait_for(lambda: True, 0)
         assert condition.wait_for(lambda: True)
         assert not condition.wait(-1)
-    assert 0.1 <= time.monotonic() - started < 5
+    assert time.monotonic() - started >= 0.1
 
 
 def test_notify_wakes_one_and_notify_all_wakes_all() -> None:

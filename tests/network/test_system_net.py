@@ -152,13 +152,11 @@ def test_port_in_use_is_refused(net: SystemNet) -> None:
 
 
 def test_wakeup_ends_poll_of_another_thread(poller: SystemPoller) -> None:
-    began = time.monotonic()
-    waiting = threading.Thread(target=lambda: poller.poll(20_000))
+    waiting = threading.Thread(target=lambda: poller.poll(600_000), daemon=True)
     waiting.start()
     poller.wakeup()
-    waiting.join(10)
+    waiting.join(60)
     assert not waiting.is_alive()
-    assert time.monotonic() - began < 10
 
 
 def test_descriptor_of_poller_is_readable_while_poll_would_return(poller: SystemPoller) -> None:

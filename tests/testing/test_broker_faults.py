@@ -100,7 +100,7 @@ def test_delay_of_requests_or_of_responses(
         wait_until(lambda: fault.hits, "the request has come")
         assert end(other) == before + response_only
         assert wire.receive(ProduceResponse, 9)[0] == sent
-        assert 0.4 <= time.monotonic() - started < 5
+        assert time.monotonic() - started >= 0.4
         assert end(other) == before + 1
 
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 
 import pytest
 
@@ -31,6 +32,7 @@ from kclient.testing.fault_link import FaultLink
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import read
 from tests.support.clients.wire import Wire, batch, fetch_request, joined, records_of
+from tests.support.virtual.virtual_cluster import VirtualCluster
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +65,6 @@ def request_that_fails(proxy: FaultProxy) -> None:
         Wire(proxy.bootstrap_servers) as wire,
     ):
         ask(wire)
-
-
-def quickest(wire: Wire) -> float:
-    """Return the least latency of a response, which a busy machine cannot delay each time."""
-    return min(seconds_to_ask(wire) for _ in range(5))
 
 
 def seconds_to_ask(wire: Wire) -> float:
@@ -196,39 +193,51 @@ def test_a_broker_that_is_not_there_is_a_reset(target: str) -> None:
 
 
 def test_delay_keeps_frames_back(proxy: FaultProxy, wire: Wire) -> None:
-    assert quickest(wire) < 0.4
     rule = proxy.delay(0.3)
     assert seconds_to_ask(wire) >= 0.6
     assert rule.hits == 2
     proxy.remove(rule)
     proxy.remove(rule)
-    assert quickest(wire) < 0.4
+    ask(wire)
+    assert rule.hits == 2
     proxy.delay(0.1, jitter=0.1, api=ApiKey.METADATA, direction=Direction.TO_CLIENT)
     assert seconds_to_ask(wire) >= 0.1
 
 
-def test_delay_lets_requests_that_are_pipelined_travel_together(
-    proxy: FaultProxy, wire: Wire
-) -> None:
-    proxy.delay(0.5, direction=Direction.TO_BROKER)
-    started = time.monotonic()
-    sent = [wire.send(MetadataRequest(topics=[]), 12) for _ in range(8)]
-    assert [wire.receive(MetadataResponse, 12)[0] for _ in sent] == sent
-    assert 0.5 <= time.monotonic() - started < 3
+def test_pipelined_requests_are_delayed_once() -> None:
+    with VirtualCluster() as simulation:
+        producer = simulation.clients.producer(linger_ms=0, batch_size=1)
+        producer.send("t", b"first", partition=0).result(10)
+        rule = simulation.proxy.delay(0.5, api=ApiKey.PRODUCE, direction=Direction.TO_BROKER)
+        started = simulation.now
+        futures = []
+        for _ in range(5):
+            futures.append(producer.send("t", b"v", partition=0))
+            simulation.sleep(0.02)
+        for future in futures:
+            future.result(10)
+        assert rule.hits == 5
+        assert 0.5 <= simulation.now - started < 0.7
 
 
-def test_stall_strikes_at_random(proxy: FaultProxy, wire: Wire) -> None:
-    proxy.stall(0.1, 0.5, direction=Direction.TO_BROKER)
-    took = [seconds_to_ask(wire) for _ in range(10)]
-    assert any(one >= 0.1 for one in took)
-    assert any(one < 0.1 for one in took)
+def test_stall_affects_some_frames() -> None:
+    with VirtualCluster() as simulation:
+        admin = simulation.clients.admin()
+        admin.list_topics()
+        simulation.proxy.stall(0.1, 0.5, direction=Direction.TO_BROKER)
+        times = [simulation.now]
+        for _ in range(20):
+            admin.list_topics()
+            times.append(simulation.now)
+        stalled = sum(later - earlier >= 0.1 for earlier, later in pairwise(times))
+        assert 0 < stalled < 20
 
 
 def test_limit_rate_paces_bytes(proxy: FaultProxy, wire: Wire) -> None:
     proxy.limit_rate(20_000, direction=Direction.TO_BROKER)
     started = time.monotonic()
     wire.produce("t", batch([b"v" * 5000]))
-    assert 0.2 <= time.monotonic() - started < 5
+    assert time.monotonic() - started >= 0.2
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -245,7 +254,7 @@ def test_chunk_with_a_gap_drips(proxy: FaultProxy, wire: Wire) -> None:
     started = time.monotonic()
     wire.send(MetadataRequest(topics=[]), 12)
     size = len(wire.receive_frame()) + 4
-    assert 0.02 * (size - 1) <= time.monotonic() - started < 0.02 * size + 2
+    assert time.monotonic() - started >= 0.02 * (size - 1)
 
 
 @pytest.mark.parametrize("ending", [Ending.CLOSE, Ending.RESET])
@@ -458,7 +467,7 @@ def test_connections_live_only_so_long(proxy: FaultProxy) -> None:
     with Wire(proxy.bootstrap_servers) as wire:
         ask(wire)
         assert wire.is_closed_by_peer()
-    assert 0.1 <= time.monotonic() - started < 5
+    assert time.monotonic() - started >= 0.1
 
 
 def test_refuse_and_heal_at_the_same_port(proxy: FaultProxy, wire: Wire) -> None:

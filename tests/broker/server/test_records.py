@@ -58,11 +58,11 @@ from tests.support.clients.wire import Wire, batch, fetch_request, records_of
 
 def test_responses_keep_request_order(wire: Wire, topic: str) -> None:
     wire.produce(topic, batch([b"a"]))
+    began = time.monotonic()
     long_poll = wire.send(fetch_request(topic, 1, max_wait_ms=300), 12)
     quick = wire.send(ApiVersionsRequest(), 0)
-    began = time.monotonic()
     assert wire.receive(FetchResponse, 12)[0] == long_poll
-    assert time.monotonic() - began > 0.25
+    assert time.monotonic() - began >= 0.3
     assert wire.receive(ApiVersionsResponse, 0)[0] == quick
 
 
@@ -118,9 +118,9 @@ def test_produce_by_topic_id_and_response_fields(wire: Wire, cluster: EmbeddedCl
 
 def test_log_append_time_is_returned_and_stored(wire: Wire) -> None:
     wire.create_topic("stamped", message_timestamp_type="LogAppendTime")
-    before = int(time.time() * 1000)
+    before_ms = time.time_ns() // 1_000_000
     response = wire.produce("stamped", batch([b"a"], timestamp=5))
-    assert before - 1000 <= response.log_append_time_ms <= before + 10_000
+    assert before_ms <= response.log_append_time_ms <= time.time_ns() // 1_000_000
     (record,) = records_of(wire.fetch("stamped", 0).records)
     assert record.timestamp == response.log_append_time_ms
 
@@ -259,11 +259,9 @@ def test_large_fetch_returns_identical_bytes(wire: Wire, topic: str) -> None:
 
 
 def test_long_poll_completes_with_first_record(wire: Wire, other: Wire, topic: str) -> None:
-    wire.send(fetch_request(topic, 0, max_wait_ms=9000), 12)
+    wire.send(fetch_request(topic, 0, max_wait_ms=600_000), 12)
     other.produce(topic, batch([b"a"]))
-    began = time.monotonic()
     _, response = wire.receive(FetchResponse, 12)
-    assert time.monotonic() - began < 5
     assert len(records_of(response.responses[0].partitions[0].records)) == 1
 
 
