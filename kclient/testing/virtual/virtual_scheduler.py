@@ -135,6 +135,8 @@ class VirtualScheduler:
     def _leave(self, task: VirtualTask) -> None:
         if task is self.main:
             self._run_others()
+        elif getcurrent() is self.hub:
+            raise SimulationError(f"{task} runs in steps: it yields its waits and cannot block")
         else:
             self.hub.switch()
 

@@ -25,6 +25,8 @@ class VirtualTask:
         over: Whether it has ended or was killed.
         error: The exception that ended it, or None.
         result: Return value of its function.
+        joining: Tasks that are woken when it ends.
+        greenlet: What the scheduler switches to in its turns.
     """
 
     def __init__(
@@ -42,8 +44,8 @@ class VirtualTask:
         self.timer: Timer | None = None
         self._scheduler = scheduler
         self._run = run
-        self._joining: list[VirtualTask] = []
-        self.greenlet = greenlet(self._main, scheduler.hub)
+        self.joining: list[VirtualTask] = []
+        self.greenlet = greenlet(self.main, scheduler.hub)
 
     def __repr__(self) -> str:
         return self.name
@@ -53,10 +55,10 @@ class VirtualTask:
         scheduler = self._scheduler
         caller = scheduler.current
         if not self.over and caller is not self:
-            self._joining.append(caller)
+            self.joining.append(caller)
             scheduler.park(None if timeout is None else timeout * 1000.0, f"the end of {self.name}")
-            if caller in self._joining:
-                self._joining.remove(caller)
+            if caller in self.joining:
+                self.joining.remove(caller)
         return self.over
 
     def is_alive(self) -> bool:
@@ -94,7 +96,8 @@ class VirtualTask:
             traceback.format_list([call for call in calls if not call.filename.startswith(_HERE)])
         )
 
-    def _main(self) -> None:
+    def main(self) -> None:
+        """Run its function to the end, in its greenlet."""
         try:
             self.result = self._run()
         except (ProcessKilledError, GreenletExit):
@@ -109,6 +112,6 @@ class VirtualTask:
 
     def _end(self) -> None:
         self.over = True
-        for task in self._joining:
+        for task in self.joining:
             self._scheduler.wake(task)
         self._scheduler.ended(self)
