@@ -12,8 +12,7 @@ from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.common.files import WireBytes
 from kclient.common.types import check_topic_name
 from kclient.record import BinaryColumn, Header, HeaderColumn, RecordColumns, read_headers
-from kclient.record.arrow import import_pyarrow
-from kclient.record.arrow_columns import as_binary, binary_column, checked, header_column
+from kclient.record.arrow import as_binary, binary_column, checked, header_column, import_pyarrow
 
 COLUMNS = ("value", "key", "partition", "timestamp", "headers", "topic")
 """Valid column names."""

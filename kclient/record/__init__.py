@@ -15,22 +15,26 @@ from kclient.record.batch_header import (
     LOG_OVERHEAD,
     RECORD_BATCH_OVERHEAD,
     BatchHeader,
+    TimestampType,
     decrement_sequence,
     in_sequence,
     increment_sequence,
     parse_header,
 )
 from kclient.record.checksum import crc32c
-from kclient.record.codec_libraries import codec_library
 from kclient.record.columns import BinaryColumn, Columns, HeaderColumn, read_headers
-from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED, check_level, compress, decompress
-from kclient.record.compression_type import CompressionType
-from kclient.record.control_record_type import ControlRecordType
-from kclient.record.end_txn_marker import EndTxnMarker, build_end_txn_batch
+from kclient.record.compression import (
+    DEFAULT_MAX_DECOMPRESSED,
+    CompressionType,
+    check_level,
+    codec_library,
+    compress,
+    decompress,
+)
+from kclient.record.control_records import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from kclient.record.errors import RecordDeserializationError
 from kclient.record.record import Deserializer, Header, Record, RecordsSummary
 from kclient.record.reference.murmur2 import to_positive
-from kclient.record.timestamp_type import TimestampType
 from kclient.record.varints import (
     decode_varint,
     decode_varlong,

@@ -22,14 +22,14 @@ from kclient.common.types import TopicPartition
 from kclient.record.batch_header import BatchHeader, batch_attributes
 from kclient.record.columns import BinaryColumn, Columns
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
-from kclient.record.compression_type import CompressionType
+from kclient.record.compression import CompressionType
 from kclient.record.errors import RecordDeserializationError
 from kclient.record import reference
 from kclient.record.record import Record, RecordsSummary
 from kclient.record.record_batch import AbstractRecordBatch, read_batches as read_batches_of_kind
 from kclient.record import record_encoder
 from kclient.record.sealing import restamp_batch, seal_batch
-from kclient.record.timestamp_type import TimestampType
+from kclient.record.batch_header import TimestampType
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void *)

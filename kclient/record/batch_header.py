@@ -7,10 +7,19 @@ write base offset and leader epoch without updating it.
 
 import struct
 from dataclasses import dataclass
+from enum import IntEnum
 
 from kclient.common.files import WireBytes
-from kclient.record.compression_type import CompressionType
-from kclient.record.timestamp_type import TimestampType
+from kclient.record.compression import CompressionType
+
+
+class TimestampType(IntEnum):
+    """Type of a batch's timestamps (Kafka: TimestampType)."""
+
+    NO_TIMESTAMP_TYPE = -1
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 """base offset, length, leader epoch, magic, crc, attributes, last offset delta, base timestamp,

@@ -1,45 +1,62 @@
 """Compression of a batch's records: five codecs, their levels, and bounded decompression.
 
+The packages of the codecs are imported at the first use of a codec: a program that does not use a
+codec does not need its package.
+
+Snappy has Kafka's framing, the block format of the snappy-java library ("xerial"): a header of 16
+bytes, followed by blocks, each a length of 4 bytes, big-endian, and that many bytes of raw snappy.
+A single raw block without framing, as some producers send it, is accepted.
+
 Decompression does not trust sizes in the data: the output grows as data is decompressed, and stops
 at the caller's limit, so that a small batch cannot allocate excessive memory.
 """
 
+import struct
 import zlib
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from kclient.common.broker_errors import UnsupportedCompressionTypeError
 from kclient.common.errors import CompressionError, InvalidArgumentError
 from kclient.common.files import WireBytes
-from kclient.record.codec_libraries import codec_library
-from kclient.record.compression_type import CompressionType
-from kclient.record.idle_codecs import IdleCodecs
-from kclient.record.xerial import compress_xerial, decompress_snappy
+
+
+class CompressionType(IntEnum):
+    """Codec by its id in the batch's attributes (Kafka: CompressionType)."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @property
+    def label(self) -> str:
+        """Name of the codec in configurations."""
+        return self.name.lower()
+
+    @classmethod
+    def for_id(cls, number: int) -> "CompressionType":
+        """Return the codec of an id.
+
+        Raises:
+            CompressionError: No codec has that id.
+        """
+        try:
+            return cls(number)
+        except ValueError:
+            raise CompressionError(
+                f"compression type: got id {number}, expected 0 to {max(cls)}"
+            ) from None
+
 
 DEFAULT_MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
 """Default limit of the decompressed size of a batch."""
-
-_INPUT_STEP: Final = 64 * 1024
-_OUTPUT_STEP: Final = 256 * 1024
-_GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
-_GZIP_MEMORY: Final = 8
-
-# Frames with a larger window are decompressed at once: a streaming decompressor would hold the
-# window in addition to the output.
-_ZSTD_STREAM_WINDOW: Final = 8 * 1024 * 1024
-
-# Minimum size and maximum content of a zstd block (RFC 8878, 3.1.1.2).
-_ZSTD_SMALLEST_BLOCK: Final = 4
-_ZSTD_BLOCK_CONTENT: Final = 128 * 1024
-
-_ZSTD_COMPRESSORS: Final = IdleCodecs(lambda: _zstd().ZstdCompressor())
-_ZSTD_DECOMPRESSORS: Final = IdleCodecs(lambda: _zstd().ZstdDecompressor())
-_ZSTD_STREAM_DECOMPRESSORS: Final = IdleCodecs(
-    lambda: _zstd().ZstdDecompressor(max_window_size=_ZSTD_STREAM_WINDOW)
-)
-
-_LZ4_FAST: Final = 0
-_LZ4_HIGH_MIN: Final = 3
-_LZ4_HIGH_MAX: Final = 12
 
 
 class LevelRange(NamedTuple):
@@ -63,6 +80,31 @@ LEVELS: Final = {
 }
 """Ranges and defaults of ``compression.<codec>.level`` (KIP-390); -1 is zlib's default."""
 
+_LIBRARIES: Final = {
+    CompressionType.SNAPPY: ("snappy", "python-snappy"),
+    CompressionType.LZ4: ("lz4.frame", "lz4"),
+    CompressionType.ZSTD: ("zstandard", "zstandard"),
+}
+
+
+@cache
+def codec_library(kind: CompressionType) -> Any:
+    """Return the module that implements a codec, None if the standard library does.
+
+    Raises:
+        UnsupportedCompressionTypeError: The package cannot be imported; the message names it.
+    """
+    if kind not in _LIBRARIES:
+        return None
+    module, package = _LIBRARIES[kind]
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UnsupportedCompressionTypeError(
+            f"compression type {kind.label!r}: the package {package!r} cannot be imported: "
+            f"{error}; install it with pip install {package}"
+        ) from error
+
 
 def check_level(kind: CompressionType, level: int | None) -> int:
     """Return the level, or the codec's default for None; 0 for a codec without levels.
@@ -78,7 +120,7 @@ def check_level(kind: CompressionType, level: int | None) -> int:
     if not allowed.minimum <= level <= allowed.maximum:
         raise InvalidArgumentError(
             f"compression level: got {level}, expected {allowed.minimum} to {allowed.maximum} "
-            f"for {kind.name.lower()}; the default is {allowed.default}"
+            f"for {kind.label}; the default is {allowed.default}"
         )
     return level
 
@@ -111,47 +153,40 @@ def decompress(
     return _DECOMPRESSORS[kind](data, limit)
 
 
-def _zstd() -> Any:
-    return codec_library(CompressionType.ZSTD)
-
-
 def _unchanged(data: WireBytes, _: int) -> WireBytes:
     return data
 
 
-def _compress_gzip(data: WireBytes, level: int) -> bytes:
-    codec = zlib.compressobj(level, zlib.DEFLATED, _GZIP_FORMAT, _GZIP_MEMORY)
-    return codec.compress(data) + codec.flush()
+_MAX_IDLE = 4
+
+Codec = TypeVar("Codec")
 
 
-def _compress_snappy(data: WireBytes, _: int) -> bytes:
-    return compress_xerial(data)
+class IdleCodecs(Generic[Codec]):
+    """Pool of a few codecs of one kind: creating one costs as much as a small batch.
+
+    A codec is used by one caller at a time; the deque makes this thread-safe.
+
+    Args:
+        make: Creates a codec when none is idle.
+    """
+
+    def __init__(self, make: Callable[[], Codec]) -> None:
+        self._make = make
+        self._idle: deque[Codec] = deque(maxlen=_MAX_IDLE)
+
+    @contextmanager
+    def borrow(self) -> Iterator[Codec]:
+        """Provide a codec; it is discarded after an error, since its state is unknown."""
+        try:
+            codec = self._idle.pop()
+        except IndexError:
+            codec = self._make()
+        yield codec
+        self._idle.append(codec)
 
 
-def _compress_lz4(data: WireBytes, level: int) -> bytes:
-    # As in Kafka, the default level selects the fast compressor, any other the high one.
-    effort = _LZ4_FAST
-    if level != LEVELS[CompressionType.LZ4].default:
-        effort = min(max(level, _LZ4_HIGH_MIN), _LZ4_HIGH_MAX)
-    frames = codec_library(CompressionType.LZ4)
-    # Kafka's reader accepts independent blocks only.
-    output: bytes = frames.compress(
-        data,
-        compression_level=effort,
-        block_size=frames.BLOCKSIZE_MAX64KB,
-        block_linked=False,
-        store_size=False,
-    )
-    return output
-
-
-def _compress_zstd(data: WireBytes, level: int) -> bytes:
-    if level != LEVELS[CompressionType.ZSTD].default:
-        high: bytes = _zstd().ZstdCompressor(level=level).compress(data)
-        return high  # not pooled: the compressor may be large
-    with _ZSTD_COMPRESSORS.borrow() as codec:
-        usual: bytes = codec.compress(data)
-        return usual
+_OUTPUT_STEP: Final = 256 * 1024
 
 
 class _Output:
@@ -179,10 +214,23 @@ class _Output:
             raise CompressionError(f"{self._codec}: got more than the limit of {self._limit} bytes")
 
 
+_INPUT_STEP: Final = 64 * 1024
+
+
 def _pieces(data: WireBytes) -> list[memoryview]:
     """Split the input, since a decompressor copies the unused rest at every stop."""
     view = memoryview(data)
     return [view[start : start + _INPUT_STEP] for start in range(0, len(view), _INPUT_STEP)]
+
+
+_GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
+
+_GZIP_MEMORY: Final = 8
+
+
+def _compress_gzip(data: WireBytes, level: int) -> bytes:
+    codec = zlib.compressobj(level, zlib.DEFLATED, _GZIP_FORMAT, _GZIP_MEMORY)
+    return codec.compress(data) + codec.flush()
 
 
 def _decompress_gzip(data: WireBytes, limit: int) -> bytearray:
@@ -207,6 +255,110 @@ def _decompress_gzip(data: WireBytes, limit: int) -> bytearray:
     return output.data
 
 
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+
+_XERIAL_LENGTH: Final = struct.Struct(">i")
+
+_XERIAL_BLOCK_SIZE: Final = 32 * 1024
+
+# Maximum ratio of raw snappy: a copy element of three bytes yields 64.
+_SNAPPY_EXPANSION: Final = 22
+
+
+def compress_xerial(data: WireBytes) -> bytes:
+    """Return `data` as a xerial stream, in blocks of 32 KiB as Kafka's producer writes them."""
+    snappy = codec_library(CompressionType.SNAPPY)
+    view = memoryview(data)
+    parts: list[bytes] = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_SIZE):
+        block: bytes = snappy.compress(view[start : start + _XERIAL_BLOCK_SIZE])
+        parts.append(_XERIAL_LENGTH.pack(len(block)))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _compress_snappy(data: WireBytes, _: int) -> bytes:
+    return compress_xerial(data)
+
+
+def decompress_snappy(data: WireBytes, limit: int) -> bytes | bytearray:
+    """Return the contents of a xerial stream or of a raw block.
+
+    Raises:
+        CompressionError: The stream is corrupt or contains more than `limit` bytes.
+    """
+    view = memoryview(data)
+    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return _decompress_snappy_block(view, limit)
+    if len(view) < len(_XERIAL_HEADER):
+        raise CompressionError("snappy: the xerial header is truncated")
+    output = bytearray()
+    position = len(_XERIAL_HEADER)
+    while position < len(view):
+        if len(view) - position < _XERIAL_LENGTH.size:
+            raise CompressionError("snappy: a xerial block length is truncated")
+        (length,) = _XERIAL_LENGTH.unpack_from(view, position)
+        position += _XERIAL_LENGTH.size
+        if not 0 <= length <= len(view) - position:
+            raise CompressionError(
+                f"snappy: got a xerial block of {length} bytes, {len(view) - position} remain"
+            )
+        output += _decompress_snappy_block(view[position : position + length], limit - len(output))
+        position += length
+    return output
+
+
+def _decompress_snappy_block(block: memoryview, limit: int) -> bytes:
+    """Return the contents of a raw block; its stated size is checked first."""
+    stated = _stated_snappy_size(block)
+    if stated > limit:
+        raise CompressionError(f"snappy: got more than {limit} bytes left of the limit")
+    if stated > len(block) * _SNAPPY_EXPANSION:
+        raise CompressionError(f"snappy: {len(block)} bytes cannot contain the stated {stated}")
+    snappy = codec_library(CompressionType.SNAPPY)
+    try:
+        output: bytes = snappy.uncompress(block)
+    except snappy.UncompressError as error:
+        raise CompressionError("snappy: the stream is corrupt") from error
+    return output
+
+
+def _stated_snappy_size(block: memoryview) -> int:
+    """Parse the size at the start of a raw block: a little-endian varint of at most 32 bits."""
+    size = 0
+    for index, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return size
+    raise CompressionError("snappy: the block does not start with its size")
+
+
+_LZ4_FAST: Final = 0
+
+_LZ4_HIGH_MIN: Final = 3
+
+_LZ4_HIGH_MAX: Final = 12
+
+
+def _compress_lz4(data: WireBytes, level: int) -> bytes:
+    # As in Kafka, the default level selects the fast compressor, any other the high one.
+    effort = _LZ4_FAST
+    if level != LEVELS[CompressionType.LZ4].default:
+        effort = min(max(level, _LZ4_HIGH_MIN), _LZ4_HIGH_MAX)
+    frames = codec_library(CompressionType.LZ4)
+    # Kafka's reader accepts independent blocks only.
+    output: bytes = frames.compress(
+        data,
+        compression_level=effort,
+        block_size=frames.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    return output
+
+
 def _decompress_lz4(data: WireBytes, limit: int) -> bytearray:
     output = _Output("lz4", limit)
     codec = codec_library(CompressionType.LZ4).LZ4FrameDecompressor()
@@ -223,6 +375,38 @@ def _decompress_lz4(data: WireBytes, limit: int) -> bytearray:
     if not codec.eof:
         raise CompressionError("lz4: the stream is truncated")
     return output.data
+
+
+# Frames with a larger window are decompressed at once: a streaming decompressor would hold the
+# window in addition to the output.
+_ZSTD_STREAM_WINDOW: Final = 8 * 1024 * 1024
+
+# Minimum size and maximum content of a zstd block (RFC 8878, 3.1.1.2).
+_ZSTD_SMALLEST_BLOCK: Final = 4
+
+_ZSTD_BLOCK_CONTENT: Final = 128 * 1024
+
+
+def _zstd() -> Any:
+    return codec_library(CompressionType.ZSTD)
+
+
+_ZSTD_COMPRESSORS: Final = IdleCodecs(lambda: _zstd().ZstdCompressor())
+
+_ZSTD_DECOMPRESSORS: Final = IdleCodecs(lambda: _zstd().ZstdDecompressor())
+
+_ZSTD_STREAM_DECOMPRESSORS: Final = IdleCodecs(
+    lambda: _zstd().ZstdDecompressor(max_window_size=_ZSTD_STREAM_WINDOW)
+)
+
+
+def _compress_zstd(data: WireBytes, level: int) -> bytes:
+    if level != LEVELS[CompressionType.ZSTD].default:
+        high: bytes = _zstd().ZstdCompressor(level=level).compress(data)
+        return high  # not pooled: the compressor may be large
+    with _ZSTD_COMPRESSORS.borrow() as codec:
+        usual: bytes = codec.compress(data)
+        return usual
 
 
 def _decompress_zstd(data: WireBytes, limit: int) -> WireBytes:

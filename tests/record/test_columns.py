@@ -18,8 +18,7 @@ from kclient.record import (
     TimestampType,
     build_end_txn_batch,
 )
-from kclient.record.control_record_type import ControlRecordType
-from kclient.record.end_txn_marker import EndTxnMarker
+from kclient.record.control_records import ControlRecordType, EndTxnMarker
 
 ROWS: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]] = [
     (1000, b"a", b"first", []),

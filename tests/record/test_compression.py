@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kclient.common.errors import CompressionError, InvalidArgumentError
 from kclient.record import CompressionType, check_level, compress, decompress
+from kclient.record.compression import IdleCodecs
 
 GZIP, SNAPPY, LZ4, ZSTD = (
     CompressionType.GZIP,
@@ -197,3 +198,74 @@ def test_no_codec_returns_the_data_itself() -> None:
 def test_unknown_codec_is_reported(number: int) -> None:
     with pytest.raises(CompressionError, match=f"got id {number}, expected 0 to 4"):
         CompressionType.for_id(number)
+
+
+def test_snappy_uses_xerial_blocks_of_32_kib() -> None:
+    packed = bytes(compress(SNAPPY, TEXT))
+    assert packed.startswith(b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01")
+    length = int.from_bytes(packed[16:20])
+    assert snappy.decompress(packed[20 : 20 + length]) == TEXT[: 32 * 1024]
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b"\x82SNAPPY\x00\x00\x00",
+        xerial(snappy.compress(b"abc"))[:-1],
+        xerial() + b"\x00\x00",
+        xerial() + b"\xff\xff\xff\xff" + b"abc",
+        xerial() + b"\x7f\xff\xff\xff" + b"abc",
+        xerial(b""),
+        xerial(b"\xff\xff\xff\xff\x0f"),
+        b"\xff\xff\xff\xff\xff\x0f",
+        b"\xe8\x07" + b"x" * 10,  # 1000 bytes claimed by ten
+        b"",
+    ],
+)
+def test_invalid_snappy_sizes_are_rejected(stream: bytes) -> None:
+    with pytest.raises(CompressionError, match="snappy"):
+        decompress(SNAPPY, stream)
+
+
+def test_idle_codec_is_reused() -> None:
+    made: list[object] = []
+
+    def make() -> object:
+        made.append(object())
+        return made[-1]
+
+    codecs = IdleCodecs(make)
+    with codecs.borrow() as first:
+        pass
+    with codecs.borrow() as second, codecs.borrow() as third:
+        assert second is first
+        assert third is not first
+    assert len(made) == 2
+
+
+def test_codec_is_discarded_after_an_error() -> None:
+    codecs = IdleCodecs(object)
+    with pytest.raises(ValueError, match="broken"), codecs.borrow() as first:
+        raise ValueError("broken")
+    with codecs.borrow() as second:
+        assert second is not first
+
+
+def test_pool_size_is_bounded() -> None:
+    codecs = IdleCodecs(object)
+    lent = [codecs.borrow() for _ in range(20)]
+    objects = {context.__enter__() for context in lent}
+    for context in lent:
+        context.__exit__(None, None, None)
+    kept = set()
+    lent = [codecs.borrow() for _ in range(20)]
+    kept = {context.__enter__() for context in lent} & objects
+    assert len(kept) == 4
+
+
+def test_corrupt_stream_does_not_affect_the_next() -> None:
+    good = bytes(compress(CompressionType.ZSTD, b"good" * 1000))
+    for damaged in (good[:-3], good[:20] + b"\x00" + good[21:], good + b"x"):
+        with pytest.raises(CompressionError):
+            decompress(CompressionType.ZSTD, damaged)
+        assert decompress(CompressionType.ZSTD, good) == b"good" * 1000

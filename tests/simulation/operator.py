@@ -252,7 +252,7 @@ class Operator:
         """Return whether the data directory is online; the broker may host no partition."""
         if self.server is None:
             return False
-        return not self.server.services.replica_manager._log_manager.failures.is_offline
+        return not self.server.services.replica_manager._log_manager.is_offline
 
     def _event(self, kind: str, detail: str) -> Fault:
         return Fault(self._now_ms(), BROKER, kind, detail)

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kclient.broker.controller.metadata_image import CLUSTER_METADATA
 from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.memory_records import keyed_batch
 from kclient.broker.log.unified_log import UnifiedLog
-from kclient.broker.replication.record_reader import keyed_batch, read_records
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
+from kclient.common.files import FileSlice
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.protocol.message import Message
 from kclient.protocol.messages.metadata_records import MetadataRecord
+from kclient.record import Record, read_batches
 
 METADATA_PARTITION = TopicPartition(CLUSTER_METADATA, 0)
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
@@ -20,6 +22,7 @@ METADATA_LOG_CONFIG = LogConfig(
 )
 """No retention: the log is replayed from its start."""
 
+_READ_BYTES = 1 << 20
 _EPOCH = 1
 """Leader epoch: with a single voter it never changes."""
 
@@ -40,7 +43,7 @@ class KafkaMetadataLog:
         Raises:
             KafkaError: A record is corrupt or of an unknown type.
         """
-        for record in read_records(self._log):
+        for record in _read_records(self._log):
             if record.value is not None:
                 yield record.offset, MetadataRecord.decode_framed(record.value)
 
@@ -71,3 +74,24 @@ class KafkaMetadataLog:
 
 def _version(record: Message) -> int:
     return _VERSIONS.get(type(record).__name__, 0)
+
+
+def _read_records(log: UnifiedLog) -> Iterator[Record]:
+    """Yield every data record of a log, oldest first, up to its current end.
+
+    Raises:
+        CorruptRecordError: A batch is corrupt.
+    """
+    offset, end = log.log_start_offset, log.log_end_offset
+    while offset < end:
+        found = log.read(offset, _READ_BYTES, min_one_message=True, max_offset=end)
+        records = found.records
+        data = records.read() if isinstance(records, FileSlice) else records
+        before = offset
+        for batch in read_batches(data):
+            offset = batch.next_offset
+            if not batch.is_control:
+                batch.ensure_valid()
+                yield from batch.records()
+        if offset == before:
+            return

@@ -9,12 +9,12 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from kclient.broker.controller.metadata_delta import MetadataDelta
 from kclient.broker.controller.metadata_image import MetadataImage, TopicImage
-from kclient.broker.controller.topic_control import TopicControl
-from kclient.broker.controller.topic_plans import (
+from kclient.broker.controller.topic_control import (
     DeletionPlan,
     PartitionsPlan,
     PartitionsRequest,
     Plan,
+    TopicControl,
     TopicPlan,
     TopicRequest,
     estimated_size,
@@ -200,9 +200,7 @@ class QuorumController:
         """Return records that raise the leader epoch of the partitions a broker leads."""
         return [
             PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, leader=node_id)
-            for topic in self._latest.topics.values()
-            for number, partition in enumerate(topic.partitions)
-            if partition.leader == node_id
+            for topic, number in self._latest.led_by(node_id)
         ]
 
     def create_topics(
@@ -287,7 +285,7 @@ class QuorumController:
         """Allocate a block of producer ids to a broker (KIP-730)."""
         with self._lock:
             first = self._latest.next_producer_id
-            broker = self._latest.brokers.get(node_id)
+            broker = self._latest.broker(node_id)
             record = ProducerIdsRecord(
                 broker_id=node_id,
                 broker_epoch=broker.epoch if broker is not None else -1,

@@ -4,22 +4,15 @@ Source: Kafka's ReplicationControlManager. Changes are planned against an image 
 it; the controller appends the records and replays them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kclient.broker.controller.metadata_image import (
     CLUSTER_METADATA,
     TOPIC_RESOURCE,
     MetadataImage,
     TopicImage,
-)
-from kclient.broker.controller.topic_plans import (
-    DeletionPlan,
-    PartitionsPlan,
-    PartitionsRequest,
-    TopicPlan,
-    TopicRequest,
 )
 from kclient.broker.log.log_config import check_new_configs
 from kclient.common.broker_errors import (
@@ -43,6 +36,83 @@ from kclient.protocol.messages.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+
+_RECORD_SIZE = 120
+"""About the bytes of a metadata record without variable parts, in its batch."""
+
+
+class TopicRequest(NamedTuple):
+    """Request to create a topic.
+
+    Attributes:
+        name: Topic name.
+        num_partitions: Number of partitions, -1 for the broker's default.
+        replication_factor: Replication factor, -1 for the broker's default.
+        assignments: Broker ids by partition instead of the two numbers; empty for none.
+        configs: Settings; a value of None is rejected.
+    """
+
+    name: str
+    num_partitions: int = -1
+    replication_factor: int = -1
+    assignments: Mapping[int, Sequence[int]] = {}
+    configs: Mapping[str, str | None] = {}
+
+
+class PartitionsRequest(NamedTuple):
+    """Request to add partitions to a topic.
+
+    Attributes:
+        name: Topic name.
+        total: Number of partitions afterwards.
+        assignments: Broker ids of each new partition; None for an automatic assignment.
+    """
+
+    name: str
+    total: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+class Plan(Protocol):
+    """Planned change."""
+
+    @property
+    def records(self) -> Sequence[MetadataRecord]:
+        """Records that make the change."""
+        ...
+
+
+class TopicPlan(NamedTuple):
+    """Planned creation of a topic."""
+
+    records: Sequence[MetadataRecord]
+    request: TopicRequest
+    topic_id: bytes
+    num_partitions: int
+    replication_factor: int
+
+
+class PartitionsPlan(NamedTuple):
+    """Planned partitions of a topic."""
+
+    records: Sequence[MetadataRecord]
+
+
+class DeletionPlan(NamedTuple):
+    """Planned deletion of a topic."""
+
+    records: Sequence[MetadataRecord]
+    topic: TopicImage
+
+
+def estimated_size(plan: Plan) -> int:
+    """Return the approximate size in bytes of a plan's records in the metadata log."""
+    size = _RECORD_SIZE * len(plan.records)
+    for record in plan.records:
+        if isinstance(record, ConfigRecord):
+            size += len(record.name) + len(record.value or "")
+    return size
+
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """Limit of new partitions per request (Kafka: MAX_PARTITIONS_PER_BATCH)."""
@@ -88,7 +158,7 @@ class TopicPlanner:
     @cached_property
     def _partition_count(self) -> int:
         """The number of partitions before the request."""
-        return sum(len(topic.partitions) for topic in self._image.topics.values())
+        return self._image.partition_count()
 
     @cached_property
     def _names_by_collision_key(self) -> dict[str, str]:
@@ -144,7 +214,7 @@ class TopicPlanner:
 
     def plan_partitions(self, request: PartitionsRequest) -> PartitionsPlan | KafkaError:
         """Plan additional partitions of a topic."""
-        topic = self._image.topics.get(request.name)
+        topic = self._image.topic(request.name)
         if topic is None:
             return UnknownTopicOrPartitionError("This server does not host this topic-partition.")
         have = len(topic.partitions)
@@ -165,7 +235,7 @@ class TopicPlanner:
         if not self._delete_enabled:
             return TopicDeletionDisabledError("Topic deletion is disabled.")
         by_id = name is None
-        topic = self._image.topic_by_id(topic_id) if by_id else self._image.topics.get(name or "")
+        topic = self._image.topic_by_id(topic_id) if by_id else self._image.topic(name or "")
         if topic is None or topic.topic_id in self._deleted:
             if by_id:
                 return UnknownTopicIdError("This server does not host this topic ID.")

@@ -44,6 +44,11 @@ class AbstractIndex(ABC):
         self._unflushed = False
         self._defers_writes = False
 
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return self.path.name
+
     def open(self) -> None:
         """Read the entries. A missing file is created and the index accepts new entries.
 
@@ -153,7 +158,7 @@ class AbstractIndex(ABC):
 
     def _append_entry(self, entry: bytes) -> None:
         if self.entries >= self._capacity:
-            raise IllegalStateError(f"{self.path.name}: the index is full, at entry {self.entries}")
+            raise IllegalStateError(f"{self.name}: the index is full, at entry {self.entries}")
         self._unflushed = True
         if not self._defers_writes:
             self._writer().write_at(self.size_in_bytes, entry)
@@ -177,7 +182,7 @@ class AbstractIndex(ABC):
             size = file.size()
             if size > max(_LARGEST_FILE, self._max_index_size):
                 raise CorruptIndexError(
-                    f"{self.path.name}: got {size} bytes, more than an index can have"
+                    f"{self.name}: got {size} bytes, more than an index can have"
                 )
             return bytearray(file.read_at(0, size))
         finally:

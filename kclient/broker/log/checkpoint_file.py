@@ -30,17 +30,22 @@ _VERSION = 0
 
 
 class CheckpointFile:
-    """Lines after a version and a count; every write replaces the file."""
+    """Lines after a version and a count; every write replaces the file.
+
+    Attributes:
+        name: Name of the file.
+    """
 
     def __init__(self, files: Files, path: Path) -> None:
         self._files = files
-        self.path = path
+        self._path = path
+        self.name = path.name
 
     def write(self, lines: Iterable[str]) -> None:
         """Replace the contents and flush them."""
         listed = list(lines)
         text = "\n".join([str(_VERSION), str(len(listed)), *listed]) + "\n"
-        self._files.write_atomic(self.path, text.encode())
+        self._files.write_atomic(self._path, text.encode())
 
     def read(self) -> list[list[str]]:
         """Return the lines, split at spaces; none if the file is absent or empty.
@@ -48,9 +53,9 @@ class CheckpointFile:
         Raises:
             MalformedCheckpointError: Unexpected version, count or encoding.
         """
-        if not self._files.exists(self.path):
+        if not self._files.exists(self._path):
             return []
-        data = self._files.read_bytes(self.path)
+        data = self._files.read_bytes(self._path)
         if not data:
             return []
         try:
@@ -60,7 +65,7 @@ class CheckpointFile:
             well_formed, lines = False, []
         if not well_formed:
             raise MalformedCheckpointError(
-                f"{self.path.name}: expected version {_VERSION}, a count and as many lines"
+                f"{self.name}: expected version {_VERSION}, a count and as many lines"
             )
         return [line.split(" ") for line in lines]
 
@@ -95,7 +100,7 @@ class OffsetCheckpointFile:
             }
         except ValueError:
             raise MalformedCheckpointError(
-                f"{self._file.path.name}: expected lines of topic, partition and offset"
+                f"{self._file.name}: expected lines of topic, partition and offset"
             ) from None
 
 
@@ -122,7 +127,7 @@ class LeaderEpochCheckpointFile:
             return [(int(epoch), int(offset)) for epoch, offset in self._file.read()]
         except ValueError:
             raise MalformedCheckpointError(
-                f"{self._file.path.name}: expected lines of epoch and start offset"
+                f"{self._file.name}: expected lines of epoch and start offset"
             ) from None
 
 
@@ -166,31 +171,11 @@ PARTITION_METADATA_FILE = "partition.metadata"
 
 
 class PartitionMetadataFile:
-    """Version and topic id, in two lines (Kafka: PartitionMetadataFile).
-
-    A topic id may be recorded first and written later, but before any record: a log with records
-    and no topic id could be mistaken for that of a recreated topic.
-    """
+    """Version and topic id, in two lines (Kafka: PartitionMetadataFile)."""
 
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
         self._path = directory / PARTITION_METADATA_FILE
-        self._recorded: bytes | None = None
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether the recorded topic id is not written."""
-        return self._recorded is not None
-
-    def record(self, topic_id: bytes) -> None:
-        """Record a topic id, 16 bytes, for the next `maybe_flush`."""
-        self._recorded = topic_id
-
-    def maybe_flush(self) -> None:
-        """Write the recorded topic id, if there is one."""
-        if self._recorded is not None:
-            self.write(self._recorded)
-            self._recorded = None
 
     def exists(self) -> bool:
         """Return whether the file exists."""

@@ -29,6 +29,7 @@ class CleanedSegment:
 
     def __init__(self, state: LogState, base_offset: int) -> None:
         self._state = state
+        self._files = state.files
         self._local = state.local
         self._base_offset = base_offset
         self._buffer = bytearray()
@@ -43,7 +44,7 @@ class CleanedSegment:
             state.wall_ms(),
             CLEANED_FILE_SUFFIX,
         )
-        self.segment.indexes.prepare_for_append()
+        self.segment.prepare_for_append()
 
     def add(self, batch: WireBytes) -> None:
         """Append a batch; writes are buffered.
@@ -66,8 +67,8 @@ class CleanedSegment:
         self._write()
         with self._guarding("clean"):
             for txn in aborted:
-                self.segment.indexes.transactions.append(txn)
-            self.segment.indexes.finish()
+                self.segment.append_aborted_txn(txn)
+            self.segment.finish()
         with self._guarding("flush", always_fatal=True):
             self.segment.flush_records()
             self.segment.flush_indexes()
@@ -97,7 +98,7 @@ class CleanedSegment:
         for kind in log_file_utils.SEGMENT_SUFFIXES:
             for suffix in (SWAP_FILE_SUFFIX, CLEANED_FILE_SUFFIX):
                 path = log_file_utils.segment_file(directory, self._base_offset, kind + suffix)
-                self._state.files.remove(path)
+                self._files.remove(path)
 
 
 class SegmentSwap:
@@ -106,6 +107,7 @@ class SegmentSwap:
     def __init__(self, state: LogState, old: list[LogSegment], cleaned: LogSegment) -> None:
         self._state = state
         self._local = state.local
+        self._producers = state.producers
         self._old = old
         self._cleaned = cleaned
         self._sizes = [segment.size for segment in old]
@@ -138,18 +140,15 @@ class SegmentSwap:
                 segment = self._old[0]
                 segment.change_suffix("", DELETED_FILE_SUFFIX)
                 if segment.base_offset != self._cleaned.base_offset:
-                    self._state.producers.remove_snapshot(segment.base_offset)
+                    self._producers.remove_snapshot(segment.base_offset)
                 # Not earlier: another segment takes over its name.
                 now_ms = self._state.monotonic_ms()
                 self._local.delete_later(segment, now_ms)
                 del self._old[0]
         with self._state.locked("rename a cleaned segment"):
             # The log file last: while it has the suffix .swap, a start completes the swap.
-            self._cleaned.indexes.change_suffix(SWAP_FILE_SUFFIX, "")
-            file = self._cleaned.records.file
-            target = file.path.with_name(file.path.name.removesuffix(SWAP_FILE_SUFFIX))
-            self._state.files.rename(file.path, target)
-            file.path = target
+            self._cleaned.change_index_suffixes(SWAP_FILE_SUFFIX, "")
+            self._cleaned.change_log_suffix(SWAP_FILE_SUFFIX, "")
 
     def _check_unchanged(self) -> None:
         local = self._local

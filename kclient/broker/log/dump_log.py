@@ -153,7 +153,7 @@ class LogDump:
 
     def _codec(self, batch: RecordBatch) -> str:
         try:
-            return batch.compression_type.name.lower()
+            return batch.compression_type.label
         except CompressionError as problem:
             self._problem(str(problem))
             return "unknown"

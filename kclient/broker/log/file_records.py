@@ -2,9 +2,10 @@
 
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 from kclient.common.broker_errors import CorruptRecordError
-from kclient.common.files import File, FileSlice, WireBytes
+from kclient.common.files import File, Files, FileSlice, WireBytes
 from kclient.record import (
     LOG_OVERHEAD,
     RECORD_BATCH_OVERHEAD,
@@ -65,6 +66,11 @@ class FileRecords:
     def __init__(self, file: File, size: int) -> None:
         self.file = file
         self.size = size
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return self.file.path
 
     def append(self, records: WireBytes) -> None:
         """Write batches at the end.
@@ -225,6 +231,19 @@ class FileRecords:
                 return
             position = columns.end
             limits = _limits_after(limits, columns)
+
+    def flush(self) -> None:
+        """Flush the file."""
+        self.file.flush()
+
+    def rename_to(self, files: Files, path: Path) -> None:
+        """Rename the file."""
+        files.rename(self.file.path, path)
+        self.file.path = path
+
+    def moved_to(self, directory: Path) -> None:
+        """Update the path after the directory was renamed."""
+        self.file.path = directory / self.path.name
 
     def close(self) -> None:
         """Close the file. Idempotent."""

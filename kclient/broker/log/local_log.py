@@ -8,13 +8,15 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_offset_metadata import FetchDataInfo, LogOffsetMetadata
 from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.transaction_index import AbortedTxn
-from kclient.common.broker_errors import OffsetOutOfRangeError
+from kclient.common.broker_errors import OffsetOutOfRangeError, RecordBatchTooLargeError
 from kclient.common.errors import IllegalStateError
 from kclient.common.files import Files, WireBytes
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.common.uuids import RandomSource
 from kclient.record import BatchHeader
+
+_MAX_OFFSET = 2**63 - 1
 
 
 class LogSegments:
@@ -55,9 +57,9 @@ class LogSegments:
         return list(self._offsets)
 
     @property
-    def first(self) -> LogSegment:
-        """First segment; a log always has one."""
-        return self._by_offset[self._offsets[0]]
+    def first_offset(self) -> int:
+        """Base offset of the first segment; a log always has one."""
+        return self._offsets[0]
 
     @property
     def last(self) -> LogSegment:
@@ -74,7 +76,7 @@ class LogSegments:
         index = bisect_right(self._offsets, offset)
         return self._by_offset[self._offsets[index]] if index < len(self._offsets) else None
 
-    def between(self, start: int, end: int) -> list[LogSegment]:
+    def between(self, start: int, end: int = _MAX_OFFSET) -> list[LogSegment]:
         """Return the segments that may contain offsets from `start` to before `end`."""
         low = max(bisect_right(self._offsets, start) - 1, 0)
         high = bisect_left(self._offsets, end)
@@ -127,9 +129,24 @@ class LocalLog:
         return self.segments.last
 
     @property
+    def first_offset(self) -> int:
+        """Base offset of the first segment."""
+        return self.segments.first_offset
+
+    @property
     def unflushed_messages(self) -> int:
         """Number of records that may not be flushed."""
         return self.log_end_offset - self.recovery_point
+
+    @property
+    def flushes_appends(self) -> bool:
+        """Whether each append is flushed, or may be."""
+        return self.config.flushes_appends
+
+    @property
+    def must_flush(self) -> bool:
+        """Whether flush.messages requires a flush."""
+        return self.log_end_offset - self.recovery_point >= self.config.flush_messages
 
     @property
     def end_offset_metadata(self) -> LogOffsetMetadata:
@@ -140,6 +157,22 @@ class LocalLog:
         """Return the end offset of a segment: the base offset of the next one, or the log's end."""
         following = self.segments.higher(segment.base_offset)
         return self.log_end_offset if following is None else following.base_offset
+
+    def all_segments(self) -> list[LogSegment]:
+        """Return all segments in order."""
+        return self.segments.values()
+
+    def segments_between(self, start: int, end: int = _MAX_OFFSET) -> list[LogSegment]:
+        """Return the segments that may contain offsets from `start` to before `end`."""
+        return self.segments.between(start, end)
+
+    def unflushed_segments(self, end: int) -> list[LogSegment]:
+        """Return the segments that may contain unflushed records before an offset."""
+        return self.segments.between(self.recovery_point, end)
+
+    def size_in_bytes(self) -> int:
+        """Return the size of all batches."""
+        return self.segments.size_in_bytes()
 
     def open_segment(self, base_offset: int) -> LogSegment:
         """Open or create a segment; it is not added to the log."""
@@ -155,6 +188,23 @@ class LocalLog:
         self.active.append(records, headers)
         self.log_end_offset = headers[-1].next_offset
 
+    def append_aborted_txn(self, txn: AbortedTxn) -> None:
+        """Add an aborted transaction, whose marker is in the active segment, to its index."""
+        self.active.append_aborted_txn(txn)
+
+    def check_fits(self, size: int) -> None:
+        """Check that batches of one append are not larger than a segment.
+
+        Raises:
+            RecordBatchTooLargeError: They are.
+        """
+        limit = self.config.segment_bytes
+        if size > limit:
+            raise RecordBatchTooLargeError(
+                f"{self.partition}: got {size} bytes of batches, expected at most {limit} "
+                "(segment.bytes)"
+            )
+
     def roll(self, expected_next_offset: int) -> LogSegment:
         """Create a new active segment at an offset, or at the log end offset if that is higher."""
         base_offset = max(expected_next_offset, self.log_end_offset)
@@ -166,7 +216,7 @@ class LocalLog:
             existing.release()
             self.segments.remove(base_offset)
         else:
-            self.active.indexes.finish()
+            self.active.finish()
         return self._begin_segment(base_offset)
 
     def read(
@@ -187,7 +237,7 @@ class LocalLog:
         if segment is None or start_offset > self.log_end_offset:
             raise OffsetOutOfRangeError(
                 f"{self.partition}: got offset {start_offset}, expected "
-                f"{self.segments.first.base_offset} to {self.log_end_offset}"
+                f"{self.first_offset} to {self.log_end_offset}"
             )
         while segment is not None and start_offset < end.message_offset:
             in_same = segment.base_offset == end.segment_base_offset
@@ -211,8 +261,8 @@ class LocalLog:
             return []
         upper = self._end_offset_of(info)
         found = []
-        for segment in self.segments.between(info.start_offset, 2**63 - 1):
-            for txn in segment.indexes.transactions.aborted_txns():
+        for segment in self.segments.between(info.start_offset):
+            for txn in segment.transactions.aborted_txns():
                 if txn.last_offset >= info.start_offset and txn.first_offset < upper:
                     found.append(txn)
                 if txn.last_stable_offset >= upper:
@@ -247,7 +297,7 @@ class LocalLog:
             if segment.base_offset > offset:
                 self._drop(segment)
         self.active.truncate_to(offset)
-        self.active.indexes.prepare_for_append()
+        self.active.prepare_for_append()
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
 
@@ -304,7 +354,7 @@ class LocalLog:
 
     def finish(self) -> None:
         """Write the last index entries and trim the indexes before the log is closed."""
-        self.active.indexes.finish()  # the others' were finished when they were rolled
+        self.active.finish()  # the others' were finished when they were rolled
 
     def release(self) -> None:
         """Close all files and leave them as they are. Idempotent."""
@@ -318,7 +368,7 @@ class LocalLog:
     def _begin_segment(self, base_offset: int) -> LogSegment:
         segment = self.open_segment(base_offset)
         try:
-            segment.indexes.prepare_for_append()
+            segment.prepare_for_append()
         except OSError:
             segment.release()
             raise

@@ -11,7 +11,6 @@ from kclient.broker.log.producer_state_entry import (
     ProducerAppendInfo,
 )
 from kclient.broker.log.producer_state_manager import ProducerStateManager
-from kclient.common.broker_errors import RecordBatchTooLargeError
 from kclient.common.runtime import Clock
 from kclient.record import RecordBatch
 
@@ -30,6 +29,7 @@ class LogAppender:
         epochs: LeaderEpochFileCache,
     ) -> None:
         self._clock = clock
+        self._name = str(local.partition)
         self._local = local
         self._producers = producers
         self._epochs = epochs
@@ -44,14 +44,14 @@ class LogAppender:
             OSError: A write failed; the log is unchanged if the truncation succeeded.
         """
         config, now_ms = self._local.config, self._clock.wall_ms()
-        validator = LogValidator(str(self._local.partition), config, origin, now_ms)
+        validator = LogValidator(self._name, config, origin, now_ms)
         validator.validate(records)
         if origin == "client":
             records = recompress(records, config)
         batches = records.batches
-        self._check_fits(records.size_in_bytes)
+        self._local.check_fits(records.size_in_bytes)
         if origin == "client":
-            duplicate = self._find_duplicate(batches)
+            duplicate = self._producers.find_duplicate(batches)
             if duplicate is not None:
                 return _duplicate_info(duplicate)
         validator.assign(batches, self._local.log_end_offset, leader_epoch)
@@ -62,13 +62,6 @@ class LogAppender:
         self._local.append(records.content, batches)
         self._apply(updates, completed, batches[-1].next_offset)
         return _append_info(records, now_ms if config.stamps_append_time else -1, leader_epoch)
-
-    def _check_fits(self, size: int) -> None:
-        if size > self._local.config.segment_bytes:
-            raise RecordBatchTooLargeError(
-                f"{self._local.partition}: got {size} bytes of batches, expected at most "
-                f"{self._local.config.segment_bytes} (segment.bytes)"
-            )
 
     def _maybe_roll(self, records: MemoryRecords, now_ms: int) -> None:
         """Roll a new segment if these batches do not fit into the active one."""
@@ -83,17 +76,6 @@ class LogAppender:
         segment = self._local.roll(expected_next_offset)
         self._producers.update_map_end_offset(segment.base_offset)
         self._producers.take_snapshot()
-
-    def _find_duplicate(self, batches: list[RecordBatch]) -> BatchMetadata | None:
-        for batch in batches:
-            entry = self._producers.entries.get(batch.producer_id)
-            if entry is not None:
-                found = entry.find_duplicate(
-                    batch.producer_epoch, batch.base_sequence, batch.last_sequence
-                )
-                if found is not None:
-                    return found
-        return None
 
     def _prepare_producers(
         self, batches: list[RecordBatch], origin: AppendOrigin
@@ -121,7 +103,7 @@ class LogAppender:
         for txn in completed:
             stable = self._producers.last_stable_offset(txn)
             if txn.aborted:
-                self._local.active.indexes.transactions.append(txn.index_entry(stable))
+                self._local.append_aborted_txn(txn.index_entry(stable))
             self._producers.complete_txn(txn)
         self._producers.update_map_end_offset(end_offset)
 

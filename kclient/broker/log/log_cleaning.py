@@ -43,7 +43,7 @@ def grouped(
 def _fit(group: list[LogSegment], segment: LogSegment, end: int, config: LogConfig) -> bool:
     together = [*group, segment]
     size = sum(member.size for member in together)
-    entries = sum(member.indexes.offset.size_in_bytes for member in together)
+    entries = sum(member.index_size for member in together)
     return (
         size <= config.segment_bytes
         and entries <= config.segment_index_bytes
@@ -92,7 +92,7 @@ def cleanable_range(state: LogState, now_ms: int) -> CleanableRange:
     config = local.config
     start = _first_dirty(state)
     rolled = [
-        segment for segment in local.segments.values()[:-1] if segment.base_offset < stable_offset
+        segment for segment in local.all_segments()[:-1] if segment.base_offset < stable_offset
     ]
     clean = _leading(rolled, lambda segment: local.end_offset_of(segment) <= start)
     dirty = rolled[len(clean) :]
@@ -115,7 +115,7 @@ def _first_dirty(state: LogState) -> int:
     """Return the first dirty offset; a checkpoint outside of the log's range is ignored."""
     offset = state.cleaned_to
     local = state.local
-    first = max(state.log_start_offset, local.segments.first.base_offset)
+    first = max(state.log_start_offset, local.first_offset)
     return offset if first <= offset <= local.log_end_offset else first
 
 
@@ -200,23 +200,24 @@ class LogCleaning:
         offsets = OffsetMap(memory_bytes, target.start)
         yield from cleaner.fill(offsets, self._segments(target.start, target.end), target.end)
         with state.locked("clean"):
+            config = self._local.config
             batch_filter = BatchFilter(
                 offsets,
                 CleanedTransactions(cleaner.aborted_from(0)),
                 RetainedBatches.of(state.producers.entries),
                 state.wall_ms(),
-                self._local.config.delete_retention_ms,
+                config.delete_retention_ms,
             )
             segments = self._segments(0, offsets.next_offset)
             end = self._local.end_offset_of(segments[-1])
-            groups = grouped(segments, end, self._local.config)
+            groups = grouped(segments, end, config)
         for group in groups:
             yield from self._clean_group(cleaner, group, batch_filter)
         state.cleaned_to = offsets.next_offset
 
     def _segments(self, start: int, end: int) -> list[LogSegment]:
         with self._state.lock:
-            return self._local.segments.between(start, end)
+            return self._local.segments_between(start, end)
 
     def _clean_group(
         self, cleaner: SegmentCleaner, group: list[LogSegment], batch_filter: BatchFilter

@@ -39,6 +39,11 @@ def segment_file(directory: Path, base_offset: int, suffix: str) -> Path:
     return directory / f"{base_offset:020d}{suffix}"
 
 
+def with_suffix_changed(path: Path, old: str, new: str) -> Path:
+    """Return the path of a file whose name ends with another suffix."""
+    return path.with_name(path.name.removesuffix(old) + new)
+
+
 def base_offset_of(name: str) -> int | None:
     """Return the base offset in the name of a segment file, or None."""
     digits = name.partition(".")[0]

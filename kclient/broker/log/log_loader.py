@@ -48,6 +48,7 @@ class LogLoader:
     ) -> None:
         self._files = files
         self._local = local
+        self._segments = local.segments
         self._producers = producers
         self._epochs = epochs
 
@@ -67,14 +68,14 @@ class LogLoader:
         self._load_epochs()
         if not checkpoint.clean:
             self._recover_unflushed(checkpoint)
-        elif self._is_torn():
-            self._recover(self._local.active, checkpoint.log_start_offset)
-        if not len(self._local.segments):
-            self._local.segments.add(self._local.open_segment(checkpoint.log_start_offset))
+        elif len(self._segments) and self._segments.last.is_torn():
+            self._recover(self._segments.last, checkpoint.log_start_offset)
+        if not len(self._segments):
+            self._segments.add(self._local.open_segment(checkpoint.log_start_offset))
         log_start_offset = self._set_offsets(checkpoint)
         self._epochs.truncate_from_end(self._local.log_end_offset)
         self._epochs.truncate_from_start(log_start_offset)
-        self._producers.remove_stray_snapshots(self._local.segments.base_offsets())
+        self._producers.remove_stray_snapshots(self._segments.base_offsets())
         self.rebuild_producers(log_start_offset, self._local.log_end_offset)
         restore_recent_batches(self._local, self._producers)
         return log_start_offset
@@ -83,7 +84,7 @@ class LogLoader:
         """Rebuild the producer state up to an offset, from the latest snapshot and the log."""
         producers = self._producers
         producers.truncate_and_reload(start_offset, end_offset)
-        for segment in self._local.segments.between(producers.map_end_offset, end_offset):
+        for segment in self._segments.between(producers.map_end_offset, end_offset):
             first = segment.locate(max(producers.map_end_offset, start_offset))
             if first is None:
                 continue
@@ -104,7 +105,7 @@ class LogLoader:
                 continue
             suffix = f".{name.partition('.')[2]}"
             if suffix == log_file_utils.LOG_FILE_SUFFIX:
-                self._local.segments.add(self._local.open_segment(base_offset))
+                self._segments.add(self._local.open_segment(base_offset))
             elif suffix in log_file_utils.SEGMENT_SUFFIXES:
                 stem = name.removesuffix(suffix)
                 if stem + log_file_utils.LOG_FILE_SUFFIX not in present:
@@ -121,7 +122,7 @@ class LogLoader:
         if usable:
             return
         self._epochs.clear()
-        for segment in self._local.segments.values():
+        for segment in self._segments.values():
             with suppress(CorruptRecordError):
                 for columns in segment.records.header_columns():
                     self._assign_epochs(columns, range(columns.batch_count))
@@ -138,51 +139,35 @@ class LogLoader:
 
     def _recover_unflushed(self, checkpoint: LogCheckpoint) -> None:
         """Recover the segments from the recovery point on; earlier ones were flushed."""
-        segments = self._local.segments
-        suspects = segments.between(checkpoint.recovery_point, 2**63 - 1)
+        suspects = self._segments.between(checkpoint.recovery_point)
         for number, segment in enumerate(suspects):
             cut = self._recover(segment, checkpoint.log_start_offset)
-            if self._local.config.flushes_appends:
+            if self._local.flushes_appends:
                 _flush_recovered(segment, checkpoint.recovery_point)
             if cut:
                 for later in suspects[number + 1 :]:
                     _log.warning(
                         "%s: deleting %s after a truncated segment", self._local.partition, later
                     )
-                    segments.remove(later.base_offset)
+                    self._segments.remove(later.base_offset)
                     later.delete_files()
                     later.release()
                 return
 
-    def _is_torn(self) -> bool:
-        """Return whether invalid bytes follow the last whole batch.
-
-        Batches appended after them could not be read.
-        """
-        if not len(self._local.segments):
-            return False
-        active = self._local.active
-        end = 0
-        for header in active.indexes.last_headers():
-            end = header.end_position
-        return end != active.size
-
     def _recover(self, segment: LogSegment, log_start_offset: int) -> int:
         self.rebuild_producers(log_start_offset, segment.base_offset)
         cut = segment.recover(
-            lambda columns, rows: self._replay(
-                segment.indexes.transactions, segment.records, columns, rows
-            )
+            lambda columns, rows: self._replay(segment.transactions, segment.records, columns, rows)
         )
         self._producers.take_snapshot()
         return cut
 
     def _set_offsets(self, checkpoint: LogCheckpoint) -> int:
         local = self._local
-        for segment in local.segments.values():
+        for segment in self._segments.values():
             self._check_transactions(segment)
         end_offset = local.active.read_next_offset()
-        start_offset = max(checkpoint.log_start_offset, local.segments.first.base_offset)
+        start_offset = max(checkpoint.log_start_offset, local.first_offset)
         if end_offset < start_offset:
             # The log was truncated to an offset before its start offset.
             _log.warning(
@@ -192,7 +177,7 @@ class LogLoader:
             self._producers.truncate_fully_and_start_at(start_offset)
             end_offset = start_offset
         local.log_end_offset = end_offset
-        local.active.indexes.prepare_for_append()
+        local.active.prepare_for_append()
         if checkpoint.clean:
             local.recovery_point = end_offset
         else:
@@ -201,10 +186,10 @@ class LogLoader:
 
     def _check_transactions(self, segment: LogSegment) -> None:
         try:
-            segment.indexes.transactions.sanity_check()
+            segment.transactions.sanity_check()
         except CorruptIndexError as problem:
             _log.warning("%s: rebuilding %s: %s", self._local.partition, segment, problem)
-            segment.indexes.transactions.reset()
+            segment.transactions.reset()
             self._rebuild_transactions(segment)
 
     def _rebuild_transactions(self, segment: LogSegment) -> None:
@@ -212,7 +197,7 @@ class LogLoader:
         self.rebuild_producers(0, segment.base_offset)
         for columns in segment.records.header_columns():
             for rows in columns.runs():
-                self._replay(segment.indexes.transactions, segment.records, columns, rows)
+                self._replay(segment.transactions, segment.records, columns, rows)
 
     def _replay(
         self,
@@ -330,7 +315,7 @@ def _swap_in(files: Files, local: LocalLog, base_offset: int) -> None:
     _remove_swap_suffix(files, swapped)
     # Some indexes of the replacement may not have been renamed.
     segment = local.open_segment(base_offset)
-    segment.indexes.rebuild()
+    segment.rebuild_indexes()
     segment.release()
 
 

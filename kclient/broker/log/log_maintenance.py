@@ -16,6 +16,7 @@ class LogMaintenance:
     def __init__(self, state: LogState, appender: LogAppender) -> None:
         self._state = state
         self._local = state.local
+        self._producers = state.producers
         self._appender = appender
 
     @property
@@ -37,8 +38,8 @@ class LogMaintenance:
         local = self._local
         self._flush_before(local.active.base_offset)
         with self._state.lock:
-            for segment in local.segments.values():
-                segment.indexes.unload_if_idle()
+            for segment in local.all_segments():
+                segment.unload_idle_indexes()
 
     def flush_topic_id(self) -> None:
         """Write partition.metadata if the topic id was assigned but not written.
@@ -46,9 +47,9 @@ class LogMaintenance:
         Raises:
             KafkaStorageError: The disk failed, or is full; the next call retries.
         """
-        if self._state.metadata.is_dirty:
+        if self._state.has_unwritten_topic_id:
             with self._state.locked("write partition.metadata"):
-                self._state.metadata.maybe_flush()
+                self._state.write_topic_id()
 
     def flush_if_due(self, now_ms: float) -> None:
         """Flush all records if the last flush was flush.ms ago."""
@@ -82,9 +83,9 @@ class LogMaintenance:
             # The state before the files: a file that cannot be renamed is deleted later all the
             # same.
             self._local.remove_segments(segments, now_ms)
-            state.raise_log_start(self._local.segments.first.base_offset)
+            state.raise_log_start(self._local.first_offset)
             for segment in segments:
-                state.producers.remove_snapshot(segment.base_offset)
+                self._producers.remove_snapshot(segment.base_offset)
                 segment.change_suffix("", log_file_utils.DELETED_FILE_SUFFIX)
             return len(segments)
 
@@ -96,7 +97,7 @@ class LogMaintenance:
     def remove_expired_producers(self) -> None:
         """Remove producers that were idle for producer.id.expiration.ms."""
         with self._state.lock:
-            self._state.producers.remove_expired()
+            self._producers.remove_expired()
 
     def close(self) -> None:
         """Flush, take a producer snapshot, trim the indexes and close all files. Idempotent.
@@ -109,8 +110,8 @@ class LogMaintenance:
             return
         try:
             with state.locked("close"):
-                state.metadata.maybe_flush()
-                state.producers.take_snapshot(flush=True)
+                state.write_topic_id()
+                self._producers.take_snapshot(flush=True)
                 self._local.finish()
             self.flush()
         finally:
@@ -128,10 +129,8 @@ class LogMaintenance:
         """
         state = self._state
         with state.locked("mark for deletion"):
-            target = log_file_utils.deleted_directory(
-                self._local.directory.parent, state.partition, rng
-            )
-            state.rename_directory(target)
+            data_dir = state.directory.parent
+            state.rename_directory(log_file_utils.deleted_directory(data_dir, state.partition, rng))
             self._local.release()
 
     def delete(self) -> None:
@@ -145,7 +144,7 @@ class LogMaintenance:
         with state.lock:
             if offset <= self._local.recovery_point:
                 return
-            segments = self._local.segments.between(self._local.recovery_point, offset)
+            segments = self._local.unflushed_segments(offset)
         with state.guarded("flush", always_fatal=True):
             for segment in segments:
                 self._flush_records(segment)
@@ -185,7 +184,7 @@ def deletable_segments(
 
 
 def _replicated(local: LocalLog, high_watermark: int) -> list[LogSegment]:
-    segments = local.segments.values()
+    segments = local.all_segments()
     if not local.active.size:
         segments = segments[:-1]
     count = _leading(segments, lambda segment: local.end_offset_of(segment) <= high_watermark)
@@ -196,7 +195,7 @@ def _over_size(local: LocalLog, candidates: list[LogSegment]) -> int:
     limit = local.config.retention_bytes
     if limit < 0:
         return 0
-    excess = local.segments.size_in_bytes() - limit
+    excess = local.size_in_bytes() - limit
     count = 0
     for segment in candidates:
         excess -= segment.size

@@ -36,7 +36,9 @@ class LogDeletion:
 
     def __init__(self, data_dir: Path, runtime: Runtime, failures: LogDirFailureChannel) -> None:
         self._data_dir = data_dir
-        self._runtime = runtime
+        self._files = runtime.files
+        self._clock = runtime.clock
+        self._random = runtime.random
         self._failures = failures
         self._logs: list[tuple[float, UnifiedLog]] = []
         self._directories: list[Path] = []
@@ -51,8 +53,8 @@ class LogDeletion:
         Raises:
             KafkaStorageError: The directory could not be renamed.
         """
-        log.maintenance.mark_for_deletion(self._runtime.random)
-        due_ms = self._runtime.clock.monotonic_ms() + log.config.file_delete_delay_ms
+        log.maintenance.mark_for_deletion(self._random)
+        due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
         self._logs.append((due_ms, log))
 
     def add_directory(self, partition: TopicPartition) -> None:
@@ -62,10 +64,10 @@ class LogDeletion:
             KafkaStorageError: The directory could not be renamed.
         """
         directory = log_file_utils.partition_directory(self._data_dir, partition)
-        target = log_file_utils.deleted_directory(self._data_dir, partition, self._runtime.random)
+        target = log_file_utils.deleted_directory(self._data_dir, partition, self._random)
         with self._failures.guarding(f"{partition}: mark for deletion"):
-            if self._runtime.files.exists(directory):
-                self._runtime.files.rename(directory, target, flushed=False)
+            if self._files.exists(directory):
+                self._files.rename(directory, target, flushed=False)
                 self._directories.append(target)
 
     def resume(self, directory: Path) -> None:
@@ -88,7 +90,7 @@ class LogDeletion:
             self._logs.remove(entry)
         for directory in self._directories[:_REMOVALS_PER_ROUND]:
             with self._failures.guarding(f"{self._data_dir}: deletion"):
-                self._runtime.files.remove_tree(directory)
+                self._files.remove_tree(directory)
             self._directories.remove(directory)
         return len(due) > _REMOVALS_PER_ROUND or bool(self._directories)
 
@@ -139,9 +141,9 @@ class LogManager:
         defaults: LogConfig | None = None,
         settings: LogManagerSettings | None = None,
     ) -> None:
-        files = runtime.files
         self._data_dir = data_dir
         self._runtime = runtime
+        self._files = files = runtime.files
         self._defaults = defaults or LogConfig()
         self._settings = settings or LogManagerSettings()
         self._lock = runtime.tasks.condition()
@@ -175,10 +177,9 @@ class LogManager:
         """
         if self._dir_lock is not None:
             return
-        files = self._runtime.files
         with self.failures.guarding(f"{self._data_dir}: start"):
-            files.make_directory(self._data_dir)
-            held = _acquire_lock(files, self._data_dir)
+            self._files.make_directory(self._data_dir)
+            held = _acquire_lock(self._files, self._data_dir)
             try:
                 self._checkpoints.read()
                 self._clean = self._clean_shutdown.exists()
@@ -208,15 +209,20 @@ class LogManager:
         configs = topic_configs or {}
         with self._lock:
             with self.failures.guarding(f"{self._data_dir}: load"):
-                names = self._runtime.files.list_directory(self._data_dir)
+                names = self._files.list_directory(self._data_dir)
             for name in names:
                 directory = self._data_dir / name
-                if not self._runtime.files.is_directory(directory):
+                if not self._files.is_directory(directory):
                     continue
                 if log_file_utils.is_deleted_directory(name):
                     self._deletion.resume(directory)
                 elif not log_file_utils.is_set_aside(name):
                     self._load_directory(name, configs)
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the directory is offline after an error."""
+        return self.failures.is_offline
 
     @property
     def was_clean(self) -> bool:
@@ -281,7 +287,7 @@ class LogManager:
         """
         with self._lock, self.failures.guarding(f"{self._data_dir}: flush"):
             if self._has_unflushed_names:
-                self._runtime.files.flush_directory(self._data_dir)
+                self._files.flush_directory(self._data_dir)
                 self._has_unflushed_names = False
 
     def delete(self, *partitions: TopicPartition) -> None:
@@ -447,9 +453,9 @@ class LogManager:
     def _make_directory(self, partition: TopicPartition) -> None:
         directory = log_file_utils.partition_directory(self._data_dir, partition)
         with self.failures.guarding(f"{partition}: make directory"):
-            if not self._runtime.files.exists(directory):
+            if not self._files.exists(directory):
                 self._has_unflushed_names = True
-                self._runtime.files.make_directory(directory, flushed=False)
+                self._files.make_directory(directory, flushed=False)
 
     def _open(self, partition: TopicPartition, config: LogConfig) -> UnifiedLog:
         directory = log_file_utils.partition_directory(self._data_dir, partition)

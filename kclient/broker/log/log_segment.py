@@ -8,6 +8,7 @@ from kclient.broker.log import log_file_utils
 from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.segment_indexes import SegmentIndexes
+from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import InvalidOffsetError
 from kclient.common.files import Files, FileSlice, WireBytes
@@ -16,6 +17,7 @@ from kclient.record import BatchColumns, BatchHeader, iter_records
 
 _log = logging.getLogger(__name__)
 _MAX_RELATIVE_OFFSET = 2**31 - 1
+_FIRST_BYTES = 256 * 1024
 
 BatchVisitor = Callable[[BatchColumns, range], None]
 """Called with the rows that recovery keeps; each control batch is a range of its own."""
@@ -27,7 +29,7 @@ class LogSegment:
     Attributes:
         base_offset: Lower bound of the segment's offsets.
         records: The batches.
-        indexes: Offset, time and transaction index.
+        transactions: Index of the aborted transactions whose marker is in the segment.
         is_open: Whether the files are open.
         created_ms: Wall time of its creation or opening.
         roll_jitter_ms: Jitter subtracted from segment.ms (segment.jitter.ms).
@@ -45,7 +47,8 @@ class LogSegment:
         self._files = files
         self.base_offset = base_offset
         self.records = records
-        self.indexes = SegmentIndexes(files, directory, base_offset, config, records, suffix)
+        self._indexes = SegmentIndexes(files, directory, base_offset, config, records, suffix)
+        self.transactions = self._indexes.transactions
         self.is_open = True
         self.created_ms = 0
         self.roll_jitter_ms = 0
@@ -85,19 +88,45 @@ class LogSegment:
         return f"LogSegment(base_offset={self.base_offset}, size={self.size})"
 
     @property
+    def path(self) -> Path:
+        """Path of the file with the batches."""
+        return self.records.path
+
+    @property
     def size(self) -> int:
         """Size of all batches."""
         return self.records.size
 
+    @property
+    def index_size(self) -> int:
+        """Size of the offset index."""
+        return self._indexes.size_in_bytes
+
+    @property
+    def greatest_timestamp(self) -> int:
+        """Greatest timestamp of the records, or -1."""
+        return self._indexes.greatest_timestamp
+
+    def prepare_for_append(self) -> None:
+        """Accept new index entries: this is the active segment."""
+        self._indexes.prepare_for_append()
+
+    def finish(self) -> None:
+        """Append the final entry of the time index and trim the index files.
+
+        (Kafka: onBecomeInactiveSegment)
+        """
+        self._indexes.finish()
+
     def largest_timestamp(self) -> int:
         """Return the greatest timestamp, or the file's modification time if no record has one."""
-        timestamp = self.indexes.max_timestamp_and_offset.timestamp
-        return timestamp if timestamp >= 0 else self._files.modified_ms(self.records.file.path)
+        timestamp = self.greatest_timestamp
+        return timestamp if timestamp >= 0 else self._files.modified_ms(self.path)
 
     def greatest_timestamp_from(self, offset: int) -> int:
         """Return the greatest timestamp of the records from an offset on, or -1."""
         if offset <= self.base_offset:
-            return self.indexes.max_timestamp_and_offset.timestamp
+            return self.greatest_timestamp
         greatest = -1
         first = self.locate(offset)
         for header in () if first is None else self.records.headers(first.position):
@@ -120,7 +149,7 @@ class LogSegment:
         """Return whether a new segment must be rolled before these batches are appended."""
         if self.size > config.segment_bytes - size:
             return True
-        if self.indexes.is_full or not self.can_hold(last_offset):
+        if self._indexes.is_full or not self.can_hold(last_offset):
             return True
         waited_ms = self._waited_for_roll(now_ms, max_timestamp)
         return self.size > 0 and waited_ms > config.roll_ms - self.roll_jitter_ms
@@ -141,17 +170,21 @@ class LogSegment:
                 f"{self}: offset {headers[-1].last_offset} is too far from the base offset"
             )
         before = self.size
-        self.indexes.max_timestamp_and_offset  # noqa: B018 (read before the file changes)
+        self._indexes.max_timestamp_and_offset  # noqa: B018 (read before the file changes)
         self.records.append(records)
         try:
             for header in headers:
                 header.position += before
-                self.indexes.index_batch(header)
+                self._indexes.index_batch(header)
         except OSError:
             self._truncate_at(before, headers[0].base_offset)
             raise
         if self._rolling_based_timestamp is None and headers[0].max_timestamp >= 0 and not before:
             self._rolling_based_timestamp = headers[0].max_timestamp
+
+    def append_aborted_txn(self, txn: AbortedTxn) -> None:
+        """Add an aborted transaction whose marker is in this segment to the index."""
+        self.transactions.append(txn)
 
     def locate(self, offset: int) -> BatchHeader | None:
         """Return the first batch whose last offset is at least `offset`, or None.
@@ -159,7 +192,7 @@ class LogSegment:
         Raises:
             CorruptRecordError: The batches are damaged.
         """
-        return self.indexes.locate(offset)
+        return self._indexes.locate(offset)
 
     def read(
         self, offset: int, max_size: int, max_position: int, *, min_one_message: bool
@@ -189,7 +222,7 @@ class LogSegment:
         self, timestamp: int, starting_offset: int
     ) -> OffsetAndTimestamp | None:
         """Return the first record with a timestamp at or after this one, or None."""
-        entry = self.indexes.time.lookup(timestamp)
+        entry = self._indexes.lookup_timestamp(timestamp)
         first = self.locate(max(entry.offset, starting_offset))
         if first is None:
             return None
@@ -203,9 +236,34 @@ class LogSegment:
     def read_next_offset(self) -> int:
         """Return the offset after the last record, or the base offset of an empty segment."""
         next_offset = self.base_offset
-        for header in self.indexes.last_headers():
+        for header in self._indexes.last_headers():
             next_offset = header.last_offset + 1
         return next_offset
+
+    def is_torn(self) -> bool:
+        """Return whether invalid bytes follow the last whole batch.
+
+        Batches appended after them could not be read.
+        """
+        end = 0
+        for header in self._indexes.last_headers():
+            end = header.end_position
+        return end != self.size
+
+    def columns_backwards(self, most_bytes: int) -> Iterator[BatchColumns]:
+        """Iterate over the headers of the last batches, in pieces from the end of the file on.
+
+        The first piece is small, since it mostly suffices.
+
+        Args:
+            most_bytes: Number of bytes from the end on that are read, rounded up to an index entry.
+        """
+        end, size = self.size, _FIRST_BYTES
+        lowest = max(0, end - most_bytes)
+        while end > lowest:
+            start = self._indexes.batch_start(max(lowest, end - size))
+            yield from reversed(list(self.records.header_columns(start, end)))
+            end, size = start, most_bytes
 
     def recover(self, visit: BatchVisitor) -> int:
         """Verify every batch, truncate at the first invalid one and rebuild the indexes.
@@ -216,14 +274,13 @@ class LogSegment:
         Returns:
             Number of bytes truncated.
         """
-        self.indexes.reset()
-        self.indexes.transactions.reset()
+        self._indexes.empty()
         valid_bytes = 0
         try:
             for columns in self._valid_batch_columns():
                 for rows in columns.runs():
                     visit(columns, rows)
-                    self.indexes.index_batches(columns, rows)
+                    self._indexes.index_batches(columns, rows)
                     valid_bytes = columns.positions[rows[-1]] + columns.sizes[rows[-1]]
         except CorruptRecordError as problem:
             _log.warning(
@@ -232,7 +289,7 @@ class LogSegment:
         cut = self.size - valid_bytes
         if cut:
             self.records.truncate_to(valid_bytes)
-        self.indexes.finish()
+        self._indexes.finish()
         return cut
 
     def truncate_to(self, offset: int) -> None:
@@ -242,40 +299,54 @@ class LogSegment:
 
     def flush_records(self) -> None:
         """Flush the batches; the first call also flushes the directory."""
-        self.records.file.flush()
+        self.records.flush()
         if not self._name_flushed:
-            self._files.flush_directory(self.records.file.path.parent)
+            self._files.flush_directory(self.path.parent)
             self._name_flushed = True
+
+    def unload_idle_indexes(self) -> None:
+        """Release files and memory of indexes that were not used since the last call."""
+        self._indexes.unload_if_idle()
+
+    def rebuild_indexes(self) -> None:
+        """Rebuild offset and time index from the batches."""
+        self._indexes.rebuild()
 
     def flush_indexes(self) -> None:
         """Flush the indexes."""
         if self.is_open:
-            self.indexes.flush()
+            self._indexes.flush()
 
     def release(self) -> None:
         """Close the files and leave them as they are. Idempotent."""
         self.is_open = False
-        self.indexes.release()
+        self._indexes.release()
         self.records.close()
 
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files of the segment from one suffix to another."""
-        path = self.records.file.path
-        renamed = path.with_name(path.name.removesuffix(old) + new)
-        self._files.rename(path, renamed)
-        self.records.file.path = renamed
-        self.indexes.change_suffix(old, new)
+        self.change_log_suffix(old, new)
+        self._indexes.change_suffix(old, new)
+
+    def change_log_suffix(self, old: str, new: str) -> None:
+        """Rename the file with the batches."""
+        path = log_file_utils.with_suffix_changed(self.path, old, new)
+        self.records.rename_to(self._files, path)
+
+    def change_index_suffixes(self, old: str, new: str) -> None:
+        """Rename the files of the indexes."""
+        self._indexes.change_suffix(old, new)
 
     def moved_to(self, directory: Path) -> None:
         """Update the paths after the directory was renamed."""
-        self.records.file.path = directory / self.records.file.path.name
-        self.indexes.moved_to(directory)
+        self.records.moved_to(directory)
+        self._indexes.moved_to(directory)
 
     def delete_files(self) -> None:
         """Delete all files. Slices that are being sent remain readable."""
         self.is_open = False
-        self.indexes.release()
-        for path in (self.records.file.path, *self.indexes.paths()):
+        self._indexes.release()
+        for path in (self.path, *self._indexes.paths()):
             self._files.remove(path)
 
     def _valid_batch_columns(self) -> Iterator[BatchColumns]:
@@ -302,10 +373,10 @@ class LogSegment:
         if not self.size:
             self._rolling_based_timestamp = None
         try:
-            self.indexes.truncate_to(offset)
-            self.indexes.prepare_for_append()
+            self._indexes.truncate_to(offset)
+            self._indexes.prepare_for_append()
         except OSError:
-            self.indexes.needs_rebuild = True
+            self._indexes.needs_rebuild = True
             raise
 
     def _waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:

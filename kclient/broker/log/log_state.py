@@ -11,7 +11,7 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogCheckpoint, LogLoader
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
-from kclient.common.broker_errors import NotLeaderOrFollowerError
+from kclient.common.broker_errors import InconsistentTopicIdError, NotLeaderOrFollowerError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 
@@ -26,7 +26,7 @@ class LogState:
         local: The segments.
         producers: Producer state.
         epochs: Leader epochs.
-        metadata: File with the topic id.
+        topic_id: Topic id, 16 bytes, or None if none is assigned.
         log_start_offset: First offset that can be read.
         high_watermark: Offset up to which records are replicated.
         cleaned_to: Offset up to which the log is compacted.
@@ -42,16 +42,19 @@ class LogState:
         producers: ProducerLimits,
     ) -> None:
         self._failures = failures
+        self._name = str(partition)
         self._clock = runtime.clock
         self.partition = partition
         self.files = files = runtime.files
         self.lock = runtime.tasks.condition()
         self.local = LocalLog(files, runtime.clock, directory, partition, config, runtime.random)
         self.producers = ProducerStateManager(
-            files, runtime.clock, directory, str(partition), producers
+            files, runtime.clock, directory, self._name, producers
         )
         self.epochs = LeaderEpochFileCache(LeaderEpochCheckpointFile(files, directory))
-        self.metadata = PartitionMetadataFile(files, directory)
+        self.topic_id: bytes | None = None
+        self._is_topic_id_written = True
+        self._metadata_file = PartitionMetadataFile(files, directory)
         self.log_start_offset = 0
         self.high_watermark = 0
         self.cleaned_to = 0
@@ -71,7 +74,7 @@ class LogState:
 
     def guarded(self, action: str, *, always_fatal: bool = False) -> AbstractContextManager[None]:
         """Convert the operating system's errors into storage errors, without the lock."""
-        return self._failures.guarding(f"{self.partition}: {action}", always_fatal=always_fatal)
+        return self._failures.guarding(f"{self._name}: {action}", always_fatal=always_fatal)
 
     def wall_ms(self) -> int:
         """Return the wall time."""
@@ -83,9 +86,45 @@ class LogState:
 
     def load(self, checkpoint: LogCheckpoint) -> None:
         """Load and recover the files; the caller holds the lock."""
+        self.files.make_directory(self.directory)
+        if self._metadata_file.exists():
+            self.topic_id = self._metadata_file.read()
         log_start = self._loader().load(checkpoint)
         self.log_start_offset = self.high_watermark = log_start
         self.local.last_flush_ms = self.monotonic_ms()
+
+    @property
+    def directory(self) -> Path:
+        """Directory of the files."""
+        return self.local.directory
+
+    @property
+    def has_unwritten_topic_id(self) -> bool:
+        """Whether the topic id was assigned and is not written to partition.metadata."""
+        return not self._is_topic_id_written
+
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        """Assign the topic id; the caller holds the lock, and calls `write_topic_id` later.
+
+        It must be written before any record: a log with records and no topic id could be mistaken
+        for that of a recreated topic.
+
+        Raises:
+            InconsistentTopicIdError: The directory belongs to another topic of that name.
+        """
+        if self.topic_id is None:
+            self.topic_id = topic_id
+            self._is_topic_id_written = False
+        elif self.topic_id != topic_id:
+            raise InconsistentTopicIdError(
+                f"{self.partition}: the log on disk belongs to a topic with another id"
+            )
+
+    def write_topic_id(self) -> None:
+        """Write an assigned topic id to partition.metadata; the caller holds the lock."""
+        if not self._is_topic_id_written and self.topic_id is not None:
+            self._metadata_file.write(self.topic_id)
+            self._is_topic_id_written = True
 
     def last_stable_offset(self) -> int:
         """Return the last stable offset; the caller holds the lock."""
@@ -110,7 +149,7 @@ class LogState:
 
         The caller holds the lock.
         """
-        if offset < self.local.segments.first.base_offset:
+        if offset < self.local.first_offset:
             self.local.truncate_fully_and_start_at(offset)
             self.producers.truncate_fully_and_start_at(offset)
         else:

@@ -1,12 +1,16 @@
 """Record batches of an append in memory (Kafka: MemoryRecords)."""
 
+from collections.abc import Iterable
+
 from kclient.broker.log.file_records import framing_error
 from kclient.common.broker_errors import UnsupportedForMessageFormatError
 from kclient.common.errors import KafkaError
 from kclient.common.files import WireBytes
-from kclient.record import RECORD_BATCH_OVERHEAD, RecordBatch
+from kclient.record import RECORD_BATCH_OVERHEAD, RecordBatch, RecordBatchBuilder
 
 _LEGACY_MAGIC = (0, 1)
+
+KeyedRecord = tuple[bytes | None, bytes | None]
 
 
 class MemoryRecords:
@@ -50,3 +54,13 @@ def _error(batch: RecordBatch) -> KafkaError | None:
             f"batch at position {batch.position}: got magic {batch.magic}, expected 2"
         )
     return framing_error(batch)
+
+
+def keyed_batch(timestamp_ms: int, records: Iterable[KeyedRecord]) -> memoryview:
+    """Return one uncompressed batch of records without headers."""
+    waiting = list(records)
+    size = 128 + sum(64 + len(key or b"") + len(value or b"") for key, value in waiting)
+    builder = RecordBatchBuilder(bytearray(size))
+    for key, value in waiting:
+        builder.append(timestamp_ms, key, value, None)
+    return builder.seal()

@@ -53,7 +53,7 @@ class OffsetIndex(AbstractIndex):
         """
         if self.entries and offset <= self._last_offset:
             raise InvalidOffsetError(
-                f"{self.path.name}: got offset {offset}, expected more than {self._last_offset}"
+                f"{self.name}: got offset {offset}, expected more than {self._last_offset}"
             )
         self._append_entry(_ENTRY.pack(offset - self.base_offset, position))
         self._last_offset = offset
@@ -70,13 +70,13 @@ class OffsetIndex(AbstractIndex):
                 before the first.
         """
         if self._files.size(self.path) % _ENTRY.size:
-            raise CorruptIndexError(f"{self.path.name}: its size is no multiple of {_ENTRY.size}")
+            raise CorruptIndexError(f"{self.name}: its size is no multiple of {_ENTRY.size}")
         if not self.entries:
             return
         first, last = self.entry(0), self.entry(self.entries - 1)
         if last.offset < first.offset or first.offset < self.base_offset or last.position < 0:
             raise CorruptIndexError(
-                f"{self.path.name}: the last entry {last} is before the first {first}"
+                f"{self.name}: the last entry {last} is before the first {first}"
             )
 
     def _entries_changed(self) -> None:

@@ -11,12 +11,14 @@ from kclient.broker.log.log_errors import CorruptSnapshotError
 from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
 from kclient.broker.log.producer_state_entry import (
+    BatchMetadata,
     CompletedTxn,
     ProducerAppendInfo,
     ProducerStateEntry,
 )
 from kclient.common.files import Files
 from kclient.common.runtime import Clock
+from kclient.record import BatchHeader
 
 _log = logging.getLogger(__name__)
 _SUFFIX = log_file_utils.PRODUCER_SNAPSHOT_FILE_SUFFIX
@@ -92,6 +94,18 @@ class ProducerStateManager:
     def first_unstable_offset(self) -> int | None:
         """First offset of a transaction that is ongoing, or whose marker is not replicated."""
         return min((*self._ongoing, *self._unreplicated), default=None)
+
+    def find_duplicate(self, batches: Iterable[BatchHeader]) -> BatchMetadata | None:
+        """Return the batch that one of these repeats, or None."""
+        for batch in batches:
+            entry = self.entries.get(batch.producer_id)
+            if entry is not None:
+                found = entry.find_duplicate(
+                    batch.producer_epoch, batch.base_sequence, batch.last_sequence
+                )
+                if found is not None:
+                    return found
+        return None
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin | None) -> ProducerAppendInfo:
         """Return an append on a producer's state, which `update` applies.

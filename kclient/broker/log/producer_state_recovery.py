@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from kclient.broker.log.local_log import LocalLog
-from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.producer_state_entry import (
     NUM_BATCHES_TO_RETAIN,
     BatchMetadata,
@@ -23,8 +22,6 @@ from kclient.record.batch_header import CONTROL_FLAG, TRANSACTIONAL_FLAG
 
 _TAIL_BYTES = 4 * 1024 * 1024
 """Upper bound of the bytes that are read, to bound the time of a start."""
-
-_FIRST_BYTES = 256 * 1024
 
 
 def restore_recent_batches(local: LocalLog, producers: ProducerStateManager) -> None:
@@ -68,25 +65,15 @@ def _find_earlier(
 def _backwards(local: LocalLog) -> Iterator[tuple[BatchColumns, int]]:
     """Iterate over the batches of the log's tail, last one first."""
     left = _TAIL_BYTES
-    for segment in reversed(local.segments.values()):
+    for segment in reversed(local.all_segments()):
         # A damaged segment ends the search; consumers cannot read it either.
         with suppress(CorruptRecordError):
-            for columns in _pieces(segment, left):
+            for columns in segment.columns_backwards(left):
                 for row in reversed(range(columns.batch_count)):
                     yield columns, row
         left -= segment.size
         if left <= 0:
             break
-
-
-def _pieces(segment: LogSegment, most_bytes: int) -> Iterator[BatchColumns]:
-    """Read a segment's tail backwards; a small first read, which mostly suffices."""
-    end, size = segment.size, _FIRST_BYTES
-    lowest = max(0, end - most_bytes)
-    while end > lowest:
-        start = segment.indexes.offset.batch_start(max(lowest, end - size))
-        yield from reversed(list(segment.records.header_columns(start, end)))
-        end, size = start, most_bytes
 
 
 def relevant_rows(

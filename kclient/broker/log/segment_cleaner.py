@@ -15,7 +15,7 @@ from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import WireBytes
 from kclient.record import ControlRecordType, Record, RecordBatch
-from kclient.record.rewriting import with_records, without_records
+from kclient.record.sealing import with_records, without_records
 
 _DIGEST_SIZE = 16
 _BYTES_PER_ENTRY = 192
@@ -265,8 +265,8 @@ class SegmentCleaner:
         with self._state.locked("find aborted transactions"):
             return [
                 txn
-                for segment in self._local.segments.values()
-                for txn in segment.indexes.transactions.aborted_txns()
+                for segment in self._local.all_segments()
+                for txn in segment.transactions.aborted_txns()
                 if txn.last_offset >= offset
             ]
 

@@ -143,11 +143,21 @@ class SegmentIndexes:
         return self.offset.is_full or self.time.is_full
 
     @property
+    def greatest_timestamp(self) -> int:
+        """Greatest timestamp of the batches, or -1."""
+        return self.max_timestamp_and_offset.timestamp
+
+    @property
     def max_timestamp_and_offset(self) -> TimestampOffset:
         """Greatest timestamp, and the last offset of its batch."""
         if self._greatest is None:
             self._greatest = self._read_greatest()
         return self._greatest
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Size of the offset index, which is the larger one with small batches."""
+        return self.offset.size_in_bytes
 
     def locate(self, offset: int) -> BatchHeader | None:
         """Return the first batch whose last offset is at least `offset`, or None.
@@ -163,6 +173,14 @@ class SegmentIndexes:
             _log.warning("%s: rebuilding the indexes: %s", self._offset.path, problem)
             self.rebuild()
             return self._find(offset)
+
+    def lookup_timestamp(self, timestamp: int) -> TimestampOffset:
+        """Return the last entry of the time index whose timestamp is at most this one."""
+        return self.time.lookup(timestamp)
+
+    def batch_start(self, position: int) -> int:
+        """Return the position of the last indexed batch at or before a position."""
+        return self.offset.batch_start(position)
 
     def last_headers(self) -> Iterator[BatchHeader]:
         """Iterate over the batches from the last entry of the offset index on.
@@ -232,6 +250,11 @@ class SegmentIndexes:
             else:
                 self.finish()
 
+    def empty(self) -> None:
+        """Empty all three indexes."""
+        self.reset()
+        self.transactions.reset()
+
     def reset(self) -> None:
         """Empty the offset and the time index."""
         for index in (self._offset, self._time):
@@ -285,7 +308,7 @@ class SegmentIndexes:
     def change_suffix(self, old: str, new: str) -> None:
         """Rename the files from one suffix to another."""
         for index in (self._offset, self._time, self.transactions):
-            index.rename_to(index.path.with_name(index.path.name.removesuffix(old) + new))
+            index.rename_to(log_file_utils.with_suffix_changed(index.path, old, new))
 
     def moved_to(self, directory: Path) -> None:
         """Update the paths after the directory was renamed."""
@@ -323,9 +346,7 @@ class SegmentIndexes:
         with suppress(CorruptRecordError):
             header = self._find(last.offset)
             if header is None or header.max_timestamp != last.timestamp:
-                raise CorruptIndexError(
-                    f"{self._time.path.name}: {last} does not match the batches"
-                )
+                raise CorruptIndexError(f"{self._time.name}: {last} does not match the batches")
 
     def _find(self, offset: int) -> BatchHeader | None:
         """Search from the position of the index entry, which must match its batch."""
@@ -382,4 +403,4 @@ def _open(index: OffsetIndex | TimeIndex, files: Files, records: FileRecords) ->
     if existed:
         index.sanity_check()
     elif records.size:
-        raise CorruptIndexError(f"{index.path.name}: the file is missing")
+        raise CorruptIndexError(f"{index.name}: the file is missing")

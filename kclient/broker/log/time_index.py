@@ -63,7 +63,7 @@ class TimeIndex(AbstractIndex):
             return
         if self.entries and offset < self._last.offset:
             raise InvalidOffsetError(
-                f"{self.path.name}: got offset {offset}, expected at least {self._last.offset}"
+                f"{self.name}: got offset {offset}, expected at least {self._last.offset}"
             )
         if closing and self.entries >= self._capacity:
             self._capacity = self.entries + 1
@@ -85,13 +85,13 @@ class TimeIndex(AbstractIndex):
                 before the first.
         """
         if self._files.size(self.path) % _ENTRY.size:
-            raise CorruptIndexError(f"{self.path.name}: its size is no multiple of {_ENTRY.size}")
+            raise CorruptIndexError(f"{self.name}: its size is no multiple of {_ENTRY.size}")
         if not self.entries:
             return
         first, last = self.entry(0), self.entry(self.entries - 1)
         if last.timestamp < first.timestamp or last.offset < self.base_offset:
             raise CorruptIndexError(
-                f"{self.path.name}: the last entry {last} is before the first {first}"
+                f"{self.name}: the last entry {last} is before the first {first}"
             )
 
     def _entries_changed(self) -> None:

@@ -12,7 +12,7 @@ from kclient.broker.log.log_offset_metadata import AppendOrigin, FetchDataInfo, 
 from kclient.broker.log.log_state import LogState
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
-from kclient.common.broker_errors import InconsistentTopicIdError, OffsetOutOfRangeError
+from kclient.common.broker_errors import OffsetOutOfRangeError
 from kclient.common.files import WireBytes
 from kclient.common.runtime import Runtime
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
@@ -46,10 +46,10 @@ class UnifiedLog:
         self._state = state
         self._lock = state.lock
         self._local = state.local
+        self._epochs = state.epochs
         self._appender = LogAppender(runtime.clock, state.local, state.producers, state.epochs)
         self.maintenance = LogMaintenance(state, self._appender)
         self.cleaning = LogCleaning(state, self._appender)
-        self._topic_id: bytes | None = None
 
     def load(self, checkpoint: LogCheckpoint | None = None) -> None:
         """Open or create the files of the directory, and recover them after a crash.
@@ -64,9 +64,6 @@ class UnifiedLog:
         """
         state = self._state
         with state.locked("load"):
-            state.files.make_directory(self.directory)
-            if state.metadata.exists():
-                self._topic_id = state.metadata.read()
             state.load(checkpoint or LogCheckpoint())
 
     @property
@@ -87,27 +84,21 @@ class UnifiedLog:
     @property
     def topic_id(self) -> bytes | None:
         """Topic id, 16 bytes, or None if none is assigned."""
-        return self._topic_id
+        return self._state.topic_id
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Assign the topic id.
 
         It is written to partition.metadata before the first record, or by the next periodic flush
-        (Kafka: PartitionMetadataFile.record and maybeFlush): an immediate flush would slow down the
-        creation of many partitions.
+        (Kafka: PartitionMetadataFile.maybeFlush): an immediate flush would slow down the creation
+        of many partitions.
 
         Raises:
             InconsistentTopicIdError: The directory belongs to another topic of that name.
             NotLeaderOrFollowerError: The log was closed or deleted.
         """
         with self._state.locked("assign topic id"):
-            if self._topic_id is None:
-                self._state.metadata.record(topic_id)
-                self._topic_id = topic_id
-            elif self._topic_id != topic_id:
-                raise InconsistentTopicIdError(
-                    f"{self.partition}: the log on disk belongs to a topic with another id"
-                )
+            self._state.assign_topic_id(topic_id)
 
     @property
     def log_start_offset(self) -> int:
@@ -122,7 +113,7 @@ class UnifiedLog:
     @property
     def first_segment_base_offset(self) -> int:
         """Base offset of the first segment; the log start offset may be above it."""
-        return self._local.segments.first.base_offset
+        return self._local.first_offset
 
     @property
     def high_watermark(self) -> int:
@@ -144,12 +135,12 @@ class UnifiedLog:
     def latest_epoch(self) -> int | None:
         """Latest leader epoch of the records, or None."""
         with self._lock:
-            return self._state.epochs.latest_epoch
+            return self._epochs.latest_epoch
 
     def size_in_bytes(self) -> int:
         """Return the size of all batches."""
         with self._lock:
-            return self._local.segments.size_in_bytes()
+            return self._local.size_in_bytes()
 
     def append_as_leader(
         self,
@@ -181,10 +172,10 @@ class UnifiedLog:
         if not isinstance(records, MemoryRecords):
             records = MemoryRecords(records)
         with self._state.locked("append"):
-            self._state.metadata.maybe_flush()
+            self._state.write_topic_id()
             info = self._appender.append(records, leader_epoch, origin)
             info.log_start_offset = self.log_start_offset
-            must_flush = self._local.unflushed_messages >= self._local.config.flush_messages
+            must_flush = self._local.must_flush
         if must_flush:
             # Also for a duplicate: it may be a retry after a failed flush.
             self.flush()
@@ -237,8 +228,8 @@ class UnifiedLog:
         """
         with self._state.locked("offset for timestamp"):
             log_start = self.log_start_offset
-            for segment in self._local.segments.between(log_start, 2**63 - 1):
-                if segment.indexes.max_timestamp_and_offset.timestamp >= timestamp:
+            for segment in self._local.segments_between(log_start):
+                if segment.greatest_timestamp >= timestamp:
                     found = segment.find_offset_by_timestamp(timestamp, log_start)
                     if found is not None:
                         return found
@@ -256,7 +247,7 @@ class UnifiedLog:
             timestamp, segment = max(
                 (
                     (segment.greatest_timestamp_from(log_start), segment)
-                    for segment in self._local.segments.between(log_start, 2**63 - 1)
+                    for segment in self._local.segments_between(log_start)
                 ),
                 key=lambda pair: pair[0],
             )
@@ -268,13 +259,13 @@ class UnifiedLog:
         """Return the log start offset and its leader epoch."""
         with self._lock:
             start = self.log_start_offset
-            epoch = self._state.epochs.epoch_for_offset(start)
+            epoch = self._epochs.epoch_for_offset(start)
             return OffsetAndTimestamp(start, _NO_TIMESTAMP, epoch)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """Return the greatest epoch that is at most `epoch`, and its end offset."""
         with self._lock:
-            return self._state.epochs.end_offset_for(epoch, self._local.log_end_offset)
+            return self._epochs.end_offset_for(epoch, self._local.log_end_offset)
 
     def delete_records_before(self, offset: int) -> int:
         """Advance the log start offset, and return it.

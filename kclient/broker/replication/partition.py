@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kclient.broker.controller.metadata_image import PartitionRegistration
+from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_offset_metadata import AppendOrigin, LogAppendInfo
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.unified_log import UnifiedLog
@@ -83,6 +84,7 @@ class Partition:
         self._isr: tuple[int, ...] = ()
         self._in_sync: list[ReplicaState] = []
         self._appended_bytes = 0
+        self._min_isr = log.config.min_insync_replicas
 
     @property
     def leader_epoch(self) -> int:
@@ -113,6 +115,11 @@ class Partition:
             self._in_sync = [self.replicas[replica] for replica in self._isr]
             self._advance_high_watermark()
 
+    def configure(self, config: LogConfig) -> None:
+        """Replace the topic configuration."""
+        self.log.config = config
+        self._min_isr = config.min_insync_replicas
+
     def append_records_to_leader(
         self, records: MemoryRecords, required_acks: int, origin: AppendOrigin = "client"
     ) -> tuple[LogAppendInfo, int]:
@@ -133,11 +140,10 @@ class Partition:
             return info, self._advance_high_watermark()
 
     def _check_min_isr(self) -> None:
-        needed = self.log.config.min_insync_replicas
-        if len(self._isr) < needed:
+        if len(self._isr) < self._min_isr:
             raise NotEnoughReplicasError(
                 f"The size of the current ISR {len(self._isr)} is insufficient to satisfy the "
-                f"min.isr requirement of {needed} for partition {self.topic_partition}"
+                f"min.isr requirement of {self._min_isr} for partition {self.topic_partition}"
             )
 
     def flush_local_replica(self) -> None:
@@ -178,7 +184,7 @@ class Partition:
         self._check_leader()
         if self.log.high_watermark < end_offset:
             return False
-        if len(self._isr) < self.log.config.min_insync_replicas:
+        if len(self._isr) < self._min_isr:
             raise NotEnoughReplicasAfterAppendError
         return True
 

@@ -14,9 +14,13 @@ from kclient.broker.log.log_errors import RecordValidationError
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.log.memory_records import MemoryRecords
-from kclient.broker.replication.delayed_fetch import DelayedFetch, FetchPartitionStatus
 from kclient.broker.replication.delayed_operation import DelayedOperationPurgatory, OperationTimer
-from kclient.broker.replication.delayed_produce import AppendResults, DelayedProduce
+from kclient.broker.replication.delayed_requests import (
+    AppendResults,
+    DelayedFetch,
+    DelayedProduce,
+    FetchPartitionStatus,
+)
 from kclient.broker.replication.fetch_params import (
     CONSUMER,
     AppendResult,
@@ -82,20 +86,21 @@ class ReplicaManager:
         topic_config: TopicConfigReader,
     ) -> None:
         self._node_id = node_id
-        self._runtime = runtime
+        self._clock = runtime.clock
+        self._tasks = tasks = runtime.tasks
         self._log_manager = log_manager
         self._topic_config = topic_config
-        self._lock = runtime.tasks.condition()
+        self._lock = tasks.condition()
         self._partitions: dict[TopicPartition, Partition] = {}
         self._offline: dict[TopicPartition, _Offline] = {}
         self._unflushed: set[TopicPartition] = set()
-        self._operation_lock = runtime.tasks.condition()
-        self.timer = OperationTimer(runtime.tasks.condition())
+        self._operation_lock = tasks.condition()
+        self.timer = OperationTimer(tasks.condition())
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory(
-            runtime.tasks.condition(), self.timer
+            tasks.condition(), self.timer
         )
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = (
-            DelayedOperationPurgatory(runtime.tasks.condition(), self.timer)
+            DelayedOperationPurgatory(tasks.condition(), self.timer)
         )
 
     def load(self, image: MetadataImage) -> None:
@@ -149,7 +154,7 @@ class ReplicaManager:
             Milliseconds until the next call.
         """
         delay_ms = self._log_manager.step(now_ms)
-        if self._log_manager.failures.is_offline:
+        if self._log_manager.is_offline:
             return delay_ms
         for topic_partition in list(self._unflushed):
             try:
@@ -192,7 +197,7 @@ class ReplicaManager:
         if not waits:
             on_done(results)
         else:
-            deadline_ms = self._runtime.clock.monotonic_ms() + timeout_ms
+            deadline_ms = self._clock.monotonic_ms() + timeout_ms
             operation = DelayedProduce(
                 self._operation_lock, deadline_ms, results, self.partition, on_done
             )
@@ -224,7 +229,7 @@ class ReplicaManager:
             return
         operation = DelayedFetch(
             self._operation_lock,
-            self._runtime.clock.monotonic_ms() + params.max_wait_ms,
+            self._clock.monotonic_ms() + params.max_wait_ms,
             params,
             {tp: FetchPartitionStatus(wanted[tp], before[tp]) for tp in wanted},
             found,
@@ -422,7 +427,7 @@ class ReplicaManager:
             _log.warning("%s: removing the log of a deleted topic of this name", topic_partition)
             self._log_manager.delete(topic_partition)
             log = get_or_create()
-        lock = self._runtime.tasks.condition()
+        lock = self._tasks.condition()
         partition = Partition(topic_partition, topic.topic_id, self._node_id, log, lock)
         partition.apply(topic.partitions[topic_partition.partition])
         return partition
@@ -450,4 +455,4 @@ class ReplicaManager:
         for number in range(len(topic.partitions)):
             partition = self._partitions.get(TopicPartition(topic.name, number))
             if partition is not None:
-                partition.log.config = config
+                partition.configure(config)

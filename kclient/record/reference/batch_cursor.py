@@ -15,7 +15,7 @@ from kclient.record.record import Deserializer
 from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.reference.column_builder import ColumnBuilder
 from kclient.record.reference.consumer_record import ConsumerRecord
-from kclient.record.reference.record_parser import ParsedRecord, check_end, parse_record_of
+from kclient.record.reference.record_batch import ParsedRecord, check_end, parse_record_of
 
 
 class BatchCursor:

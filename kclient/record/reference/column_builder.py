@@ -4,10 +4,9 @@ from array import array
 
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import InvalidArgumentError
-from kclient.record.batch_header import MAX_INT32
+from kclient.record.batch_header import MAX_INT32, TimestampType
 from kclient.record.columns import BinaryColumn, Columns
 from kclient.record.record import Header
-from kclient.record.timestamp_type import TimestampType
 
 DEFAULT_MAX_BYTES = 2**30
 """Default size limit of a column, well below the range of its 32-bit offsets."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Generic
 
 from kclient.common.key_value_types import K_co, V_co
 from kclient.common.types import TopicPartition
+from kclient.record.batch_header import TimestampType
 from kclient.record.record import Header
-from kclient.record.timestamp_type import TimestampType
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from kclient.record.batch_header import (
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
     BatchHeader,
+    TimestampType,
     batch_attributes,
 )
-from kclient.record.compression_type import CompressionType
+from kclient.record.compression import CompressionType
 from kclient.record.record import Header
 from kclient.record.record_encoder import (
     NO_HEADERS,
@@ -30,7 +31,6 @@ from kclient.record.record_encoder import (
 )
 from kclient.record.reference.record_columns import RecordColumns
 from kclient.record.sealing import restamp_batch, seal_batch
-from kclient.record.timestamp_type import TimestampType
 from kclient.record.varints import encode_varint
 
 

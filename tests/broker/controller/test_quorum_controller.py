@@ -16,8 +16,13 @@ from kclient.broker.controller.quorum_controller import (
     ProducerIdBlock,
     QuorumController,
 )
-from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
-from kclient.broker.controller.topic_plans import PartitionsRequest, TopicPlan, TopicRequest
+from kclient.broker.controller.topic_control import (
+    PartitionsRequest,
+    TopicControl,
+    TopicDefaults,
+    TopicPlan,
+    TopicRequest,
+)
 from kclient.common.broker_errors import (
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,

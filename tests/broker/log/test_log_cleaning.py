@@ -182,9 +182,9 @@ def test_clean_segment_is_not_rewritten(bench: LogBench) -> None:
     log = bench.open(COMPACT)
     write(log, (b"a", b"1"), (b"b", b"1"))
     log.maintenance.roll()
-    segment = log._state.local.segments.first
+    segment = log._state.local.all_segments()[0]
     clean(log)
-    assert log._state.local.segments.first is segment
+    assert log._state.local.all_segments()[0] is segment
     assert log.cleaning.cleaned_to == 2
     assert not [name for name in names(bench) if name.endswith((".deleted", ".swap", ".cleaned"))]
 

@@ -155,7 +155,7 @@ def test_five_in_flight_batches_are_recognized_after_restart(
 def test_recent_batches_are_searched_backwards(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch, first_bytes: int, most_bytes: int
 ) -> None:
-    monkeypatch.setattr("kclient.broker.log.producer_state_recovery._FIRST_BYTES", first_bytes)
+    monkeypatch.setattr("kclient.broker.log.log_segment._FIRST_BYTES", first_bytes)
     monkeypatch.setattr("kclient.broker.log.producer_state_recovery._TAIL_BYTES", most_bytes)
     config = LogConfig(segment_bytes=1500, index_interval_bytes=150)
     log = bench.open(config)

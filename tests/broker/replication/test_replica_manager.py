@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kclient.broker.controller.metadata_image import PartitionRegistration
-from kclient.broker.controller.topic_plans import TopicRequest
+from kclient.broker.controller.topic_control import TopicRequest
 from kclient.broker.log.memory_records import MemoryRecords
-from kclient.broker.replication.delayed_produce import AppendResults
+from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import (
     FetchIsolation,
     FetchParams,
@@ -132,8 +132,8 @@ def test_isr_shrink_commits_records(replicated: Replicated) -> None:
 
 def test_isr_below_minimum_fails_committed_produce(replicated: Replicated) -> None:
     done = replicated.append(T0)
-    log = replicated.manager.partition(T0).log
-    log.config = replace(log.config, min_insync_replicas=3)
+    partition = replicated.manager.partition(T0)
+    partition.configure(replace(partition.log.config, min_insync_replicas=3))
     replicated.fetch(1, replica=2)
     assert isinstance(done[0][T0].error, NotEnoughReplicasAfterAppendError)
 

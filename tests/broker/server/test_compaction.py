@@ -9,7 +9,7 @@ import pytest
 
 from kclient import Consumer, Producer
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
-from kclient.broker.controller.topic_plans import TopicRequest
+from kclient.broker.controller.topic_control import TopicRequest
 from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.server.broker_config import BrokerConfig

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from kclient.broker.controller.topic_plans import PartitionsRequest, TopicRequest
+from kclient.broker.controller.topic_control import PartitionsRequest, TopicRequest
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.system_files import SystemFiles

@@ -8,7 +8,7 @@ import pytest
 
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS, PartitionRegistration
 from kclient.broker.controller.quorum_controller import BrokerIdentity
-from kclient.broker.controller.topic_plans import TopicRequest
+from kclient.broker.controller.topic_control import TopicRequest
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.errors import KafkaError

@@ -15,7 +15,7 @@ import pyarrow as pa
 from kclient.common.errors import KafkaError
 from kclient.producer.arrow_records import ArrowPart, ArrowRows, arrow_batches, arrow_parts, column
 from kclient.record import RecordBatch, RecordBatchBuilder, RecordColumns, reference
-from kclient.record.arrow_columns import binary_column, header_column
+from kclient.record.arrow import binary_column, header_column
 from tests.fuzz.mutation import spoil
 from tests.fuzz.oracle import refusals
 from tests.fuzz.target import CANARY, MEBIBYTE, Target

@@ -12,7 +12,7 @@ import zstandard
 
 from kclient.common.errors import CompressionError
 from kclient.record import CompressionType, compress, decompress
-from kclient.record.xerial import compress_xerial
+from kclient.record.compression import compress_xerial
 from tests.fuzz.mutation import spoil
 from tests.fuzz.oracle import refusals
 from tests.fuzz.target import MEBIBYTE, Target

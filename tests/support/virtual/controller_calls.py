@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from kclient.broker.controller.quorum_controller import QuorumController
-from kclient.broker.controller.topic_plans import (
+from kclient.broker.controller.topic_control import (
     DeletionPlan,
     PartitionsPlan,
     PartitionsRequest,

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.log.memory_records import MemoryRecords, keyed_batch
 from kclient.broker.replication.partition import ACKS_ALL
-from kclient.broker.replication.record_reader import keyed_batch
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,

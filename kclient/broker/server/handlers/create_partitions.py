@@ -5,7 +5,7 @@ Differences from Apache Kafka: partitions exist before the response, so `timeout
 
 from collections import Counter
 
-from kclient.broker.controller.topic_plans import PartitionsPlan, PartitionsRequest
+from kclient.broker.controller.topic_control import PartitionsPlan, PartitionsRequest
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi, always

@@ -5,7 +5,7 @@ Differences from Apache Kafka: topics exist before the response, so `timeout_ms`
 
 from collections import Counter
 
-from kclient.broker.controller.topic_plans import TopicPlan, TopicRequest
+from kclient.broker.controller.topic_control import TopicPlan, TopicRequest
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi, always

@@ -5,7 +5,7 @@ Differences from Apache Kafka: topics are deleted before the response; `timeout_
 
 from collections import Counter
 
-from kclient.broker.controller.topic_plans import DeletionPlan
+from kclient.broker.controller.topic_control import DeletionPlan
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi, always

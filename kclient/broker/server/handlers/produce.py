@@ -9,7 +9,7 @@ Differences from Apache Kafka: transactions are not served (TRANSACTIONAL_ID_AUT
 from kclient.broker.controller.metadata_image import INTERNAL_TOPICS, MetadataImage
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.network.request_channel import Request
-from kclient.broker.replication.delayed_produce import AppendResults
+from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi

@@ -8,7 +8,7 @@ from kclient.record import (
     RecordBatchBuilder,
     TimestampType,
 )
-from kclient.record.rewriting import with_records, without_records
+from kclient.record.sealing import with_records, without_records
 
 
 def batch_of(compression: CompressionType = CompressionType.NONE) -> RecordBatch:
