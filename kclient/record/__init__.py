@@ -34,7 +34,6 @@ from kclient.record.compression import (
 from kclient.record.control_records import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from kclient.record.errors import RecordDeserializationError
 from kclient.record.record import Deserializer, Header, Record, RecordsSummary
-from kclient.record.reference.murmur2 import to_positive
 from kclient.record.varints import (
     decode_varint,
     decode_varlong,
@@ -90,7 +89,6 @@ __all__ = [
     "scan_batches",
     "scan_headers",
     "size_of_varint",
-    "to_positive",
 ]
 
 _PURE_PYTHON = os.environ.get("KCLIENT_PURE_PYTHON", "") not in {"", "0"}

@@ -7,8 +7,17 @@ from typing import NamedTuple
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
-from kclient.record.batch_header import NO_PARTITION_LEADER_EPOCH
-from kclient.record.reference.record_batch_builder import RecordBatchBuilder
+from kclient.record.batch_header import (
+    CONTROL_FLAG,
+    MAGIC,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_SEQUENCE,
+    RECORD_BATCH_OVERHEAD,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+)
+from kclient.record.record_encoder import encode_record
+from kclient.record.sealing import seal_batch
 
 _KEY = struct.Struct(">hh")
 _CURRENT_VERSION = 0
@@ -46,9 +55,7 @@ class ControlRecordType(IntEnum):
         return cls(kind) if kind in cls._value2member_map_ else cls.UNKNOWN
 
 
-_BATCH_SIZE = 128
 _VALUE = struct.Struct(">hi")
-_CURRENT_VERSION = 0
 _KINDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
 
@@ -110,12 +117,22 @@ def build_end_txn_batch(
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> memoryview:
     """Return the control batch that ends a transaction (Kafka: withEndTransactionMarker)."""
-    builder = RecordBatchBuilder(bytearray(_BATCH_SIZE), base_offset=base_offset)
-    builder.append(timestamp_ms, marker.record_key(), marker.record_value())
-    return builder.seal(
-        producer_id,
-        producer_epoch,
-        transactional=True,
-        control=True,
+    record = encode_record(0, 0, marker.record_key(), marker.record_value())
+    batch = memoryview(bytearray(RECORD_BATCH_OVERHEAD) + record)
+    header = BatchHeader(
+        position=0,
+        size_in_bytes=len(batch),
+        base_offset=base_offset,
         partition_leader_epoch=partition_leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=TRANSACTIONAL_FLAG | CONTROL_FLAG,
+        last_offset_delta=0,
+        base_timestamp=timestamp_ms,
+        max_timestamp=timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=NO_SEQUENCE,
+        count=1,
     )
+    return seal_batch(batch, header, None)

@@ -118,6 +118,29 @@ def _encode_name(name: str, index: int) -> bytes:
         ) from error
 
 
+def encode_record(
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[Header] | None = None,
+) -> bytes:
+    """Return an encoded record with its length."""
+    body = b"".join(
+        (
+            b"\x00",
+            encode_varint(timestamp_delta),
+            encode_varint(offset_delta),
+            encode_length(key),
+            key or b"",
+            encode_length(value),
+            value or b"",
+            encode_headers(headers),
+        )
+    )
+    return encode_varint(len(body)) + body
+
+
 def record_size_upper_bound(
     key: bytes | None, value: bytes | None, headers: Sequence[Header] | None = None
 ) -> int:

@@ -27,8 +27,7 @@ from kclient.record.checksum import crc32c
 from kclient.record.compression import compress
 from kclient.record.record import Record
 from kclient.record.record_batch import AbstractRecordBatch
-from kclient.record.record_encoder import encode_headers, encode_length
-from kclient.record.varints import encode_varint
+from kclient.record.record_encoder import encode_record
 
 
 def seal_batch(batch: memoryview, header: BatchHeader, level: int | None) -> memoryview:
@@ -108,7 +107,16 @@ def with_records(
     """
     horizon = batch.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
     base_timestamp = records[0].timestamp if horizon is None else horizon
-    parts = [_encoded(batch, record, base_timestamp) for record in records]
+    parts = [
+        encode_record(
+            record.timestamp - base_timestamp,
+            record.offset - batch.base_offset,
+            record.key,
+            record.value,
+            record.headers,
+        )
+        for record in records
+    ]
     data = memoryview(bytearray(RECORD_BATCH_OVERHEAD) + b"".join(parts))
     stamped = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
     latest = batch.max_timestamp if stamped else max(record.timestamp for record in records)
@@ -134,19 +142,3 @@ def without_records(batch: AbstractRecordBatch) -> memoryview:
     header.count = 0
     write_header(data, header)
     return data
-
-
-def _encoded(batch: AbstractRecordBatch, record: Record, base_timestamp: int) -> bytes:
-    body = b"".join(
-        (
-            b"\x00",
-            encode_varint(record.timestamp - base_timestamp),
-            encode_varint(record.offset - batch.base_offset),
-            encode_length(record.key),
-            record.key or b"",
-            encode_length(record.value),
-            record.value or b"",
-            encode_headers(record.headers),
-        )
-    )
-    return encode_varint(len(body)) + body

@@ -7,7 +7,8 @@ from aiokafka.partitioner import murmur2 as foreign_murmur2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kclient.record import murmur2, reference, to_positive
+from kclient.record import murmur2, reference
+from kclient.record.reference.murmur2 import to_positive
 
 MURMUR2 = {
     b"21": -973932308,
