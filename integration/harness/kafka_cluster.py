@@ -25,13 +25,15 @@ class Listener:
 
     Attributes:
         name: its name, such as "SASL" or "TLS".
-        protocol: SSL, SASL_PLAINTEXT or SASL_SSL.
+        protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        advertised: its "host:port" for clients; the bound address if empty, none if None.
         properties: server properties that belong to it, named as in server.properties without the
             prefix `listener.name.<name>.`.
     """
 
     name: str
     protocol: str
+    advertised: str | None = ""
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -151,12 +153,17 @@ class KafkaCluster:
     def _broker(
         self, node_id: int, addresses: dict[str, str], controllers: dict[int, str]
     ) -> KafkaNode:
-        advertised = ",".join(f"{name}://{address}" for name, address in addresses.items())
+        bound = ",".join(f"{name}://{address}" for name, address in addresses.items())
+        advertised = {listener.name: listener.advertised for listener in self._options.listeners}
         combined = node_id in controllers
         properties = {
             "process.roles": "broker,controller" if combined else "broker",
-            "listeners": advertised + (f",CONTROLLER://{controllers[node_id]}" if combined else ""),
-            "advertised.listeners": advertised,
+            "listeners": bound + (f",CONTROLLER://{controllers[node_id]}" if combined else ""),
+            "advertised.listeners": ",".join(
+                f"{name}://{advertised.get(name) or address}"
+                for name, address in addresses.items()
+                if advertised.get(name, "") is not None
+            ),
             "inter.broker.listener.name": "PLAINTEXT",
         }
         return self._node(node_id, properties, addresses, controllers)

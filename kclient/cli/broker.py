@@ -27,7 +27,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--listen",
         default="127.0.0.1:9092",
         metavar="HOST:PORT",
-        help="address to listen on; port 0 chooses a free one (default: %(default)s)",
+        help="address to listen on, or several as NAME://HOST:PORT,…; port 0 chooses a free one "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--config",
@@ -64,7 +65,10 @@ def run(options: argparse.Namespace) -> int:
 def _serve(broker: BrokerServer, *, without_delay: bool) -> int:
     broker.start()
     try:
-        print(f"bootstrap.servers={broker.endpoint.address}", flush=True)
+        first, *others = broker.endpoints
+        print(f"bootstrap.servers={first.address}", flush=True)
+        for endpoint in others:
+            print(f"{endpoint.name}: bootstrap.servers={endpoint.address}", flush=True)
         if without_delay:
             print(_NO_DELAY_NOTE, flush=True)
         signal.sigwait(_SIGNALS)

@@ -2,15 +2,14 @@
 
 from typing import Protocol
 
+from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.errors import ConfigError
 from kclient.common.runtime import StreamSocket
 from kclient.network.authenticator import NoAuthenticator
+from kclient.network.endpoint import SecurityProtocol
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.transport_layer import PlaintextTransportLayer
-
-PLAINTEXT = "PLAINTEXT"
-"""Security protocol without encryption and authentication."""
 
 
 class ChannelBuilder(Protocol):
@@ -71,7 +70,18 @@ def server_channel_builder(listener_name: str, security_protocol: str) -> Channe
     return _channel_builder(f"listener {listener_name}", security_protocol)
 
 
+def check_security_protocol(owner: str, security_protocol: str) -> None:
+    """Check that a security protocol is available, for a client or listener named `owner`.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    if security_protocol != SecurityProtocol.PLAINTEXT.name:
+        raise ConfigError(
+            f"{owner}: got {security_protocol!r:.80}, expected 'PLAINTEXT'; {NO_SECURITY}"
+        )
+
+
 def _channel_builder(owner: str, security_protocol: str) -> ChannelBuilder:
-    if security_protocol != PLAINTEXT:
-        raise ConfigError(f"{owner}: got {security_protocol!r:.80}, expected {PLAINTEXT!r}")
+    check_security_protocol(owner, security_protocol)
     return PlaintextChannelBuilder()

@@ -18,6 +18,7 @@ from kclient.network.system_runtime import system_runtime
 from kclient.testing.broker_faults import BrokerFaults
 
 _DEFAULTS: Mapping[str, object] = {
+    "listeners": "127.0.0.1:0",
     # Waiting for more members is useful where consumers start on many machines at once.
     "group.initial.rebalance.delay.ms": 0,
     # One broker does not distribute groups.
@@ -62,17 +63,31 @@ class EmbeddedCluster(ProcessBound):
         self._remove_temporary: Callable[[], object] | None = None
         self._broker: BrokerServer | None = None
         self._faults: BrokerFaults | None = None
-        self._listener = "127.0.0.1:0"
         self._config(Path("to-be-made"))
 
     @property
     def bootstrap_servers(self) -> str:
-        """The ``host:port`` for clients; it stays the same over restarts.
+        """The ``host:port`` of the first listener; it stays the same over restarts.
 
         Raises:
             IllegalStateError: The cluster is not running.
         """
         return self.broker.endpoint.address
+
+    def bootstrap_servers_of(self, listener_name: str) -> str:
+        """Return the ``host:port`` of a listener, as it is advertised.
+
+        Raises:
+            ConfigError: No such listener is advertised.
+            IllegalStateError: The cluster is not running.
+        """
+        addresses = {endpoint.name: endpoint.address for endpoint in self.broker.endpoints}
+        if listener_name not in addresses:
+            raise ConfigError(
+                f"listener_name: got {describe(listener_name)}, expected one of "
+                f"{', '.join(addresses)}"
+            )
+        return addresses[listener_name]
 
     @property
     def data_dir(self) -> Path:
@@ -131,7 +146,7 @@ class EmbeddedCluster(ProcessBound):
                 self._end()  # close() is not called for a cluster that did not start
             raise
         self._broker = broker
-        self._listener = broker.endpoint.address
+        self._given["listeners"] = ",".join(map(str, broker.bound))  # the same ports if restarted
 
     def stop(self) -> None:
         """Stop in an orderly way; the data is kept. Idempotent."""
@@ -170,8 +185,7 @@ class EmbeddedCluster(ProcessBound):
             self._temporary = self._remove_temporary = None
 
     def _config(self, data_dir: Path) -> BrokerConfig:
-        given = {**_DEFAULTS, "listeners": self._listener, **self._given}
-        return BrokerConfig({**given, "log.dir": str(data_dir)})
+        return BrokerConfig({**_DEFAULTS, **self._given, "log.dir": str(data_dir)})
 
     def __enter__(self) -> Self:
         self.start()

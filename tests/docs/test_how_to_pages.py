@@ -171,6 +171,20 @@ def test_broker_for_other_machines(tmp_path: Path) -> None:
         broker.end()
 
 
+def test_broker_with_several_listeners(tmp_path: Path) -> None:
+    (start,) = blocks(PAGES / "companion-broker.md", "sh")["With several listeners"]
+    line = start.replace("\\\n", " ").replace("./data", str(tmp_path / "data"))
+    program, *arguments = shlex.split(line)
+    assert program == "kclient"
+    listen = arguments.index("--listen") + 1
+    arguments[listen] = re.sub(r":\d+", ":0", arguments[listen])
+    with command(tmp_path, *arguments) as broker:
+        broker.wait_for("bootstrap.servers=127.0.0.1:9092\n")
+        broker.wait_for("CONTAINER: bootstrap.servers=host.docker.internal:19092\n")
+        broker.interrupt()
+        broker.end()
+
+
 def test_send_fast(clients: Clients, tmp_path: Path) -> None:
     code = "\n".join(code_of("send-fast", clients)) + "\nproducer.close()\n"
     assert output_of(tmp_path, code) == "1000 records acknowledged\n"

@@ -13,7 +13,9 @@ from kclient.broker.controller.metadata_image import (
     TopicImage,
 )
 from kclient.common.errors import KafkaError
+from kclient.network.endpoint import Endpoint, SecurityProtocol
 from kclient.protocol.messages.metadata_records import (
+    BrokerEndpoint,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,
@@ -179,13 +181,11 @@ class MetadataDelta:
         self.changed_configs[resource] = None
 
     def _register_broker(self, record: RegisterBrokerRecord) -> None:
-        endpoint = record.end_points[0] if record.end_points else None
         self._brokers[record.broker_id] = BrokerRegistration(
             id=record.broker_id,
             epoch=record.broker_epoch,
             incarnation_id=record.incarnation_id,
-            host=endpoint.host if endpoint else "",
-            port=endpoint.port if endpoint else -1,
+            endpoints=tuple(_endpoint(each) for each in record.end_points),
             rack=record.rack,
             fenced=record.fenced,
             directory_id=record.log_dirs[0] if record.log_dirs else UNASSIGNED_DIRECTORY,
@@ -208,3 +208,14 @@ class MetadataDelta:
 
     def _producer_ids(self, record: ProducerIdsRecord) -> None:
         self._next_producer_id = record.next_producer_id
+
+
+def _endpoint(registered: BrokerEndpoint) -> Endpoint:
+    try:
+        protocol = SecurityProtocol(registered.security_protocol)
+    except ValueError:
+        raise KafkaError(
+            f"metadata log: listener {registered.name!r:.80} has the unknown security protocol "
+            f"{registered.security_protocol}"
+        ) from None
+    return Endpoint(registered.name, registered.host, registered.port, protocol)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from kclient.common.types import TopicPartition
+from kclient.common.types import Node, TopicPartition
+from kclient.network.endpoint import Endpoint
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -53,16 +54,32 @@ UNASSIGNED_DIRECTORY = bytes(16)
 
 
 class BrokerRegistration(NamedTuple):
-    """Registered broker (Kafka: BrokerRegistration)."""
+    """Registered broker (Kafka: BrokerRegistration).
+
+    Attributes:
+        id: Id of the broker.
+        epoch: Offset of the registration.
+        incarnation_id: Id of the broker's process, 16 bytes.
+        endpoints: Advertised endpoint of each listener.
+        rack: Rack or zone.
+        fenced: Whether the broker must not be used.
+        directory_id: Id of its data directory, 16 bytes.
+    """
 
     id: int
     epoch: int
     incarnation_id: bytes
-    host: str
-    port: int
+    endpoints: tuple[Endpoint, ...]
     rack: str | None
     fenced: bool
     directory_id: bytes = UNASSIGNED_DIRECTORY
+
+    def node(self, listener_name: str) -> Node | None:
+        """Return the broker with its address at a listener, or None if it has no such listener."""
+        for endpoint in self.endpoints:
+            if endpoint.name == listener_name:
+                return Node(self.id, endpoint.host, endpoint.port, self.rack)
+        return None
 
 
 ConfigResource = tuple[int, str]
@@ -131,3 +148,8 @@ class MetadataImage:
     def live_brokers(self) -> list[BrokerRegistration]:
         """Return the brokers that are not fenced, ordered by id."""
         return [self.brokers[id_] for id_ in sorted(self.brokers) if not self.brokers[id_].fenced]
+
+    def live_nodes(self, listener_name: str) -> list[Node]:
+        """Return the brokers that are not fenced and have a listener, ordered by id."""
+        nodes = [broker.node(listener_name) for broker in self.live_brokers()]
+        return [node for node in nodes if node is not None]

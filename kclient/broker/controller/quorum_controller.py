@@ -23,6 +23,7 @@ from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid
+from kclient.network.endpoint import Endpoint
 from kclient.protocol.messages.metadata_records import (
     BrokerEndpoint,
     FeatureLevelRecord,
@@ -38,7 +39,6 @@ METADATA_VERSION = "metadata.version"
 METADATA_VERSION_LEVEL = 25
 """Kafka 4.0-IV3: the level whose records are written."""
 PRODUCER_ID_BLOCK = 1000
-PLAINTEXT_PROTOCOL = 0
 BATCH_SIZE = 1024 * 1024
 """Estimated bytes of metadata records that are committed together, unless one plan has more."""
 
@@ -76,11 +76,10 @@ class ProducerIdBlock(NamedTuple):
 
 
 class BrokerIdentity(NamedTuple):
-    """Registration data of a broker."""
+    """Registration data of a broker, with the advertised endpoint of each listener."""
 
     node_id: int
-    host: str
-    port: int
+    endpoints: tuple[Endpoint, ...]
     rack: str | None
     directory_id: bytes
 
@@ -170,7 +169,7 @@ class QuorumController:
         """Register a new or restarted broker.
 
         Args:
-            broker: Id and endpoint of the broker.
+            broker: Id and endpoints of the broker.
             on_done: Called when the registration is published, or with the error.
             crashed: Whether its logs may be truncated. If so, its partitions get a new leader
                 epoch, by which clients detect the truncation (KIP-320).
@@ -182,11 +181,12 @@ class QuorumController:
                 broker_epoch=self._latest.offset + 1,
                 end_points=[
                     BrokerEndpoint(
-                        name="PLAINTEXT",
-                        host=broker.host,
-                        port=broker.port,
-                        security_protocol=PLAINTEXT_PROTOCOL,
+                        name=endpoint.name,
+                        host=endpoint.host,
+                        port=endpoint.port,
+                        security_protocol=endpoint.security_protocol,
                     )
+                    for endpoint in broker.endpoints
                 ],
                 rack=broker.rack,
                 fenced=False,

@@ -1,10 +1,11 @@
-"""Acceptor: accepts new connections and distributes them to the processors."""
+"""Acceptor: accepts the connections of one listener, and distributes them to its processors."""
 
 import itertools
 import logging
+import math
 from collections.abc import Sequence
 
-from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
+from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.processor import Processor
 from kclient.common.runtime import READABLE, Listener, Poller, StreamSocket
 
@@ -15,26 +16,31 @@ _PAUSE_MS = 500.0
 
 
 class Acceptor:
-    """Accepts the connections of one listener (Kafka: Acceptor).
+    """Accepts the connections of one listener (Kafka: DataPlaneAcceptor).
 
     New connections wait in the system's backlog while the broker has ``max.connections``, while the
     creation rate is exceeded, and while few descriptors are left. A connection from an address with
     too many is closed at once.
+
+    Attributes:
+        listener_name: Name of the listener.
+        processors: Processors of the listener's connections.
     """
 
     def __init__(
         self,
+        listener_name: str,
         listener: Listener,
         poller: Poller,
         processors: Sequence[Processor],
         quotas: ConnectionQuotas,
-        rate: CreationRate,
     ) -> None:
+        self.listener_name = listener_name
+        self.processors = processors
         self._listener = listener
         self._poller = poller
-        self._processors = itertools.cycle(processors)
+        self._next_processor = itertools.cycle(processors)
         self._quotas = quotas
-        self._rate = rate
         self._running = True
         self._watched: bool | None = None
         self._paused_until_ms = 0.0
@@ -68,23 +74,29 @@ class Acceptor:
         self._watched = accepting
 
     def _accept_all(self, now_ms: float) -> None:
-        while self._quotas.is_below_limit():
-            wait_ms = self._rate.wait_ms(now_ms)
-            if wait_ms:
-                self._paused_until_ms = now_ms + wait_ms
+        while not (wait_ms := self._quotas.reserve(now_ms)):
+            connection = self._accept(now_ms)
+            if connection is None:
+                self._quotas.cancel()
                 return
+            self._assign(connection)
+        if wait_ms != math.inf:
+            self._paused_until_ms = now_ms + wait_ms
+
+    def _accept(self, now_ms: float) -> StreamSocket | None:
+        """Return the next connection, or None if there is none or it cannot be accepted now."""
+        while True:
             try:
                 connection = self._listener.accept()
             except BlockingIOError:
-                return
+                return None
             except ConnectionError:
                 continue  # closed by the client before it was accepted
             except OSError as error:
                 self._pause(now_ms, error)
-                return
+                return None
             self._out_of_descriptors = False
-            self._rate.record_created()
-            self._assign(connection)
+            return connection
 
     def _pause(self, now_ms: float, error: OSError) -> None:
         """Pause accepting when out of descriptors or memory; open connections are still served."""
@@ -98,11 +110,12 @@ class Acceptor:
             address = connection.peer_address()[0]
         except OSError:
             connection.close()
+            self._quotas.cancel()
             return
         if not self._quotas.try_add(address):
             _log.info("refusing a connection from %s: max.connections.per.ip is reached", address)
             connection.close()
             return
-        if not next(self._processors).accept(connection, address):
+        if not next(self._next_processor).accept(connection, address):
             self._quotas.remove(address)
             connection.close()

@@ -1,5 +1,6 @@
-"""Limits of connections: in total, for each address, and their creation rate."""
+"""Limits of a broker's connections: in total, for each address, and their creation rate."""
 
+import math
 from collections import Counter
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ _LEAST_WAIT_MS = 0.01
 class CreationRate:
     """Limit of new connections per second, ``max.connection.creation.rate`` (KIP-612).
 
-    A burst may have as many connections as one second allows. For the acceptor's thread only.
+    A burst may have as many connections as one second allows. Not thread-safe.
     """
 
     def __init__(self, per_second: int) -> None:
@@ -32,48 +33,91 @@ class CreationRate:
         """Count a new connection."""
         self._allowed -= 1.0
 
+    def cancel_created(self) -> None:
+        """Remove a connection from the count that was not created after all."""
+        self._allowed += 1.0
+
 
 class ConnectionQuotas:
-    """Counts of connections (Kafka: ConnectionQuotas). The lock guards the counts."""
+    """Counts of the connections of all listeners (Kafka: ConnectionQuotas).
 
-    def __init__(self, max_connections: int, max_per_address: int, lock: Condition) -> None:
+    An acceptor reserves a place before it accepts a connection, so that several acceptors together
+    do not exceed a limit. The lock guards the counts and the creation rate.
+    """
+
+    def __init__(
+        self, max_connections: int, max_per_address: int, rate: CreationRate, lock: Condition
+    ) -> None:
         self._max_connections = max_connections
         self._max_per_address = max_per_address
+        self._rate = rate
         self._lock = lock
         self._total = 0
         self._by_address: Counter[str] = Counter()
-        self._callback: Callable[[], None] | None = None
+        self._callbacks: list[Callable[[], None]] = []
 
     def is_below_limit(self) -> bool:
         """Return whether the broker has fewer than ``max.connections``."""
         with self._lock:
             return self._total < self._max_connections
 
-    def try_add(self, address: str) -> bool:
-        """Count a new connection; return False if its address has ``max.connections.per.ip``."""
+    def reserve(self, now_ms: float) -> float:
+        """Reserve a place for a connection.
+
+        Returns:
+            0 if a place is reserved, which `try_add` or `cancel` then ends; otherwise the
+            milliseconds until the creation rate allows one, infinite at ``max.connections``.
+        """
         with self._lock:
-            if self._by_address[address] >= self._max_per_address:
-                return False
-            self._by_address[address] += 1
-            self._total += 1
-            return True
+            if self._total >= self._max_connections:
+                return math.inf
+            wait_ms = self._rate.wait_ms(now_ms)
+            if not wait_ms:
+                self._total += 1
+                self._rate.record_created()
+            return wait_ms
+
+    def cancel(self) -> None:
+        """Give a reserved place back, because there is no connection."""
+        with self._lock:
+            self._rate.cancel_created()
+            callbacks = self._remove()
+        _call(callbacks)
+
+    def try_add(self, address: str) -> bool:
+        """Use a reserved place; return False if the address has ``max.connections.per.ip``."""
+        with self._lock:
+            if self._by_address[address] < self._max_per_address:
+                self._by_address[address] += 1
+                return True
+            callbacks = self._remove()
+        _call(callbacks)
+        return False
 
     def remove(self, address: str) -> None:
         """Remove a connection from the counts."""
         with self._lock:
-            was_full = self._total >= self._max_connections
-            self._total -= 1
             self._by_address[address] -= 1
             if not self._by_address[address]:
                 del self._by_address[address]
-        if was_full and self._callback is not None:
-            self._callback()
+            callbacks = self._remove()
+        _call(callbacks)
+
+    def _remove(self) -> list[Callable[[], None]]:
+        """Remove a place; return the callbacks to call, without the lock."""
+        self._total -= 1
+        return self._callbacks if self._total == self._max_connections - 1 else []
 
     def on_below_limit(self, callback: Callable[[], None]) -> None:
         """Register a callback for when the count falls below ``max.connections`` again."""
-        self._callback = callback
+        self._callbacks.append(callback)
 
     def total(self) -> int:
         """Return the number of connections."""
         with self._lock:
             return self._total
+
+
+def _call(callbacks: list[Callable[[], None]]) -> None:
+    for callback in callbacks:
+        callback()

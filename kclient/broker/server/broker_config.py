@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from kclient.broker.server.broker_keys import BROKER_KEYS
-from kclient.broker.server.listener import Endpoint, parse_endpoint
+from kclient.broker.server.listeners import parse_listeners
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
-
-_ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 (compared with, not bound to)
 
 _DEFINITION = ConfigDef("the broker", [key.row for key in BROKER_KEYS.values()], of_client=False)
 
@@ -21,8 +19,7 @@ class BrokerConfig:
         given: Explicitly set values by dotted name; all others are defaults.
         node_id: This broker's id.
         data_dir: Directory of all the broker's files.
-        listener: Listener the broker binds.
-        advertised: Advertised listener, or None for the address that was bound.
+        listeners: Listeners, with their advertised addresses.
     """
 
     def __init__(self, given: Mapping[str, object]) -> None:
@@ -39,10 +36,8 @@ class BrokerConfig:
         self.given = {name.replace("_", "."): self[name.replace("_", ".")] for name in given}
         self.node_id = self._node_id()
         self.data_dir = self._data_dir()
-        self.listener = self._endpoint("listeners")
-        advertised = self["advertised.listeners"] is not None
-        self.advertised = self._endpoint("advertised.listeners") if advertised else None
-        self._check()
+        self._check_roles()
+        self.listeners = parse_listeners(self._values)
 
     def __getitem__(self, name: str) -> Any:
         """Return a setting by its dotted name."""
@@ -64,26 +59,9 @@ class BrokerConfig:
             )
         return Path(directories[0])
 
-    def _endpoint(self, name: str) -> Endpoint:
-        given = self[name]
-        if len(given) != 1:
-            raise ConfigError(f"{name}: got {list(given)!r:.80}, expected one listener")
-        return parse_endpoint(name, given[0])
-
-    def _check(self) -> None:
+    def _check_roles(self) -> None:
         if set(self["process.roles"]) != {"broker", "controller"}:
             raise ConfigError(
                 f"process.roles: got {','.join(self['process.roles'])!r:.80}, "
                 "expected 'broker,controller'; one process is both"
-            )
-        if not self.listener.is_loopback and not self["allow.unauthenticated.listeners"]:
-            raise ConfigError(
-                f"listeners: got {self.listener.address!r}, which other machines can reach, and "
-                "anyone could read and write; listen on 127.0.0.1, or set "
-                "allow.unauthenticated.listeners=true"
-            )
-        if self.advertised is None and self.listener.host in _ANY_ADDRESS:
-            raise ConfigError(
-                f"listeners: got {self.listener.address!r}, which clients cannot connect to; set "
-                "advertised.listeners to the address they can"
             )

@@ -9,6 +9,15 @@ control.request.max.bytes, max.partitions, max.producer.ids.per.partition, max.g
 group.member.metadata.max.bytes.
 """
 
+from kclient.broker.server.listeners import (
+    ADVERTISED,
+    ALLOW_UNAUTHENTICATED,
+    CONTROLLERS,
+    DEFAULT_PROTOCOL_MAP,
+    INTER_BROKER,
+    LISTENERS,
+    PROTOCOL_MAP,
+)
 from kclient.broker.server.server_key import (
     ConfigType,
     ServerKey,
@@ -29,13 +38,32 @@ _GENERAL = (
     number("broker.id", _INT, 1, "Former name of node.id.", low=-1),
     string("broker.rack", None, "Rack or zone this broker reports."),
     names("process.roles", ("broker", "controller"), "Roles of this process: always both."),
-    names("listeners", ("PLAINTEXT://127.0.0.1:9092",), "Address the broker listens on."),
-    names("advertised.listeners", None, "Address that clients connect to; as listeners."),
+    names(
+        LISTENERS,
+        ("PLAINTEXT://127.0.0.1:9092",),
+        "Addresses the broker listens on, each as NAME://host:port.",
+    ),
+    names(
+        ADVERTISED,
+        None,
+        "Addresses that clients connect to, with names of listeners; as listeners by default.",
+    ),
+    string(
+        PROTOCOL_MAP,
+        DEFAULT_PROTOCOL_MAP,
+        "Security protocol of each listener name, as NAME:PROTOCOL; PLAINTEXT is available.",
+    ),
+    string(
+        INTER_BROKER,
+        None,
+        "Advertised listener for other brokers; PLAINTEXT or else the first by default.",
+    ),
+    names(CONTROLLERS, None, "Listeners for controllers; none is available."),
     string("log.dir", None, "Data directory."),
     names("log.dirs", None, "Data directory; one is supported."),
     string("cluster.id", None, "Id of a new cluster; random by default."),
     boolean(
-        "allow.unauthenticated.listeners",
+        ALLOW_UNAUTHENTICATED,
         "Whether a listener that other machines can reach may serve unauthenticated clients.",
         default=False,
     ),

@@ -1,6 +1,7 @@
 """A broker: wiring, start and shutdown of its components."""
 
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -16,11 +17,11 @@ from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.broker_storage import BrokerStorage, log_manager, open_storage
 from kclient.broker.server.config_helper import ConfigHelper
 from kclient.broker.server.kafka_apis import Interceptor, KafkaApis, LongRequests
-from kclient.broker.server.listener import Endpoint
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
-from kclient.common.errors import ConfigError, IllegalStateError, KafkaError
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime
+from kclient.network.endpoint import Endpoint
 
 _log = logging.getLogger(__name__)
 
@@ -45,8 +46,8 @@ class _Parts(NamedTuple):
 class BrokerServer:
     """A broker and controller in one (Kafka: KafkaRaftServer with BrokerServer).
 
-    Start order: directory lock, logs, cluster metadata, partitions, groups, listener. Stop order is
-    the reverse, so that requests still in progress find the components they need.
+    Start order: directory lock, logs, cluster metadata, partitions, groups, listeners. Stop order
+    is the reverse, so that requests still in progress find the components they need.
     """
 
     def __init__(self, config: BrokerConfig, runtime: Runtime) -> None:
@@ -56,21 +57,36 @@ class BrokerServer:
         self._clean = True
         self._broker_epoch = -1
         self._parts: _Parts | None = None
-        self._endpoint: Endpoint | None = None
+        self._bound: Sequence[Endpoint] = ()
+        self._advertised: Sequence[Endpoint] = ()
         self._services: BrokerServices | None = None
         self._started_in = -1
         self._interceptor: Interceptor | None = None
 
     @property
     def endpoint(self) -> Endpoint:
-        """Address that clients connect to.
+        """Advertised address of the first listener.
 
         Raises:
             IllegalStateError: The broker is not running.
         """
-        if self._endpoint is None:
+        return self.endpoints[0]
+
+    @property
+    def endpoints(self) -> Sequence[Endpoint]:
+        """Addresses that clients connect to, one for each advertised listener.
+
+        Raises:
+            IllegalStateError: The broker is not running.
+        """
+        if not self._advertised:
             raise IllegalStateError("the broker is not running")
-        return self._endpoint
+        return self._advertised
+
+    @property
+    def bound(self) -> Sequence[Endpoint]:
+        """Addresses of all listeners, with the ports that were chosen for 0."""
+        return self._bound
 
     @property
     def services(self) -> BrokerServices:
@@ -86,7 +102,7 @@ class BrokerServer:
     @property
     def is_running(self) -> bool:
         """Whether the broker serves."""
-        return self._endpoint is not None
+        return bool(self._advertised)
 
     @property
     def started_by_this_process(self) -> bool:
@@ -103,7 +119,7 @@ class BrokerServer:
             ConfigError: The directory belongs to another broker, or the address is in use.
             KafkaError: The directory is in use, or the data in it cannot be used.
         """
-        if self._endpoint is not None:
+        if self.is_running:
             raise IllegalStateError("the broker is running already")
         self._clean = True
         self._started_in = self._runtime.tasks.process_id()
@@ -118,7 +134,7 @@ class BrokerServer:
         _log.info(
             "broker %d serves %s from %s",
             self._config.node_id,
-            self._endpoint,
+            ", ".join(map(str, self._advertised)),
             self._config.data_dir,
         )
 
@@ -147,7 +163,7 @@ class BrokerServer:
 
         In a forked child this only drops the references: the parent continues to serve.
         """
-        self._endpoint = None
+        self._advertised = ()
         self._services = None
         self._parts = None
         if self.started_by_this_process:
@@ -172,9 +188,10 @@ class BrokerServer:
         parser = RequestParser(api_versions, config["control.request.max.bytes"])
         server = SocketServer(config, runtime, parser.parse)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
-        # Handlers return the port, which is known only once it is bound.
-        endpoint = self._bind(server)
-        services = self._wire(storage, endpoint, api_versions)
+        # Handlers return the ports, which are known only once they are bound.
+        self._bound = server.bind()
+        advertised = config.listeners.advertised_for(self._bound)
+        services = self._wire(storage, advertised, api_versions)
         long_requests = LongRequests(
             RequestChannel(_LONG_REQUESTS, runtime.tasks.condition()),
             RequestChannel(_LONG_REQUESTS, runtime.tasks.condition()),
@@ -194,7 +211,7 @@ class BrokerServer:
         )
         server.prepare(channel.send_request if config["num.io.threads"] else _inline(apis))
         self._parts = _Parts(server, pool, long_pools, scheduler, apis)
-        self._services, self._endpoint = services, endpoint
+        self._services, self._advertised = services, advertised
 
     def _start_threads(self) -> None:
         if self._parts is None:
@@ -208,37 +225,24 @@ class BrokerServer:
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
         server.start()
 
-    def _bind(self, server: SocketServer) -> Endpoint:
-        try:
-            bound = server.bind()
-        except OSError as error:
-            raise ConfigError(
-                f"listeners: cannot listen on {self._config.listener.address}: {error}"
-            ) from error
-        advertised = self._config.advertised
-        if advertised is None:
-            return bound
-        return advertised._replace(port=advertised.port or bound.port)
-
     def _wire(
-        self, storage: BrokerStorage, endpoint: Endpoint, api_versions: ApiVersionManager
+        self,
+        storage: BrokerStorage,
+        advertised: tuple[Endpoint, ...],
+        api_versions: ApiVersionManager,
     ) -> BrokerServices:
         config, runtime, controller = self._config, self._runtime, storage.controller
         controller.register_broker(
             BrokerIdentity(
-                config.node_id,
-                endpoint.host,
-                endpoint.port,
-                config["broker.rack"],
-                storage.identity.directory_id,
+                config.node_id, advertised, config["broker.rack"], storage.identity.directory_id
             ),
             _raise_error,
             crashed=not storage.logs.was_clean,
         )
         self._broker_epoch = controller.image.brokers[config.node_id].epoch
         static = {
-            "advertised.listeners": str(endpoint),
-            "listeners": str(config.listener),
+            "advertised.listeners": ",".join(map(str, advertised)),
+            "listeners": ",".join(map(str, config.listeners.listeners)),
             "log.dirs": str(config.data_dir),
             "node.id": str(config.node_id),
             "process.roles": "broker,controller",

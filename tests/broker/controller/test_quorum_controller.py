@@ -38,13 +38,17 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
+from kclient.common.types import Node
+from kclient.network.endpoint import Endpoint, SecurityProtocol
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.messages.metadata_records import (
+    BrokerEndpoint,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
@@ -57,6 +61,10 @@ from tests.support.virtual.controller_calls import (
 )
 
 DIRECTORY = b"\1" * 16
+ENDPOINTS = (
+    Endpoint("INTERNAL", "10.0.0.1", 9092),
+    Endpoint("EXTERNAL", "broker.example", 19092, SecurityProtocol.SASL_SSL),
+)
 NO_ID = bytes(16)
 
 
@@ -108,9 +116,7 @@ def cluster_of(*brokers: int) -> tuple[QuorumController, MemoryLog]:
     log = MemoryLog()
     controller = controller_on(log)
     for broker in brokers:
-        controller.register_broker(
-            BrokerIdentity(broker, "localhost", 9092, None, DIRECTORY), registered
-        )
+        controller.register_broker(BrokerIdentity(broker, ENDPOINTS, None, DIRECTORY), registered)
     return controller, log
 
 
@@ -361,7 +367,7 @@ def test_max_partitions() -> None:
     topics = TopicControl(TopicDefaults(1, 1, max_partitions=5), delete_enabled=True)
     controller = QuorumController(runtime(), log, topics)
     controller.load()
-    controller.register_broker(BrokerIdentity(1, "localhost", 9092, None, DIRECTORY), registered)
+    controller.register_broker(BrokerIdentity(1, ENDPOINTS, None, DIRECTORY), registered)
     create_topic(controller, TopicRequest("a", 3))
     by_hand = TopicRequest("b", assignments={number: [1] for number in range(3)})
     for too_many in (TopicRequest("b", 3), by_hand):
@@ -391,12 +397,22 @@ def test_crashed_broker_leads_with_new_epoch() -> None:
     by_hand = {0: [1], 1: [2], 2: [1]}
     create_topic(controller, TopicRequest("t", assignments=by_hand))
     for crashed, epochs in ((False, [0, 0, 0]), (True, [1, 0, 1]), (True, [2, 0, 2])):
-        broker = BrokerIdentity(1, "localhost", 9092, None, DIRECTORY)
+        broker = BrokerIdentity(1, ENDPOINTS, None, DIRECTORY)
         controller.register_broker(broker, registered, crashed=crashed)
         for image in (controller.image, controller_on(log).image):
             partitions = image.topics["t"].partitions
             assert [partition.leader_epoch for partition in partitions] == epochs
             assert [partition.leader for partition in partitions] == [1, 2, 1]
+
+
+def test_registration_has_all_endpoints() -> None:
+    controller, log = cluster_of(1, 2)
+    for image in (controller.image, controller_on(log).image):
+        assert image.brokers[1].endpoints == ENDPOINTS
+        external = [Node(number, "broker.example", 19092) for number in (1, 2)]
+        assert image.live_nodes("EXTERNAL") == external
+        assert image.brokers[2].node("INTERNAL") == Node(2, "10.0.0.1", 9092)
+        assert image.live_nodes("OTHER") == []
 
 
 def test_delete_topic_disabled() -> None:
@@ -438,6 +454,7 @@ def test_replay_of_records_from_other_controllers() -> None:
     (part,) = image.topics["t"].partitions
     assert (part.leader, part.leader_epoch, part.isr, part.partition_epoch) == (2, 5, (2,), 8)
     assert image.live_brokers() == []
+    assert image.live_nodes("INTERNAL") == []
     assert image.configs[BROKER_RESOURCE, ""] == {}
 
 
@@ -447,6 +464,7 @@ def test_replay_of_records_from_other_controllers() -> None:
         RemoveTopicRecord(topic_id=b"\3" * 16),
         PartitionRecord(partition_id=0, topic_id=b"\3" * 16),
         BrokerRegistrationChangeRecord(broker_id=9),
+        RegisterBrokerRecord(broker_id=1, end_points=[BrokerEndpoint(security_protocol=4)]),
     ],
 )
 def test_records_for_unknown_objects_fail(record: MetadataRecord) -> None:

@@ -1,4 +1,5 @@
 import itertools
+import math
 import threading
 
 import pytest
@@ -6,31 +7,78 @@ import pytest
 from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
 
 
-def quotas(total: int, per_address: int) -> ConnectionQuotas:
-    return ConnectionQuotas(total, per_address, threading.Condition())
+def quotas(total: int, per_address: int, per_second: int = 1000) -> ConnectionQuotas:
+    return ConnectionQuotas(total, per_address, CreationRate(per_second), threading.Condition())
+
+
+def connect(counted: ConnectionQuotas, address: str) -> bool:
+    assert counted.reserve(0.0) == 0.0
+    return counted.try_add(address)
 
 
 def test_quota_counts_connections_by_address() -> None:
     counted = quotas(10, 2)
-    assert [counted.try_add("a"), counted.try_add("a"), counted.try_add("a")] == [True, True, False]
-    assert counted.try_add("b")
+    assert [connect(counted, "a") for _ in range(3)] == [True, True, False]
+    assert connect(counted, "b")
     counted.remove("a")
-    assert counted.try_add("a")
+    assert connect(counted, "a")
     assert counted.total() == 3
 
 
-def test_callback_runs_once_when_count_falls_below_limit() -> None:
+def test_callbacks_run_once_when_count_falls_below_limit() -> None:
     counted = quotas(2, 2)
-    reported: list[int] = []
-    counted.on_below_limit(lambda: reported.append(counted.total()))
-    counted.try_add("a")
+    reported: list[tuple[str, int]] = []
+    counted.on_below_limit(lambda: reported.append(("one", counted.total())))
+    counted.on_below_limit(lambda: reported.append(("other", counted.total())))
+    connect(counted, "a")
     assert counted.is_below_limit()
-    counted.try_add("b")
+    connect(counted, "b")
     assert not counted.is_below_limit()
     counted.remove("a")
     counted.remove("b")
-    assert reported == [1]
+    assert reported == [("one", 1), ("other", 1)]
     assert counted.is_below_limit()
+
+
+def test_reserved_places_count_until_they_are_cancelled() -> None:
+    counted = quotas(2, 2)
+    assert [counted.reserve(0.0) for _ in range(3)] == [0.0, 0.0, math.inf]
+    counted.cancel()
+    assert counted.reserve(0.0) == 0.0
+    assert counted.total() == 2
+
+
+def test_a_refused_connection_gives_its_place_back() -> None:
+    counted = quotas(2, 1)
+    assert [connect(counted, "a"), connect(counted, "a")] == [True, False]
+    assert counted.total() == 1
+
+
+def test_cancelled_places_do_not_count_for_the_creation_rate() -> None:
+    counted = quotas(100, 100, per_second=2)
+    for _ in range(5):
+        assert counted.reserve(0.0) == 0.0
+        counted.cancel()
+    assert [counted.reserve(0.0) for _ in range(3)] == [0.0, 0.0, 500.0]
+    assert counted.total() == 2
+
+
+def test_acceptors_together_do_not_exceed_the_limit() -> None:
+    counted = quotas(50, 1000, per_second=1000)
+    highest: list[int] = []
+
+    def run() -> None:
+        for _ in range(200):
+            if not counted.reserve(0.0):
+                assert counted.try_add("a")
+                highest.append(counted.total())
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(highest) == counted.total() == 50
 
 
 @pytest.mark.fault("B14")

@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from kclient.broker.server.broker_config import BrokerConfig
-from kclient.broker.server.listener import Endpoint, parse_endpoint
 from kclient.broker.server.meta_properties import (
     MetaProperties,
     read_meta_properties,
@@ -12,6 +11,7 @@ from kclient.broker.server.meta_properties import (
 from kclient.broker.server.topic_keys import default_log_config
 from kclient.common.errors import ConfigError
 from kclient.common.system_files import SystemFiles
+from kclient.network.endpoint import Endpoint
 
 
 def config(**given: object) -> BrokerConfig:
@@ -21,7 +21,7 @@ def config(**given: object) -> BrokerConfig:
 def test_defaults() -> None:
     plain = config()
     assert (plain.node_id, plain.data_dir) == (1, Path("d"))
-    assert plain.listener == Endpoint("PLAINTEXT", "127.0.0.1", 9092)
+    assert plain.listeners.listeners == (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)
     assert plain["message.max.bytes"] == 1048588
     assert plain.given == {"log.dir": "d"}
 
@@ -68,15 +68,6 @@ def test_broker_settings_become_topic_settings() -> None:
     assert default_log_config(config(log_retention_hours=-1)).retention_ms == -1
     assert default_log_config(config(log_roll_hours=2)).segment_ms == 7_200_000
     assert default_log_config(config(message_max_bytes=5)).max_message_bytes == 5
-
-
-def test_endpoints() -> None:
-    assert parse_endpoint("x", "[::1]:9092") == Endpoint("PLAINTEXT", "::1", 9092)
-    assert str(parse_endpoint("x", "[::1]:9092")) == "PLAINTEXT://[::1]:9092"
-    assert not parse_endpoint("x", "PLAINTEXT://:0").is_loopback
-    assert parse_endpoint("x", "127.8.8.8:1").is_loopback
-    assert parse_endpoint("x", "localhost:1").is_loopback
-    assert not parse_endpoint("x", "example.org:1").is_loopback
 
 
 def test_meta_properties(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
+from kclient.network.endpoint import Endpoint
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.fetch import FetchResponse
@@ -33,6 +34,7 @@ from tests.support.clients.wire import Wire, batch, fetch_request
 from tests.support.virtual.controller_calls import create_topic
 
 LEADER, FOLLOWER = 1, 2
+ENDPOINT = Endpoint("PLAINTEXT", "localhost", 9)
 STEPS = 6
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -47,7 +49,7 @@ class Replicated:
         self.broker.start(threads=False)
         services = self.broker.services
         services.controller.register_broker(
-            BrokerIdentity(FOLLOWER, "localhost", 9, None, bytes(16)), assert_no_error
+            BrokerIdentity(FOLLOWER, (ENDPOINT,), None, bytes(16)), assert_no_error
         )
         registration = PartitionRegistration((LEADER, FOLLOWER), (LEADER, FOLLOWER), LEADER, 0, 0)
         for topic in ("t", CONSUMER_OFFSETS):

@@ -22,31 +22,32 @@ _BROKERS = 1
 def handle(
     services: BrokerServices, request: Request, body: DescribeClusterRequest
 ) -> DescribeClusterResponse:
-    """Return the cluster id, the controller and the brokers."""
+    """Return the cluster id, the controller, and the brokers at the listener of the request."""
     if body.endpoint_type != _BROKERS:
         return DescribeClusterResponse(
             error_code=code_of(UnsupportedEndpointTypeError()),
             error_message=f"Unsupported endpoint type {body.endpoint_type}",
             endpoint_type=body.endpoint_type,
         )
-    image = services.controller.image
-    brokers = (
-        [image.brokers[id_] for id_ in sorted(image.brokers)]
-        if body.include_fenced_brokers
-        else image.live_brokers()
-    )
+    brokers = services.controller.image.brokers
+    shown = [
+        brokers[id_]
+        for id_ in sorted(brokers)
+        if body.include_fenced_brokers or not brokers[id_].fenced
+    ]
     return DescribeClusterResponse(
         cluster_id=services.cluster_id,
         controller_id=services.config.node_id,
         brokers=[
             DescribeClusterBroker(
-                broker_id=broker.id,
-                host=broker.host,
-                port=broker.port,
-                rack=broker.rack,
+                broker_id=node.id,
+                host=node.host,
+                port=node.port,
+                rack=node.rack,
                 is_fenced=broker.fenced,
             )
-            for broker in brokers
+            for broker in shown
+            if (node := broker.node(request.listener_name)) is not None
         ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else INT32_MIN

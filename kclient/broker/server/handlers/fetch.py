@@ -85,7 +85,8 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
             responses=[_topic_response(name, topic, results, absence) for name, topic in topics]
         )
         if request.header.api_version >= _LEADER_HINTS:
-            _add_leaders(image, [name for name, _ in topics], response)
+            names = [name for name, _ in topics]
+            _add_leaders(image, request.listener_name, names, response)
         request.respond(response)
 
     services.replica_manager.fetch_records(params, wanted, on_done)
@@ -151,7 +152,9 @@ def _partition_response(index: int, result: FetchResult) -> PartitionData:
     return response
 
 
-def _add_leaders(image: MetadataImage, names: list[str], response: FetchResponse) -> None:
+def _add_leaders(
+    image: MetadataImage, listener_name: str, names: list[str], response: FetchResponse
+) -> None:
     """Add the current leader to each NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH (KIP-951)."""
     leaders = set()
     for name, topic in zip(names, response.responses, strict=True):
@@ -163,9 +166,9 @@ def _add_leaders(image: MetadataImage, names: list[str], response: FetchResponse
                     leader_id=registration.leader, leader_epoch=registration.leader_epoch
                 )
     response.node_endpoints = [
-        NodeEndpoint(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
-        for broker in image.live_brokers()
-        if broker.id in leaders
+        NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+        for node in (image.live_nodes(listener_name) if leaders else ())
+        if node.id in leaders
     ]
 
 

@@ -18,6 +18,7 @@ from kclient.common.broker_errors import (
     code_of,
 )
 from kclient.common.errors import KafkaError
+from kclient.common.types import Node
 from kclient.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -48,10 +49,10 @@ def _response(
     if request.header.api_version >= _BATCHED:
         return FindCoordinatorResponse(
             coordinators=[
-                _coordinator(services, key, body.key_type) for key in body.coordinator_keys
+                _coordinator(services, request, key, body.key_type) for key in body.coordinator_keys
             ]
         )
-    found = _coordinator(services, body.key, body.key_type)
+    found = _coordinator(services, request, body.key, body.key_type)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message if request.header.api_version >= 1 else None,
@@ -61,9 +62,11 @@ def _response(
     )
 
 
-def _coordinator(services: BrokerServices, key: str, key_type: int) -> Coordinator:
+def _coordinator(
+    services: BrokerServices, request: Request, key: str, key_type: int
+) -> Coordinator:
     try:
-        _check_available(services, key_type)
+        node = _coordinator_node(services, request, key_type)
     except KafkaError as error:
         return Coordinator(
             key=key,
@@ -73,24 +76,31 @@ def _coordinator(services: BrokerServices, key: str, key_type: int) -> Coordinat
             error_code=code_of(error),
             error_message=str(error),
         )
-    broker = services.controller.image.brokers[services.config.node_id]
     return Coordinator(
         key=key,
-        node_id=broker.id,
-        host=broker.host,
-        port=broker.port,
+        node_id=node.id,
+        host=node.host,
+        port=node.port,
         error_code=NONE,
         error_message=None,
     )
 
 
-def _check_available(services: BrokerServices, key_type: int) -> None:
+def _coordinator_node(services: BrokerServices, request: Request, key_type: int) -> Node:
+    """Return the coordinator at the listener of the request."""
     if key_type not in _KEY_TYPES:
         raise InvalidRequestError(f"coordinator type: got {key_type}, expected 0, 1 or 2")
     if key_type != _GROUP:
         raise CoordinatorNotAvailableError("this broker coordinates consumer groups only")
-    if CONSUMER_OFFSETS not in services.controller.image.topics:
+    image = services.controller.image
+    if CONSUMER_OFFSETS not in image.topics:
         raise CoordinatorNotAvailableError("the offsets topic is being created")
+    node = image.brokers[services.config.node_id].node(request.listener_name)
+    if node is None:
+        raise CoordinatorNotAvailableError(
+            f"the coordinator has no advertised listener {request.listener_name}"
+        )
+    return node
 
 
 def _failed(body: FindCoordinatorRequest, code: int) -> FindCoordinatorResponse:

@@ -4,6 +4,7 @@ Differences from Apache Kafka: there is no authorizer, so every operation is aut
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from kclient.broker.controller.metadata_image import (
     MetadataImage,
@@ -17,12 +18,13 @@ from kclient.common.broker_errors import (
     NONE,
     InvalidTopicError,
     LeaderNotAvailableError,
+    ListenerNotFoundError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     code_of,
 )
 from kclient.common.errors import KafkaError
-from kclient.common.types import topic_name_problem
+from kclient.common.types import Node, topic_name_problem
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -39,6 +41,7 @@ CLUSTER_OPERATIONS = 8096
 """As TOPIC_OPERATIONS, for the cluster: CLUSTER_ACTION and IDEMPOTENT_WRITE, no READ or WRITE."""
 
 _NULL_MEANS_ALL = 1
+_LISTENER_ERRORS = 6
 _NULLABLE_NAME = 12
 _AUTO_CREATE = "auto.create.topics.enable"
 _MANY = 500
@@ -60,6 +63,34 @@ def handle(
     return None
 
 
+class _View(NamedTuple):
+    """Metadata as seen at the listener of a request.
+
+    Attributes:
+        image: The metadata.
+        nodes: Brokers that clients of the listener can connect to, by id.
+        no_listener: Error of a partition whose leader has no such listener.
+    """
+
+    image: MetadataImage
+    nodes: dict[int, Node]
+    no_listener: int
+
+    @classmethod
+    def of(cls, image: MetadataImage, request: Request) -> "_View":
+        nodes = {node.id: node for node in image.live_nodes(request.listener_name)}
+        is_old = request.header.api_version < _LISTENER_ERRORS
+        error = LeaderNotAvailableError if is_old else ListenerNotFoundError
+        return cls(image, nodes, code_of(error()))
+
+    def leader_error(self, leader: int) -> int:
+        if leader in self.nodes:
+            return NONE
+        if leader in self.image.brokers:
+            return self.no_listener
+        return code_of(LeaderNotAvailableError())
+
+
 def _response(
     services: BrokerServices,
     request: Request,
@@ -68,10 +99,11 @@ def _response(
     errors: Mapping[str, KafkaError],
 ) -> MetadataResponse:
     """Return the response; `errors` are those of the topics that were to be created."""
+    view = _View.of(image, request)
     if _is_for_all(request, body):
-        responses = [_topic(image, topic) for topic in image.topics.values()]
+        responses = [_topic(view, topic) for topic in image.topics.values()]
     else:
-        responses = [_requested(image, each, errors) for each in _distinct(body.topics or ())]
+        responses = [_requested(view, each, errors) for each in _distinct(body.topics or ())]
     if request.header.api_version < _NULLABLE_NAME:
         for response in responses:
             response.name = response.name or ""
@@ -81,10 +113,8 @@ def _response(
     with_cluster = body.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(
-                node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack
-            )
-            for broker in image.live_brokers()
+            MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in view.nodes.values()
         ],
         cluster_id=services.cluster_id,
         controller_id=services.config.node_id,
@@ -146,11 +176,11 @@ def _distinct(topics: Iterable[MetadataRequestTopic]) -> list[MetadataRequestTop
 
 
 def _requested(
-    image: MetadataImage, wanted: MetadataRequestTopic, errors: Mapping[str, KafkaError]
+    view: _View, wanted: MetadataRequestTopic, errors: Mapping[str, KafkaError]
 ) -> MetadataResponseTopic:
-    topic = _find(image, wanted)
+    topic = _find(view.image, wanted)
     if topic is not None:
-        return _topic(image, topic)
+        return _topic(view, topic)
     if wanted.name is None:
         code = code_of(UnknownTopicIdError())
         return MetadataResponseTopic(error_code=code, topic_id=wanted.topic_id, name=None)
@@ -161,30 +191,30 @@ def _requested(
     return MetadataResponseTopic(error_code=code, name=wanted.name)
 
 
-def _topic(image: MetadataImage, topic: TopicImage) -> MetadataResponseTopic:
+def _topic(view: _View, topic: TopicImage) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[
-            _partition(image, number, registration)
+            _partition(view, number, registration)
             for number, registration in enumerate(topic.partitions)
         ],
     )
 
 
 def _partition(
-    image: MetadataImage, number: int, registration: PartitionRegistration
+    view: _View, number: int, registration: PartitionRegistration
 ) -> MetadataResponsePartition:
-    live = registration.leader in image.brokers
+    error_code = view.leader_error(registration.leader)
     return MetadataResponsePartition(
-        error_code=NONE if live else code_of(LeaderNotAvailableError()),
+        error_code=error_code,
         partition_index=number,
-        leader_id=registration.leader if live else -1,
+        leader_id=registration.leader if error_code == NONE else -1,
         leader_epoch=registration.leader_epoch,
         replica_nodes=list(registration.replicas),
         isr_nodes=list(registration.isr),
-        offline_replicas=[id_ for id_ in registration.replicas if id_ not in image.brokers],
+        offline_replicas=[id_ for id_ in registration.replicas if id_ not in view.nodes],
     )
 
 

@@ -187,9 +187,9 @@ class _Production:
         if not leaders:
             return
         response.node_endpoints = [
-            NodeEndpoint(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
-            for broker in self._image.live_brokers()
-            if broker.id in leaders
+            NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in self._image.live_nodes(self._request.listener_name)
+            if node.id in leaders
         ]
 
 

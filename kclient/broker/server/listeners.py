@@ -1,0 +1,180 @@
+"""Settings of a broker's listeners: parsing, checks and defaults (Kafka: SocketServerConfigs)."""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kclient.common.errors import ConfigError
+from kclient.network.channel_builder import check_security_protocol
+from kclient.network.endpoint import Endpoint, SecurityProtocol
+
+LISTENERS = "listeners"
+ADVERTISED = "advertised.listeners"
+PROTOCOL_MAP = "listener.security.protocol.map"
+INTER_BROKER = "inter.broker.listener.name"
+CONTROLLERS = "controller.listener.names"
+ALLOW_UNAUTHENTICATED = "allow.unauthenticated.listeners"
+
+DEFAULT_PROTOCOL_MAP = ",".join(f"{name}:{name}" for name in SecurityProtocol.__members__)
+"""A listener with the name of a security protocol has this protocol."""
+
+_DEFAULT_NAME = SecurityProtocol.PLAINTEXT.name
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerConfig:
+    """Listeners of a broker.
+
+    Attributes:
+        listeners: Addresses to bind, in the order of the setting.
+        advertised: Addresses that clients connect to, in the order of `listeners`; a port 0 means
+            the bound port of the listener of the same name.
+        inter_broker: Name of the listener that other brokers connect to.
+    """
+
+    listeners: tuple[Endpoint, ...]
+    advertised: tuple[Endpoint, ...]
+    inter_broker: str
+
+    def advertised_for(self, bound: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
+        """Return the advertised addresses, given those that were bound."""
+        ports = {endpoint.name: endpoint.port for endpoint in bound}
+        return tuple(
+            endpoint._replace(port=endpoint.port or ports[endpoint.name])
+            for endpoint in self.advertised
+        )
+
+
+def parse_listeners(settings: Mapping[str, Any]) -> ListenerConfig:
+    """Return the listeners of a broker from its settings, by dotted name.
+
+    Raises:
+        ConfigError: A setting is invalid, or contradicts another.
+    """
+    if settings[CONTROLLERS]:
+        raise ConfigError(
+            f"{CONTROLLERS}: got {list(settings[CONTROLLERS])!r:.80}, expected none; listeners for "
+            "controllers are not available in this version"
+        )
+    protocols = parse_protocol_map(settings[PROTOCOL_MAP])
+    listeners = _parse_all(LISTENERS, settings[LISTENERS], protocols)
+    _check_ports(listeners)
+    for endpoint in listeners:
+        check_security_protocol(f"listener {endpoint.name}", endpoint.security_protocol.name)
+        _check_reachability(endpoint, allowed=settings[ALLOW_UNAUTHENTICATED])
+    advertised = _advertised(listeners, settings[ADVERTISED], protocols)
+    return ListenerConfig(listeners, advertised, _inter_broker(advertised, settings[INTER_BROKER]))
+
+
+def parse_protocol_map(given: str) -> dict[str, SecurityProtocol]:
+    """Return security protocols by listener name, from ``NAME:PROTOCOL,…``.
+
+    Raises:
+        ConfigError: The text has another form, or names an unknown protocol.
+    """
+    protocols = {}
+    for item in filter(None, map(str.strip, given.split(","))):
+        name, _, protocol = (part.strip().upper() for part in item.partition(":"))
+        if not name or protocol not in SecurityProtocol.__members__:
+            raise ConfigError(
+                f"{PROTOCOL_MAP}: got {item!r:.80}, expected 'NAME:PROTOCOL' with one of "
+                f"{', '.join(SecurityProtocol.__members__)}"
+            )
+        protocols[name] = SecurityProtocol[protocol]
+    return protocols
+
+
+def parse_endpoint(option: str, given: str, protocols: Mapping[str, SecurityProtocol]) -> Endpoint:
+    """Return the listener written as ``NAME://host:port`` or, named PLAINTEXT, as ``host:port``.
+
+    Raises:
+        ConfigError: The text has another form, or the name has no security protocol.
+    """
+    name, separator, rest = given.partition("://")
+    if not separator:
+        name, rest = _DEFAULT_NAME, given
+    name = name.strip().upper()
+    host, colon, port = rest.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not name or not colon or not port.isdecimal() or int(port) > 65535:
+        raise ConfigError(
+            f"{option}: got {given!r:.80}, expected 'host:port' or 'NAME://host:port'"
+        )
+    if name not in protocols:
+        raise ConfigError(
+            f"{option}: got {given!r:.80}, but {PROTOCOL_MAP} has no security protocol for {name}"
+        )
+    any_address = "0.0.0.0"  # noqa: S104 (named so by Kafka; refused unless allowed)
+    return Endpoint(name, host or any_address, int(port), protocols[name])
+
+
+def _parse_all(
+    option: str, given: Sequence[str], protocols: Mapping[str, SecurityProtocol]
+) -> tuple[Endpoint, ...]:
+    endpoints = tuple(parse_endpoint(option, text, protocols) for text in given)
+    if not endpoints:
+        raise ConfigError(f"{option}: got none, expected at least one listener")
+    for one, other in itertools.combinations(endpoints, 2):
+        if one.name == other.name:
+            raise ConfigError(f"{option}: got {one} and {other}, expected different names")
+    return endpoints
+
+
+def _check_ports(listeners: Sequence[Endpoint]) -> None:
+    """Check that no two listeners have a port, except an IPv4 and an IPv6 address."""
+    for one, other in itertools.combinations(listeners, 2):
+        is_pair = {one.ip_version, other.ip_version} == {4, 6}
+        if one.port == other.port != 0 and not is_pair:
+            raise ConfigError(f"{LISTENERS}: got {one} and {other}, expected different ports")
+
+
+def _check_reachability(endpoint: Endpoint, *, allowed: bool) -> None:
+    if endpoint.is_loopback or allowed:
+        return
+    raise ConfigError(
+        f"{LISTENERS}: got {endpoint.address!r}, which other machines can reach, and anyone could "
+        f"read and write; listen on 127.0.0.1, or set {ALLOW_UNAUTHENTICATED}=true"
+    )
+
+
+def _advertised(
+    listeners: Sequence[Endpoint],
+    given: Sequence[str] | None,
+    protocols: Mapping[str, SecurityProtocol],
+) -> tuple[Endpoint, ...]:
+    if given is None:
+        for endpoint in listeners:
+            if endpoint.is_any_address:
+                raise ConfigError(
+                    f"{LISTENERS}: got {endpoint.address!r}, which clients cannot connect to; set "
+                    f"{ADVERTISED} to the address they can"
+                )
+        return tuple(listeners)
+    advertised = {endpoint.name: endpoint for endpoint in _parse_all(ADVERTISED, given, protocols)}
+    names = [endpoint.name for endpoint in listeners]
+    for endpoint in advertised.values():
+        if endpoint.name not in names:
+            raise ConfigError(
+                f"{ADVERTISED}: got {str(endpoint)!r:.80}, expected a name of {LISTENERS}: "
+                f"{', '.join(names)}"
+            )
+        if endpoint.is_any_address:
+            raise ConfigError(
+                f"{ADVERTISED}: got {endpoint.address!r}, which clients cannot connect to; set it "
+                "to the address they can"
+            )
+    return tuple(advertised[name] for name in names if name in advertised)
+
+
+def _inter_broker(advertised: Sequence[Endpoint], given: str | None) -> str:
+    """Return the listener for other brokers: PLAINTEXT, or else the first, if none is given."""
+    names = [endpoint.name for endpoint in advertised]
+    if given is None:
+        return _DEFAULT_NAME if _DEFAULT_NAME in names else names[0]
+    if given.upper() not in names:
+        raise ConfigError(
+            f"{INTER_BROKER}: got {given!r:.80}, expected an advertised listener: "
+            f"{', '.join(names)}"
+        )
+    return given.upper()
