@@ -1,7 +1,6 @@
 """Core of the admin client: its calls in steps, one at a time (Kafka: KafkaAdminClient)."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, TypeVar
 
 from kclient.admin.requester import Requester
@@ -47,8 +46,7 @@ class AdminCore:
             max_age_ms=values["metadata_max_age_ms"],
             log_context=log_context,
         )
-        connect = partial(
-            build_network_client,
+        client = build_network_client(
             values,
             runtime,
             metadata,
@@ -56,7 +54,7 @@ class AdminCore:
             log_context=log_context,
         )
         backoff = ExponentialBackoff(backoff_ms, backoff_max_ms, runtime.random.random)
-        self._requester = Requester(connect, metadata, runtime.clock, backoff)
+        self._requester = Requester(client, metadata, runtime.clock, backoff)
         # guards: _in_call, is_closed. The call that runs has exclusive use of _requester.
         self._turn = runtime.tasks.condition()
         self._in_call = False
@@ -77,7 +75,7 @@ class AdminCore:
                 self._turn, lambda: self.is_closed or not self._in_call, deadline_ms
             )
         try:
-            return (yield from self._requester.run(call(self._requester, deadline_ms)))
+            return (yield from call(self._requester, deadline_ms))
         finally:
             self._end_call()
 

@@ -42,35 +42,23 @@ class Requester:
 
     def __init__(
         self,
-        connect: Callable[[], NetworkClient],
+        client: NetworkClient,
         metadata: Metadata,
         clock: Clock,
         backoff: ExponentialBackoff,
     ) -> None:
-        """Create the first network client, without a connection.
+        """Take the network client.
 
         Args:
-            connect: Creates a network client: the first, and one after each interrupted call.
+            client: Network client, used by one call at a time.
             metadata: Metadata of the cluster.
             clock: Clock of deadlines and backoffs.
             backoff: Wait before each retry.
         """
-        self._connect = connect
-        self._client = connect()
+        self._client = client
         self._metadata = metadata
         self._clock = clock
         self._backoff = backoff
-
-    def run(self, steps: Steps[T]) -> Steps[T]:
-        """Run a call, after which no request of it is in flight."""
-        try:
-            return (yield from steps)
-        except Exception:
-            raise
-        except BaseException:  # of a signal handler: the response would be the next call's
-            interrupted, self._client = self._client, self._connect()
-            interrupted.close()
-            raise
 
     def close(self) -> None:
         """Close every connection."""

@@ -256,15 +256,6 @@ class NetworkClient:
 
     # --- lifecycle
 
-    def was_only_waiting(self) -> bool:
-        """Return whether an exception interrupted the wait of the last `poll`; resets the flag.
-
-        If it was raised anywhere else, this client must be closed and a new one created.
-        """
-        selector = self._selector
-        waiting, selector.waiting = selector.waiting, False
-        return waiting and not (selector.disconnected or self._collector.responses)
-
     def active(self) -> bool:
         """Return whether the client is open."""
         return self._active
@@ -300,7 +291,7 @@ class NetworkClient:
         self._metadata_updater.rebootstrap(now_ms)
 
     def _complete_responses(self) -> list[ClientResponse]:
-        """Call the callbacks; an exception of a signal handler leaves the rest in the queue."""
+        """Call the callbacks."""
         completed = []
         responses = self._collector.responses
         while responses:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from kclient.common.config_def import ConfigKey
 from kclient.common.errors import ConfigError
+from kclient.common.interrupts import sigint_takes_effect
 from kclient.common.log_context import ContextLogger
 
 V = TypeVar("V")
@@ -92,7 +93,8 @@ def _interceptor(given: object, base: type[object], methods: Sequence[str]) -> o
 
 def _instance(kind: type[object]) -> object:
     try:
-        return kind()
+        with sigint_takes_effect():
+            return kind()
     except Exception as error:
         raise ConfigError(
             f"interceptor_classes: {kind.__qualname__}() raised {type(error).__name__}: {error}; "

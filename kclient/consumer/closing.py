@@ -1,6 +1,5 @@
 """Closing of a consumer within a timeout (Kafka: KafkaConsumer.close)."""
 
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ Step = Callable[[float], object]
 
 @dataclass(eq=False, slots=True)
 class Closing:
-    """Steps of closing, which continue in the next call after an interrupt.
+    """Steps of closing.
 
     Attributes:
         network: Network client.
@@ -52,48 +51,32 @@ class Closing:
     clock: Clock
     log: ContextLogger
     may_commit: bool = field(default=True, init=False)
-    _steps: deque[Step] | None = field(default=None, init=False)
 
-    def run(self, deadline_ms: float, reset: Callable[[], None]) -> BaseException | None:
-        """Run all steps and return the first error; an interrupted step is not repeated.
+    def run(self, deadline_ms: float) -> BaseException | None:
+        """Run all steps and return the first error, also that of Ctrl-C while a step waits.
 
         Args:
             deadline_ms: Deadline of the steps that wait.
-            reset: Resets the state that an interrupted step leaves inconsistent.
         """
-        if self._steps is None:
-            self._steps = deque(self._all_steps())
-        else:  # continue an interrupted close
-            self._steps.extend(self._last_steps())
         first: BaseException | None = None
-        while self._steps:
+        for step in self._steps():
             try:
-                self._steps[0](deadline_ms)
+                step(deadline_ms)
             except BaseException as error:  # noqa: BLE001 (raised after the last step)
                 first = first or error
-                if not isinstance(error, Exception) and not self.network.was_only_waiting():
-                    reset()
-                    self._steps.extend(self._last_steps())
-            self._steps.popleft()
         return first
 
-    def _all_steps(self) -> tuple[Step, ...]:
+    def _steps(self) -> tuple[Step, ...]:
         """Return the steps of closing; each runs even if an earlier one failed."""
         return (
             lambda _: self.network.forget_wakeup(),
             self._commit_last,
             self._leave,
             lambda _: self._close_sessions(),
-            *self._last_steps(),
-            lambda _: self.interceptors.close(),
-        )
-
-    def _last_steps(self) -> tuple[Step, ...]:
-        """Return the last steps, which run again after an interrupt, since the reset reconnects."""
-        return (
             self._stop_heartbeats,
             lambda _: self.network.close(),
             lambda _: self.metadata.close(),
+            lambda _: self.interceptors.close(),
         )
 
     def _commit_last(self, deadline_ms: float) -> None:

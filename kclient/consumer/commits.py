@@ -16,7 +16,6 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import (
     CommitFailedError,
-    DisconnectedError,
     KafkaError,
     RetriableCommitFailedError,
 )
@@ -131,16 +130,6 @@ class OffsetCommitter:
         self._flush()
         return wait_ms
 
-    def reset_after_interrupt(self) -> None:
-        """Fail commits in flight after an interrupted call."""
-        interrupted = DisconnectedError("the call that waited for the response was interrupted")
-        while self._sent:
-            commit = next(iter(self._sent.values()))
-            if self._waiting and self._waiting[0] is commit:
-                self._waiting.popleft()
-            commit.future.fail(interrupted)
-            del self._sent[id(commit)]
-
     # --- inside
 
     def _discard_oldest(self) -> None:
@@ -214,8 +203,10 @@ class OffsetCommitter:
                 self._finder.mark_unknown(str(error))
             return
         self._failures.succeeded()
-        self._on_committed(commit.offsets)
-        commit.future.succeed(None)
+        try:
+            self._on_committed(commit.offsets)
+        finally:
+            commit.future.succeed(None)
 
     def _read(self, response: OffsetCommitResponse, commit: _Commit, epoch: MemberEpoch) -> None:
         unauthorized: set[str] = set()
@@ -278,10 +269,6 @@ class AutoCommit:
             self.restart(now_ms)
             due_ms = now_ms + self._interval_ms
         return max(_SHORTEST_WAIT_MS, due_ms - now_ms)
-
-    def reset_after_interrupt(self) -> None:
-        """Discard the commit in flight."""
-        self._in_flight = None
 
     def commit_now(self) -> RequestFuture[None]:
         """Queue one attempt to commit every position."""

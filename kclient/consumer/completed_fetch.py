@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WirePart
+from kclient.common.interrupts import sigint_takes_effect
 from kclient.consumer.consumer_settings import READ_COMMITTED, FetchConfig
 from kclient.consumer.errors import IncompleteBatchError, lacks_place, unreadable
 from kclient.consumer.fetch_position import FetchPosition
@@ -127,6 +128,7 @@ class CompletedFetch:
         self.last_epoch = position.offset_epoch
         self.initialized = False
         self._config = config
+        self._deserializes = config.has_deserializers()
         self._backlog = backlog
         self._set_aside = False
         self._batches: deque[RecordBatch] = deque()
@@ -177,7 +179,11 @@ class CompletedFetch:
                 cursor = self._cursor or self._next_cursor()
                 if cursor is None:
                     break
-                records = cursor.take(max_records - len(taken))
+                if self._deserializes:
+                    with sigint_takes_effect():  # in code of the application
+                        records = cursor.take(max_records - len(taken))
+                else:
+                    records = cursor.take(max_records - len(taken))
                 taken = taken + records if taken else records
                 self._follow(cursor)
         except KafkaError as error:
@@ -325,7 +331,6 @@ class CompletedFetch:
         self._cursor = cursor
         self._batch = batch
         self._touched.append(batch)
-        # Last, so that an interrupt before it leaves the batch to be opened again.
         batches.popleft()
         return cursor
 

@@ -14,6 +14,7 @@ from kclient.common.callbacks import check_callback
 from kclient.common.config_def import merged
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.foreign_names import WithForeignNames, refuse_keywords
+from kclient.common.interrupts import deferred_sigint
 from kclient.common.key_value_types import DeserializedKey, DeserializedValue, K_co, V_co
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
@@ -88,11 +89,12 @@ class Consumer(
     an earlier `poll`, so that a crash repeats records but loses none. With
     ``enable_auto_commit=False``, call `commit` after processing.
 
-    Ctrl-C, or another exception of a signal handler, may interrupt any call. Records that a `poll`
-    did not return are returned by the next one; ``records = consumer.poll()`` loses none. The
-    outcome of an interrupted commit is unknown. A callback of `subscribe` that was interrupted runs
-    again, or its partitions are reported as lost. Unless the call was interrupted while it waited,
-    no heartbeats are sent until the next call that is not one of those for any thread.
+    Ctrl-C takes effect where a call waits, or runs code of the application; a call that does
+    neither completes before. The consumer stays usable. Records that a `poll` did not return are
+    returned by the next one: ``records = consumer.poll()`` loses none. The outcome of an
+    interrupted commit is unknown. A callback of `subscribe` that was interrupted runs again, or its
+    partitions are reported as lost. The same holds for any handler of SIGINT that raises an
+    exception; after one of another signal's handler, close the consumer.
 
     Args:
         config: Options by dotted name, as in Kafka's documentation.
@@ -120,13 +122,15 @@ class Consumer(
             "value_deserializer": value_deserializer,
         }
         given = {name: each for name, each in deserializers.items() if each is not None}
-        settings = ConsumerConfig.parse(merged(config, {**options, **given}))
         runtime = system_runtime() if runtime is None else runtime
-        self._core = Wiring(settings, runtime).build()
-        self._lock = self._core.lock
+        with deferred_sigint():
+            settings = ConsumerConfig.parse(merged(config, {**options, **given}))
+            core = Wiring(settings, runtime).build()
+        self._lock = core.lock
         self._monotonic_ms = runtime.clock.monotonic_ms
         self._caller_id, self._process_id = runtime.tasks.caller_id, runtime.tasks.process_id
         self._created_in = self._process_id()
+        self._core = core  # last: after Ctrl-C before it there is nothing to close
 
     # --- reading
 
@@ -164,7 +168,7 @@ class Consumer(
         core = self._core
         target = CollectedRecords(check_max_records(max_records, core.max_poll_records))
         records = core.poll("poll", target, core.take_records, timeout)
-        # No call from here to the return: an interrupt or another thread must not separate them.
+        # No call from here to the return, where another thread or a signal handler could run.
         if core.unreturned is not records:
             raise used_by_another_thread("poll")
         core.unreturned = None
@@ -217,8 +221,8 @@ class Consumer(
         ):
             core.fetch_pending()
         while True:
-            # No call between reading a record and advancing the index: an interrupt or another
-            # thread in between would return the record twice or skip it.
+            # No call between reading a record and advancing the index: another thread, or a signal
+            # handler, in between would return the record twice or skip it.
             index = core.next_pending
             try:
                 record = core.pending[index]

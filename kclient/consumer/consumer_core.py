@@ -3,26 +3,23 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import currentframe
-from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.common.errors import ConcurrentAccessError, IllegalStateError
+from kclient.common.errors import ClosedError, ConcurrentAccessError, IllegalStateError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
 from kclient.consumer.arguments import check_timeout
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
-from kclient.consumer.call_guard import Call, CallGuard
 from kclient.consumer.closing import Closing
 from kclient.consumer.collected import Collected, CollectedColumns, CollectedRecords
 from kclient.consumer.commit_calls import CommitCalls
 from kclient.consumer.commits import Offsets
 from kclient.consumer.consumer_config import ConsumerConfig
-from kclient.consumer.consumer_lock import ConsumerLock
+from kclient.consumer.consumer_lock import Call, ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.consumer_settings import READ_COMMITTED
@@ -65,6 +62,7 @@ class ConsumerCore:
     never changed in place.
 
     Attributes:
+        closed: Whether the consumer is closed.
         pending: Records of the iteration; those from `next_pending` on are not returned yet.
         next_pending: Index of the next record of the iteration.
         next_tick_ms: Time at which the iteration enters a call again.
@@ -74,7 +72,6 @@ class ConsumerCore:
     config: ConsumerConfig
     runtime: Runtime
     lock: ConsumerLock
-    guard: CallGuard
     backoff: ExponentialBackoff
     metrics: Metrics
     interceptors: ConsumerInterceptors
@@ -91,6 +88,7 @@ class ConsumerCore:
     commit_calls: CommitCalls | None
     heartbeats: HeartbeatTask | None
     closing: Closing
+    closed: bool = field(default=False, init=False)
     pending: list[ConsumerRecord] = field(default_factory=list, init=False)
     next_pending: int = field(default=0, init=False)
     next_tick_ms: float = field(default=0.0, init=False)
@@ -103,44 +101,26 @@ class ConsumerCore:
 
     def call(self) -> Call:
         """Return a context that holds the lock during a call."""
-        frame = currentframe()
-        caller = None if frame is None else frame.f_back
-        return Call(self, self.guard.depth(), caller)
+        return Call(self)
 
-    def begin_call(self, depth: int, frame: FrameType | None) -> None:
-        """Begin a call, and reset what an interrupted call left inconsistent.
-
-        Records of a `poll` that did not return them are put back. Unless the call was interrupted
-        while it waited, the network client is replaced, requests in flight fail as if the
-        connection had been closed, buffered data is fetched again, and a rebalance in progress
-        restarts. No heartbeats are sent until then.
-        """
-        interrupted = self.guard.enter(depth, frame)
-        if depth == 0:
-            if interrupted:
-                self.reset_after_interrupt()
-                records, consumed = self._putting_back or (self.pending, self.next_pending)
-                self.collector.rewind(records, consumed)
-                self.pending = []
-                self._putting_back = None
-            if self.unreturned is not None:
+    def begin_call(self) -> None:
+        """Acquire the lock, and put back records of an earlier call that were not returned."""
+        is_outermost = self.lock.acquire()
+        try:
+            if self.closed:
+                raise ClosedError("this consumer was closed")
+            if is_outermost and self.unreturned is not None:
                 self.collector.undo()
                 self.unreturned = None
-            self.guard.start()
-        if self.pending:
-            self._put_back()
+            if self.pending:
+                self._put_back()
+        except BaseException:
+            self.lock.release()
+            raise
 
-    def end_call(self, depth: int, *, whole: bool) -> None:
-        """End a call; see `CallGuard.exit`."""
-        self.guard.exit(depth, whole=whole)
-
-    def reset_after_interrupt(self) -> None:
-        """Reset all state that an interrupted call may have left inconsistent."""
-        if self.group is not None:
-            self.group.reset_after_interrupt()
-        self.positions.reset_after_interrupt()
-        self.fetcher.reset_after_interrupt()
-        self.network.renew()
+    def end_call(self) -> None:
+        """Release the lock."""
+        self.lock.release()
 
     def deadline_ms(self, timeout: float | None, call: str = "") -> float:
         """Return the deadline of a call, by ``default.api.timeout.ms`` for None.
@@ -156,7 +136,7 @@ class ConsumerCore:
 
     def refuse_in_event_loop(self, call: str) -> None:
         """Reject a waiting call in an event loop, unless it is nested in another call."""
-        if is_inside_event_loop() and self.lock.depth() == 0:
+        if is_inside_event_loop() and not self.lock.is_held():
             refuse_in_event_loop(call, f"consumer.{call}, …")
 
     # --- polls
@@ -176,27 +156,16 @@ class ConsumerCore:
         timeout_ms = check_timeout(timeout, default_ms=_POLL_TIMEOUT_MS)
         if timeout_ms > 0:
             self.refuse_in_event_loop(name)
-        depth = self.guard.depth()
-        outer = depth > 0 and self._polling
-        whole = begun = False
-        try:
-            self.begin_call(depth, currentframe())
-            begun = True
-            self._begin_poll(nested=outer)
-            result = finish(target) if self.loop.poll(target, timeout_ms) else None
-            self.unreturned = result
-            whole = True
-        except Exception:
-            whole = True
-            raise
-        finally:
-            if begun:  # otherwise the flag belongs to the thread that holds the lock
-                self._polling = outer
+        with self.call():
+            if self._polling:
+                raise IllegalStateError("poll was called from within one of its callbacks")
+            self._polling = True
             try:
-                self.end_call(depth, whole=whole)
-            except BaseException:
-                self.end_call(depth, whole=False)
-                raise
+                self._begin_poll()
+                result = finish(target) if self.loop.poll(target, timeout_ms) else None
+                self.unreturned = result
+            finally:
+                self._polling = False
         return result
 
     def take_records(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
@@ -211,7 +180,7 @@ class ConsumerCore:
 
     def fetch_pending(self) -> None:
         """Fetch the next records of the iteration."""
-        if self.guard.closed:
+        if self.closed:
             raise StopIteration
         limit = self.config.fetch.max_poll_records
         while True:
@@ -220,10 +189,7 @@ class ConsumerCore:
             if self.pending:
                 return
 
-    def _begin_poll(self, *, nested: bool) -> None:
-        if nested:
-            raise IllegalStateError("poll was called from within one of its callbacks")
-        self._polling = True
+    def _begin_poll(self) -> None:
         if self.subscriptions.kind is SubscriptionType.NONE:
             raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
         if self.heartbeats is not None and self.subscriptions.is_group_managed():
@@ -234,7 +200,6 @@ class ConsumerCore:
     def _set_pending(self, collected: CollectedRecords) -> None:
         records = list(self._intercepted(collected))
         self.next_tick_ms = self.runtime.clock.monotonic_ms() + _ITERATION_TICK_MS
-        # No call in this line: an interrupt must not separate the assignments.
         self.pending, self.next_pending, self.unreturned = records, 0, None
 
     def _intercepted(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
@@ -398,12 +363,12 @@ class ConsumerCore:
     def the_group(self, call: str) -> Group:
         """Return the group; raise `IllegalStateError` without one."""
         if self.group is None:
-            raise IllegalStateError(f"{call}: got no group, expected a consumer with group_id")
+            raise _no_group(call)
         return self.group
 
     def _commits(self, call: str) -> CommitCalls:
-        self.the_group(call)
-        assert self.commit_calls is not None  # noqa: S101 (there is one with every group)
+        if self.commit_calls is None:
+            raise _no_group(call)
         return self.commit_calls
 
     # --- closing
@@ -414,8 +379,8 @@ class ConsumerCore:
 
     def close(self, deadline_ms: float) -> None:
         """Commit, leave the group and disconnect; raise the first error of a callback."""
-        error = self.closing.run(deadline_ms, self.reset_after_interrupt)
-        self.guard.closed = True
+        error = self.closing.run(deadline_ms)
+        self.closed = True
         if error is not None:
             raise error
 
@@ -423,7 +388,7 @@ class ConsumerCore:
 
     def known_position(self, partition: TopicPartition) -> int | None:
         """Return a valid position without the lock if another thread uses the consumer."""
-        self.guard.check_open()
+        self._check_open()
         if not self.lock.is_used_elsewhere():
             return None
         state = self.subscriptions.state(partition)
@@ -438,7 +403,7 @@ class ConsumerCore:
         Raises:
             IllegalStateError: Nothing was fetched from the partition yet.
         """
-        self.guard.check_open()
+        self._check_open()
         if not self.lock.is_used_elsewhere():
             return None
         state = self.subscriptions.state(partition)
@@ -453,18 +418,18 @@ class ConsumerCore:
 
     def assigned(self) -> dict[TopicPartition, TopicPartitionState]:
         """Return the state of each assigned partition."""
-        self.guard.check_open()
+        self._check_open()
         return self.subscriptions.assigned
 
     def subscribed_topics(self) -> set[str]:
         """Return the subscribed topics."""
-        self.guard.check_open()
+        self._check_open()
         managed = self.subscriptions.is_group_managed()
         return set(self.subscriptions.topics) if managed else set()
 
     def metrics_snapshot(self) -> dict[str, float]:
         """Return the metrics."""
-        self.guard.check_open()
+        self._check_open()
         return self.metrics.snapshot()
 
     def wakeup(self) -> None:
@@ -474,7 +439,7 @@ class ConsumerCore:
 
     def is_closed(self) -> bool:
         """Return whether it is closed, or belongs to the parent process."""
-        return self.guard.closed or self.lock.is_foreign_process()
+        return self.closed or self.lock.is_foreign_process()
 
     def stop_background(self) -> None:
         """Stop the heartbeat task of a consumer that was never closed."""
@@ -488,8 +453,13 @@ class ConsumerCore:
 
     def topic_id(self, topic: str) -> bytes | None:
         """Return the id of a topic in the metadata."""
-        self.guard.check_open()
+        self._check_open()
         return self.metadata.cluster().topic_id(topic)
+
+    def _check_open(self) -> None:
+        self.lock.check_process()
+        if self.closed:
+            raise ClosedError("this consumer was closed")
 
     def _committed_only(self) -> bool:
         return self.config.fetch.isolation_level == READ_COMMITTED
@@ -500,6 +470,10 @@ class ConsumerCore:
         if index < len(records) and records[index].topic_partition == partition:
             return records[index].offset
         return None
+
+
+def _no_group(call: str) -> IllegalStateError:
+    return IllegalStateError(f"{call}: got no group, expected a consumer with group_id")
 
 
 def used_by_another_thread(call: str) -> ConcurrentAccessError:

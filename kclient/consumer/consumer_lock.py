@@ -10,16 +10,14 @@ The heartbeat task then uses the group membership and the network client only (s
 that waits sends heartbeats from the calling thread (see `PollLoop`).
 
 A call from a second application thread fails at once (Kafka: KafkaConsumer.acquire).
-
-Ctrl-C may interrupt a call anywhere. So a call does not decrement the recursion depth: it restores
-the depth that it found, which is idempotent.
 """
 
 from collections.abc import Callable
+from types import TracebackType
 from typing import Protocol, TypeVar
 
 from kclient.common.errors import ConcurrentAccessError, ForkedClientError
-from kclient.common.interrupts import run_uninterrupted
+from kclient.common.interrupts import deferred_sigint, sigint_takes_effect
 from kclient.common.runtime import Tasks
 
 R = TypeVar("R")
@@ -37,8 +35,6 @@ class ConsumerLock:
 
     Attributes:
         last_owner: Application thread that acquired the lock last, None before the first.
-        held: Whether the heartbeat task must not acquire the lock: an interrupted call left
-            inconsistent state, which the next call of the application resets.
     """
 
     def __init__(self, tasks: Tasks) -> None:
@@ -52,14 +48,16 @@ class ConsumerLock:
         self._locked = False
         self._background = False
         self._stopped = False
-        self.held = False
 
-    def depth(self) -> int:
-        """Return the recursion depth of the calling thread, 0 if it does not hold the lock."""
-        return self._depth if self._owner == self._tasks.caller_id() else 0
+    def is_held(self) -> bool:
+        """Return whether the calling thread holds the lock."""
+        return self._owner == self._tasks.caller_id()
 
-    def acquire(self) -> None:
-        """Acquire the lock for the application; reentrant. `restore_depth` must follow.
+    def acquire(self) -> bool:
+        """Acquire the lock for the application; reentrant. `release` must follow.
+
+        Returns:
+            Whether the calling thread did not hold it before.
 
         Raises:
             ConcurrentAccessError: Another thread of the application holds the lock.
@@ -72,30 +70,29 @@ class ConsumerLock:
             while self._background:
                 self._changed.wait()
                 self._refuse_others(caller)
-            # No call between these: an interrupt must not separate them.
             self._owner = self.last_owner = caller
             self._depth += 1
             self._locked = True
+            return self._depth == 1
 
-    def restore_depth(self, depth: int) -> None:
-        """Restore the recursion depth returned by `depth`, and release the lock at 0.
-
-        Idempotent. Does nothing if the calling thread does not hold the lock.
-        """
-        caller = self._tasks.caller_id()
+    def release(self) -> None:
+        """Release the lock once for each `acquire`."""
         with self._changed:
-            if self._owner == caller:
-                self._depth = depth
-                if depth == 0:
-                    self._owner = self._released_at = None
-                self._locked = depth > 0 and depth != self._released_at
+            self._depth -= 1
+            if self._depth == 0:
+                self._owner = self._released_at = None
+            self._locked = self._depth > 0 and self._depth != self._released_at
 
     def is_used_elsewhere(self) -> bool:
         """Return whether another thread acquired the lock last."""
         return self.last_owner not in {None, self._tasks.caller_id()}
 
     def run_user_code(self, code: Callable[[], R]) -> R:
-        """Run a callback of the application with the lock released to the heartbeat task.
+        """Run code of the application, as `run_released`; SIGINT takes effect in it."""
+        return self.run_released(lambda: _run_interruptible(code))
+
+    def run_released(self, code: Callable[[], R]) -> R:
+        """Run code with the lock released to the heartbeat task.
 
         A thread that does not hold the lock, such as the heartbeat task, only runs the code.
 
@@ -105,14 +102,14 @@ class ConsumerLock:
         if self._owner != self._tasks.caller_id():
             return code()
         outer, depth = self._released_at, self._depth
+        # Set without the condition, whose cost matters in `poll`: no thread waits for these, and
+        # the heartbeat task acquires the lock only when it sees the last of them.
+        self._released_at = depth
+        self._locked = False
         try:
-            # Set without the condition, whose cost matters in `poll`: no thread waits for these,
-            # and the heartbeat task acquires the lock only when it sees the last of them.
-            self._released_at = depth
-            self._locked = False
             return code()
         finally:
-            run_uninterrupted(lambda: self._reacquire(outer, depth))
+            self._reacquire(outer)
 
     def acquire_in_background(self, wait_ms: float) -> bool:
         """Wait `wait_ms`, then acquire the lock for the heartbeat task if it is free.
@@ -123,7 +120,7 @@ class ConsumerLock:
         with self._changed:
             if wait_ms > 0 and not self._stopped:
                 self._changed.wait(wait_ms / 1000.0)
-            if self._stopped or self._locked or self.held:
+            if self._stopped or self._locked:
                 return False
             self._background = True
             return True
@@ -165,10 +162,59 @@ class ConsumerLock:
                 "assignment() and lag()"
             )
 
-    def _reacquire(self, released_at: int | None, depth: int) -> None:
+    def _reacquire(self, released_at: int | None) -> None:
+        """End a release, after the heartbeat task's present step."""
+        raised: BaseException | None = None
         with self._changed:
-            while self._background:
-                self._changed.wait()
             self._released_at = released_at
-            self._depth = depth
             self._locked = True
+            while self._background:
+                try:
+                    self._changed.wait()
+                except BaseException as error:  # noqa: BLE001 (of a signal handler; raised below)
+                    raised = error
+        if raised is not None:
+            raise raised
+
+
+def _run_interruptible(code: Callable[[], R]) -> R:
+    with sigint_takes_effect():
+        return code()
+
+
+class Calls(Protocol):
+    """Begin and end of calls."""
+
+    def begin_call(self) -> None:
+        """Acquire the lock for a call."""
+
+    def end_call(self) -> None:
+        """Release the lock."""
+
+
+class Call(deferred_sigint):
+    """Context of a call: holds the lock; SIGINT takes effect where the call waits, or after it."""
+
+    __slots__ = ("_calls",)
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        try:
+            self._calls.begin_call()
+        except BaseException as error:
+            super().__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._calls.end_call()
+        finally:
+            super().__exit__(kind, error, trace)

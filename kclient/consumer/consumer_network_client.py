@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.client_request import ClientRequest, ClientResponse, RequestBuilder
-from kclient.client.interrupted_clients import close_interrupted
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.common.errors import (
@@ -60,20 +59,16 @@ class ConsumerNetworkClient:
 
     def __init__(
         self,
-        connect: Callable[[], NetworkClient],
+        client: NetworkClient,
         metadata: Metadata,
         clock: Clock,
         request_timeout_ms: float,
     ) -> None:
-        self._connect = connect
-        self._client = connect()
-        self._old: list[NetworkClient] = []  # interrupted clients, to be closed
+        self._client = client
         self._metadata = metadata
         self._clock = clock
         self._request_timeout_ms = request_timeout_ms
         self._unsent: dict[int, deque[_Unsent]] = {}
-        # Incomplete requests, queued or in flight, in order (an ordered set).
-        self._open: dict[_Unsent, None] = {}
         # Outcomes whose futures are not completed yet.
         self._completed: deque[tuple[_Unsent, ClientResponse | KafkaError]] = deque()
         self._wakeup_asked = False
@@ -97,7 +92,6 @@ class ConsumerNetworkClient:
         """
         timeout = self._request_timeout_ms if timeout_ms is None else timeout_ms
         unsent = _Unsent(node, builder, timeout, self._clock.monotonic_ms())
-        self._open[unsent] = None
         self._unsent.setdefault(node.id, deque()).append(unsent)
         return unsent.future
 
@@ -190,33 +184,13 @@ class ConsumerNetworkClient:
         """Return the API versions of a broker, None while it is not connected."""
         return self._client.api_versions.get(str(node.id))
 
-    # --- closing and renewal
+    # --- closing
 
     def close(self) -> None:
         """Close every connection and discard all requests."""
-        close_interrupted(self._old)
         self._client.close()
         self._unsent.clear()
-        self._open.clear()
         self._completed.clear()
-
-    def was_only_waiting(self) -> bool:
-        """Return once whether an exception interrupted the last `poll` while it waited."""
-        return self._client.was_only_waiting()
-
-    def renew(self) -> None:
-        """Replace the network client after an exception of a signal handler interrupted it.
-
-        Every incomplete request fails as if its connection had been closed.
-        """
-        self._old.append(self._client)
-        self._client = self._connect()
-        self._completed.clear()
-        self._unsent.clear()
-        interrupted = DisconnectedError("the call that waited for the response was interrupted")
-        while self._open:
-            self._complete(next(iter(self._open)), interrupted)
-        close_interrupted(self._old)
 
     # --- inside
 
@@ -259,7 +233,6 @@ class ConsumerNetworkClient:
             self._complete(*self._completed.popleft())
 
     def _complete(self, unsent: _Unsent, outcome: ClientResponse | KafkaError) -> None:
-        self._open.pop(unsent, None)
         if isinstance(outcome, KafkaError):
             unsent.future.fail(outcome)
         elif outcome.version_mismatch is not None:

@@ -107,11 +107,6 @@ class CoordinatorFinder:
         if isinstance(error, _LOST):
             self.mark_unknown(str(error))
 
-    def reset_after_interrupt(self) -> None:
-        """Discard the request in flight after an interrupted call."""
-        self._in_flight = False
-        self._next_attempt_ms = 0.0
-
     def _take(self, future: RequestFuture[ClientResponse]) -> None:
         self._in_flight = False
         try:

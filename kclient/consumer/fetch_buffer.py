@@ -78,11 +78,6 @@ class FetchBuffer:
         for fetch in list(self._queue):
             self.remove(fetch)
 
-    def forget(self) -> None:
-        """Remove all fetches; works in any state that an interrupt left behind."""
-        self._queue.clear()
-        self._chains.clear()
-
     def is_empty(self) -> bool:
         """Return whether there are no fetches."""
         return not self._queue

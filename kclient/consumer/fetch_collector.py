@@ -23,7 +23,6 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
-from kclient.common.types import TopicPartition
 from kclient.consumer.collected import Collected
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
@@ -140,22 +139,6 @@ class FetchCollector:
             state, position = self._before[-1]
             self._rewind(state, position)
             self._before.pop()
-
-    def rewind(self, records: list[ConsumerRecord], consumed: int) -> None:
-        """Reset the position of a partition to its first record that was not consumed.
-
-        Unlike `put_back` it works in any state, and the records are fetched again.
-
-        Args:
-            records: Records of a `collect` of a single fetch, after interceptors.
-            consumed: Number of them that the application has consumed.
-        """
-        self._metrics.record_consumed(consumed)
-        if consumed < len(records):
-            first = records[consumed]
-            state = self._subscriptions.assigned.get(TopicPartition(first.topic, first.partition))
-            if state is not None and state.position is not None:
-                self._rewind(state, state.position._replace(offset=first.offset))
 
     # --- inside
 

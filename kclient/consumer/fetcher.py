@@ -135,13 +135,6 @@ class Fetcher:
         self._buffer.clear()
         return queued
 
-    def reset_after_interrupt(self) -> None:
-        """Discard buffered data, requests in flight and sessions after an interrupted call."""
-        self._buffer.forget()
-        self._backlogs.clear()
-        self._sessions.clear()
-        self._in_flight.clear()
-
     # --- requests
 
     def _wanted(self, now_ms: float) -> dict[Node, dict[TopicPartition, _Asked]]:

@@ -54,10 +54,3 @@ class Group:
     def commit_step(self, now_ms: float) -> float:
         """Find the coordinator and send queued commits; for waiting calls other than poll."""
         return min(self.commits.step(now_ms), self.finder.step(now_ms))
-
-    def reset_after_interrupt(self) -> None:
-        """Reset requests and rebalances after an interrupted call."""
-        self.membership.reset_after_interrupt()
-        self.finder.reset_after_interrupt()
-        self.commits.reset_after_interrupt()
-        self.auto_commit.reset_after_interrupt()

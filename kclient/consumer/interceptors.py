@@ -76,7 +76,7 @@ class ConsumerInterceptors:
 
     def close(self) -> None:
         """Close each interceptor."""
-        notify(self._log, (each.close for each in self._interceptors))
+        self._run_user_code(lambda: notify(self._log, [each.close for each in self._interceptors]))
 
     def _changed(
         self, by_partition: Mapping[TopicPartition, list[ConsumerRecord]]

@@ -108,6 +108,3 @@ class Membership(Protocol):
 
     def metadata(self) -> ConsumerGroupMetadata:
         """Return the group metadata for a transactional producer."""
-
-    def reset_after_interrupt(self) -> None:
-        """Reset requests and rebalances after an interrupted call; a stable member stays stable."""

@@ -39,7 +39,7 @@ class PollLoop:
         group: Membership and commits, None without a group.
         clock: Clock.
         retry_backoff_ms: Longest wait while a request has to be retried.
-        run_user_code: Runs deserializers with the lock released; None if there are none.
+        run_released: Runs deserializers with the lock released; None if there are none.
         log: Logger.
     """
 
@@ -50,7 +50,7 @@ class PollLoop:
     group: Group | None
     clock: Clock
     retry_backoff_ms: float
-    run_user_code: RunUserCode | None
+    run_released: RunUserCode | None
     log: ContextLogger
     _next_service_ms: float = field(default=0.0, init=False)
     _unreached_since_ms: float | None = field(default=None, init=False)
@@ -214,10 +214,10 @@ class PollLoop:
             return len(target) > 0
         if group.membership.holds_back():
             return False
-        if self.run_user_code is None:
+        if self.run_released is None:
             self.collector.collect(target)
             return len(target) > 0
-        self.run_user_code(partial(self.collector.collect, target))
+        self.run_released(partial(self.collector.collect, target))
         if len(target) and group.membership.holds_back():
             # The membership ended during decoding: other members may own the partitions.
             self.collector.undo()

@@ -62,13 +62,6 @@ class PositionUpdater:
         self._offset_fetcher.reset_positions(now_ms)
         return False
 
-    def reset_after_interrupt(self) -> None:
-        """Send every request again after an interrupted call."""
-        self._lookup = None
-        self._cluster_seen = None
-        for state in self._subscriptions.assigned.values():
-            state.next_attempt_ms = 0.0
-
     # --- inside
 
     def _follow_leaders(self) -> None:

@@ -189,7 +189,6 @@ class SubscriptionState:
             partition: before.get(partition) or TopicPartitionState(partition)
             for partition in partitions
         }
-        # No call between these two: an interrupt must not separate them.
         self.assigned = assigned
         self.version += 1
 

@@ -11,7 +11,6 @@ from kclient.client.network_client_builder import build_network_client
 from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
-from kclient.consumer.call_guard import CallGuard
 from kclient.consumer.classic.classic_membership import ClassicMembership
 from kclient.consumer.classic.group_joiner import GroupJoiner
 from kclient.consumer.classic.group_leader import GroupLeader
@@ -93,7 +92,7 @@ class Wiring:
             log_context=log_context,
         )
         self.network = ConsumerNetworkClient(
-            self._network_client, self.metadata, runtime.clock, values["request_timeout_ms"]
+            self._network_client(), self.metadata, runtime.clock, values["request_timeout_ms"]
         )
         self.buffer = FetchBuffer()
         self.offset_requests = ListOffsetsRequests(
@@ -131,7 +130,6 @@ class Wiring:
             config=self.config,
             runtime=self.runtime,
             lock=self.lock,
-            guard=CallGuard(self.lock, self.network.was_only_waiting),
             backoff=self.backoff,
             metrics=self.metrics,
             interceptors=self.interceptors,
@@ -318,7 +316,6 @@ class Wiring:
         collector: FetchCollector,
         positions: PositionUpdater,
     ) -> PollLoop:
-        has_deserializers = self.config.fetch.has_deserializers()
         return PollLoop(
             network=self.network,
             fetcher=fetcher,
@@ -327,7 +324,7 @@ class Wiring:
             group=group,
             clock=self.clock,
             retry_backoff_ms=self.config.values["retry_backoff_ms"],
-            run_user_code=self.lock.run_user_code if has_deserializers else None,
+            run_released=self.lock.run_released if self.config.fetch.has_deserializers() else None,
             log=self.log_context.logger("kclient.consumer.poll_loop"),
         )
 

@@ -99,15 +99,13 @@ class NameResolver:
         thread = threading.Thread(target=self._run, name="kclient-resolver", daemon=True)
         try:
             thread.start()
-        except BaseException as error:  # Ctrl-C included: the name must not stay in progress
+        except RuntimeError as error:
             with self._lock:
                 self._threads -= 1
                 self._in_progress.pop((look_up.host, look_up.port), None)
                 if look_up in self._queue:
                     self._queue.remove(look_up)
-            if isinstance(error, RuntimeError):
-                raise OSError(f"no thread for the look-up of {look_up.host}: {error}") from error
-            raise
+            raise OSError(f"no thread for the look-up of {look_up.host}: {error}") from error
 
     def _run(self) -> None:
         while True:

@@ -59,7 +59,6 @@ class Selector:
         connected: Channels whose connection was established.
         disconnected: Channels that ended without `close_channel`, each with its reason.
         failed_sends: Frames that were not written completely when their channel ended.
-        waiting: Whether a `poll` waits, or an exception of a signal handler interrupted the wait.
         wakeup: Makes the present or the next `poll` return at once; callable from any thread.
     """
 
@@ -80,7 +79,6 @@ class Selector:
         self.connected: list[str] = []
         self.disconnected: dict[str, ChannelState] = {}
         self.failed_sends: list[NetworkSend] = []
-        self.waiting = False
         self._net = net
         self._clock = clock
         self._max_receive_size = max_receive_size
@@ -171,9 +169,7 @@ class Selector:
         self._resume_reads()
         if self._buffered or self.disconnected or _is_reported(self.completed_sends):
             timeout_ms = 0
-        self.waiting = True
         ready = self._poller.poll(max(0.0, timeout_ms))
-        self.waiting = False
         if timeout_ms > 0:
             now_ms = self._clock.monotonic_ms()
         buffered, self._buffered = self._buffered, {}
@@ -191,13 +187,9 @@ class Selector:
         if self._closed:
             return
         for channel_id in list(self._channels):
-            try:
-                self.close_channel(channel_id)
-            except (LookupError, OSError, ValueError) as error:
-                # Ctrl-C interrupted its registration or closing; the others are closed as well.
-                self._log.info("channel %s: %s", channel_id, error)
+            self.close_channel(channel_id)
         self._poller.close()
-        self._closed = True  # last: an interrupted close may be repeated
+        self._closed = True
 
     def close_channel(self, channel_id: str) -> None:
         """Close one channel, without an entry in `disconnected`; unknown names are ignored."""

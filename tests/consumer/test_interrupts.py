@@ -1,12 +1,21 @@
-"""Ctrl-C wherever a call waits: no record is lost or repeated, no lock stays acquired."""
+"""Ctrl-C takes effect where a call waits or runs code of the application, else at its end.
 
-from collections.abc import Callable, Iterable
+No record is lost or repeated, no lock stays acquired.
+"""
+
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import FrameType
 
 import pyarrow as pa
 import pytest
 
 from kclient.common.errors import ClosedError, KafkaError
-from kclient.consumer import Consumer
+from kclient.consumer import Consumer, ConsumerRecords
+from kclient.consumer.assignors.partition_assignor import Assignment, MemberSubscription
+from kclient.consumer.assignors.range_assignor import RangeAssignor
+from kclient.consumer.interceptors import ConsumerInterceptor
 from kclient.record import ConsumerRecord
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld
 from tests.support.checks.interrupts import Interruption, at_every_place
@@ -204,3 +213,218 @@ def test_closing(what: str) -> None:
         return struck
 
     assert at_every_place(attempt) >= 4
+
+
+# --- calls that do not wait, and code of the application
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+class InCall:
+    """Sends SIGINT at the first call of a function that the consumer makes in a call."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self.sent = 0
+
+    def during(self, call: Callable[[], object]) -> None:
+        before = sys.getprofile()
+        sys.setprofile(self._profile)
+        try:
+            call()
+        finally:
+            sys.setprofile(before)
+
+    def _profile(self, frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code.co_qualname == self._function and not self.sent:
+            self.sent = 1
+            interrupt()
+
+
+@pytest.mark.fault("R21")
+@pytest.mark.parametrize(
+    ("function", "call", "done"),
+    [
+        (
+            "ConsumerCore.set_paused",
+            lambda consumer: consumer.pause(ORDERS_0),
+            lambda consumer: consumer.paused() == {ORDERS_0},
+        ),
+        (
+            "ConsumerCore.seek",
+            lambda consumer: consumer.seek(ORDERS_0, 2),
+            lambda consumer: consumer.position(ORDERS_0) == 2,
+        ),
+        (
+            "ConsumerCore.assign",
+            lambda consumer: consumer.assign([ORDERS_1]),
+            lambda consumer: consumer.assignment() == {ORDERS_1},
+        ),
+        (
+            "Closing.run",
+            lambda consumer: consumer.close(timeout=0),
+            lambda consumer: consumer._core.closed,
+        ),
+    ],
+)
+def test_call_that_does_not_wait_completes(
+    world: ConsumerWorld,
+    function: str,
+    call: Callable[[Consumer], object],
+    done: Callable[[Consumer], bool],
+) -> None:
+    consumer = world.assigned()
+    in_call = InCall(function)
+    with pytest.raises(KeyboardInterrupt):
+        in_call.during(lambda: call(consumer))
+    assert in_call.sent
+    assert done(consumer)
+
+
+@pytest.mark.fault("R21")
+def test_records_of_an_interrupted_poll_are_returned_by_the_next(world: ConsumerWorld) -> None:
+    consumer = world.assigned()
+    world.fill(3)
+    in_call = InCall("ConsumerCore.take_records")
+    with pytest.raises(KeyboardInterrupt):
+        in_call.during(lambda: world.read(consumer, 3))
+    assert in_call.sent
+    assert [record.offset for record in world.read(consumer, 3)] == [0, 1, 2]
+
+
+def test_interrupted_constructor_returns_no_consumer(world: ConsumerWorld) -> None:
+    in_call = InCall("Wiring.build")
+    with pytest.raises(KeyboardInterrupt):
+        in_call.during(world.consumer)
+    assert in_call.sent
+    assert not world.consumers
+
+
+class Application:
+    """Code of the application, which sends SIGINT once when it runs at the chosen place."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.events: list[str] = []
+        self.armed = self.was_interrupted = False
+
+    def run(self, place: str) -> None:
+        if self.armed and place == self.place:
+            self.armed = False
+            try:
+                interrupt()
+            except KeyboardInterrupt:
+                self.was_interrupted = True
+                raise
+        self.events.append(place)
+
+    def deserialize(self, topic: str, headers: object, data: bytes) -> bytes:
+        self.run("deserializer")
+        return data
+
+
+class Interceptor(ConsumerInterceptor):
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
+        self._application.run("on_consume")
+        return records
+
+    def on_commit(self, offsets: object) -> None:
+        self._application.run("on_commit")
+
+    def close(self) -> None:
+        self._application.run("close")
+
+
+class Assignor(RangeAssignor):
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        self._application.run("subscription_user_data")
+        return None
+
+    def assign(
+        self, partition_counts: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
+    ) -> dict[str, Assignment]:
+        self._application.run("assign")
+        return super().assign(partition_counts, subscriptions)
+
+    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
+        self._application.run("on_assignment")
+
+
+_PLACES = (
+    "deserializer",
+    "on_consume",
+    "on_commit",
+    "callback",
+    "subscription_user_data",
+    "assign",
+    "on_assignment",
+    "assigned",
+    "revoked",
+    "close",
+)
+
+
+@pytest.mark.fault("R21")
+@pytest.mark.parametrize("place", _PLACES)
+def test_signal_takes_effect_in_code_of_the_application(world: ConsumerWorld, place: str) -> None:
+    application = Application(place)
+    consumer = world.consumer(
+        group_id="g",
+        heartbeat_interval_ms=50,
+        value_deserializer=application.deserialize,
+        interceptor_classes=[Interceptor(application)],
+        partition_assignment_strategy=[Assignor(application)],
+    )
+    consumer.subscribe(
+        "orders",
+        on_assigned=lambda _: application.run("assigned"),
+        on_revoked=lambda _: application.run("revoked"),
+        on_lost=lambda _: application.run("lost"),
+    )
+    reader = Reader(world, consumer)
+    world.join(consumer)
+    reader.fill()
+    application.armed = True
+
+    def work() -> None:
+        world.broker.group.rebalancing = True
+        while world.broker.group.rebalancing or not consumer.assignment():
+            reader.take(list(consumer.poll(0.1)))
+        consumer.commit_async(None, lambda *_: application.run("callback"))
+        reader.read_all(place)
+        consumer.commit()
+        consumer.close()
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert application.was_interrupted
+    if not consumer._core.closed:
+        assert lock_is_free(consumer)
+        work()
+    assert reader.next == {0: 5, 1: 4}
+    callbacks = [each for each in application.events if each in {"assigned", "revoked", "lost"}]
+    assert callbacks[0::2] == ["assigned"] * len(callbacks[0::2])
+    assert "assigned" not in callbacks[1::2]
+    assert len(callbacks) % 2 == 0
+
+
+@pytest.mark.fault("R21")
+def test_signal_takes_effect_in_deserializer_of_consumer_without_group(
+    world: ConsumerWorld,
+) -> None:
+    application = Application("deserializer")
+    consumer = world.assigned(value_deserializer=application.deserialize)
+    world.fill(2, 3)
+    application.armed = True
+    with pytest.raises(KeyboardInterrupt):
+        world.read(consumer, 5)
+    assert application.was_interrupted
+    assert [record.offset for record in world.read(consumer, 5)] == [0, 1, 2, 3, 4]

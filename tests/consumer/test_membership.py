@@ -53,9 +53,6 @@ class FakeMembership:
     def metadata(self) -> ConsumerGroupMetadata:
         return ConsumerGroupMetadata(self.settings.group_id, 7, "fake")
 
-    def reset_after_interrupt(self) -> None:
-        self.blocked = False
-
     def is_stable(self) -> bool:
         return not self.blocked
 

@@ -1,6 +1,5 @@
-"""Exceptions of a signal handler at random times, with real sockets and threads."""
+"""SIGINT at random times, with real sockets and threads."""
 
-import logging
 import os
 import random
 import signal
@@ -16,15 +15,14 @@ from kclient.testing import EmbeddedCluster
 _COUNT = 4000
 _SHARE = 0.5
 _LOG_SECONDS = (-5.0, -2.4)
-_RETRY_S = 1e-4
 
 
 class StruckError(BaseException):
-    """Exception of the signal handler."""
+    """Exception of the handler of SIGINT."""
 
 
 class Striker:
-    """Sends a signal once, a short time after it was armed."""
+    """Sends SIGINT once, a short time after it was armed."""
 
     def __init__(self, seed: int) -> None:
         self.armed = False
@@ -40,39 +38,26 @@ class Striker:
     def strike(self, number: int, frame: FrameType | None) -> None:
         if not self.armed:
             return
-        if _is_logging(frame):
-            signal.setitimer(signal.ITIMER_REAL, _RETRY_S)
-            return
         self.armed = False
+        signal.raise_signal(signal.SIGINT)
+
+    def on_interrupt(self, number: int, frame: FrameType | None) -> None:
         self.strikes += 1
         raise StruckError
-
-
-def _is_logging(frame: FrameType | None) -> bool:
-    """Return whether a frame runs in the module logging.
-
-    Before Python 3.13 an exception can leave the lock of that module locked, for every test that
-    follows.
-    """
-    while frame is not None:
-        if frame.f_code.co_filename == logging.__file__:
-            return True
-        frame = frame.f_back
-    return False
 
 
 @pytest.fixture
 def striker(request: pytest.FixtureRequest) -> Iterator[Striker]:
     made = Striker(int(os.environ.get("KCLIENT_INTERRUPT_SEED", "1")))
     before = signal.signal(signal.SIGALRM, made.strike)
+    interrupt_before = signal.signal(signal.SIGINT, made.on_interrupt)
     yield made
     made.armed = False
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+    signal.signal(signal.SIGINT, interrupt_before)
 
 
-# Python ignores an exception in a finalizer and warns about it.
-@pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.fault("R21")
 def test_each_record_is_returned_once_despite_signals(striker: Striker) -> None:
     with EmbeddedCluster() as cluster:

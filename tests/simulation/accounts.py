@@ -31,6 +31,5 @@ def consumer_accounts(consumer: Consumer) -> dict[str, int]:
     return {
         "requests": network._client.in_flight_request_count(),
         "unsent requests": sum(map(len, network._unsent.values())),
-        "requests without an outcome": len(network._open) + len(network._completed),
-        "abandoned connections": len(network._old),
+        "responses to be handled": len(network._completed),
     }

@@ -115,13 +115,6 @@ class ClassicMembership:
         """Return the group metadata for a transactional producer."""
         return self._member.group_metadata()
 
-    def reset_after_interrupt(self) -> None:
-        """Reset requests and rebalances after an interrupted call; a stable member stays stable."""
-        if self._rebalance.reset_after_interrupt() or not self._member.is_stable():
-            self._member.lose("interrupted while joining", keep_member_id=True)
-        self._heartbeats.reset_after_interrupt()
-        self._cluster_seen = None
-
     # --- inside
 
     def _knows_topics(self) -> bool:

@@ -121,10 +121,6 @@ class GroupJoiner:
         )
         return outcome
 
-    def cancel(self) -> None:
-        """Discard a join in progress."""
-        self._current = None
-
     # --- JoinGroup
 
     def _joined(
@@ -147,6 +143,10 @@ class GroupJoiner:
             if not self._is_over(outcome):
                 self._failed(error, outcome)
             return
+        except BaseException:  # of a signal handler, while the assignor ran
+            if not self._is_over(outcome):
+                self._failed(RebalanceInProgressError("the assignor was interrupted"), outcome)
+            raise
         # The membership may have ended while the assignor ran.
         if not self._is_over(outcome):
             self._sync(assignments, outcome)

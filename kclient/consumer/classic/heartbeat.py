@@ -164,10 +164,6 @@ class HeartbeatSender:
         """Return whether a heartbeat is in flight."""
         return self._timers.in_flight
 
-    def reset_after_interrupt(self) -> None:
-        """Discard the heartbeat in flight after an interrupted call."""
-        self._timers.in_flight = False
-
     def _send(self, coordinator: Node, now_ms: float) -> None:
         generation = self._member.generation
         self._timers.sent(now_ms)

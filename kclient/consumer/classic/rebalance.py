@@ -35,6 +35,7 @@ class RebalancePhase(Enum):
     NONE = "no rebalance"
     COMMITTING = "waiting for the last commit"
     JOINING = "partitions revoked, joining"
+    ASSIGNED = "joined, the callbacks have not returned"
 
 
 class Rebalance:
@@ -74,6 +75,7 @@ class Rebalance:
         self._commit: RequestFuture[None] | None = None
         self._commit_ends_ms = 0.0
         self._join: RequestFuture[bytes] | None = None
+        self._assignment = Assignment(())
         self._attempts = 0
         self._retried_at_once: set[type[KafkaError]] = set()
         self._next_attempt_ms = 0.0
@@ -94,6 +96,8 @@ class Rebalance:
             coordinator: Group coordinator, None while unknown.
             now_ms: Current time.
         """
+        if self.phase is RebalancePhase.ASSIGNED:  # Ctrl-C came while the callbacks ran
+            return self._report_assigned()
         if self.phase is RebalancePhase.NONE:
             self._begin(now_ms)
         if self.phase is RebalancePhase.COMMITTING:
@@ -125,15 +129,6 @@ class Rebalance:
         self.phase = RebalancePhase.NONE
         self._commit = self._join = None
         self._next_attempt_ms = 0.0
-
-    def reset_after_interrupt(self) -> bool:
-        """Discard the rebalance of an interrupted call; return whether it was joining."""
-        self._joiner.cancel()
-        joining = self.phase is RebalancePhase.JOINING
-        if self.phase is RebalancePhase.COMMITTING:
-            self._member.request_rejoin("interrupted while revoking partitions")
-        self.cancel()
-        return joining
 
     def revoke_partitions(self) -> None:
         """Call the rebalance listener for revoked or lost partitions, and remove them."""
@@ -184,7 +179,7 @@ class Rebalance:
         except Exception:
             self._drop_partitions()
             raise
-        # An interrupt keeps them: the next poll runs the callback again.
+        # After Ctrl-C during the callback they are kept: the next poll runs it again.
         self._drop_partitions()
 
     def _drop_partitions(self) -> None:
@@ -214,19 +209,34 @@ class Rebalance:
         self._retried_at_once.clear()
         self._subscriptions.assign_from_group(assignment.partitions)
         self._auto_commit.restart(now_ms)
-        generation = self._member.generation
-        self._leader.on_assignment(assignment, generation.protocol_name, generation.generation_id)
-        partitions = sorted(assignment.partitions)
-        listener = self._subscriptions.listener
+        self._assignment = assignment
+        self.phase = RebalancePhase.ASSIGNED
+        self._report_assigned()
+
+    def _report_assigned(self) -> float:
+        """Call assignor and listener; after Ctrl-C during these the next step calls them again.
+
+        Returns:
+            Time until the next step.
+        """
+        if not self._member.is_stable():  # the member has left the group since
+            self.phase = RebalancePhase.NONE
+            return 0.0
+        generation, listener = self._member.generation, self._subscriptions.listener
+        partitions = sorted(self._assignment.partitions)
         self._log.info(
             "Adding newly assigned partitions: %s", ", ".join(map(str, partitions)) or "none"
         )
         try:
+            self._leader.on_assignment(
+                self._assignment, generation.protocol_name, generation.generation_id
+            )
             self._run_callback(lambda: listener.assigned(partitions))
         except Exception:
             self.phase = RebalancePhase.NONE
             raise
-        self.phase = RebalancePhase.NONE  # last: after an interrupt before it the member rejoins
+        self.phase = RebalancePhase.NONE
+        return math.inf
 
     def _join_failed(self, error: KafkaError, now_ms: float) -> None:
         expected = isinstance(error, MemberIdRequiredError | RebalanceInProgressError)

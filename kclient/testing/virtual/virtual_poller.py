@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from kclient.common.interrupts import sigint_takes_effect
 from kclient.common.runtime import Listener, StreamSocket
 from kclient.testing.virtual.virtual_scheduler import VirtualScheduler
 from kclient.testing.virtual.virtual_socket import VirtualListener, VirtualSocket
@@ -59,12 +60,19 @@ class VirtualPoller:
             task = self._scheduler.current
             self._waiting.append(task)
             try:
-                self._scheduler.park(timeout_ms, self)
+                self._park(timeout_ms)
             finally:
                 self._waiting.remove(task)
             ready = self._ready()
         self._woken = False
         return ready
+
+    def _park(self, timeout_ms: float | None) -> None:
+        if timeout_ms == 0:
+            self._scheduler.park(timeout_ms, self)
+        else:
+            with sigint_takes_effect():
+                self._scheduler.park(timeout_ms, self)
 
     def wakeup(self) -> None:
         """Make the current or the next `poll` return at once."""

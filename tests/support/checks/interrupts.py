@@ -1,4 +1,4 @@
-"""KeyboardInterrupt at each place where a call of kclient may wait, one place after the other.
+"""SIGINT at each place where a call of kclient may wait, one place after the other.
 
 Places are the calls that block: a poll of sockets, the acquisition of a lock, a wait for a
 condition, the start or the end of a thread. A signal is handled before such a call blocks or when
@@ -6,6 +6,7 @@ it returns, so that each has two places. Tests go through all of them; random si
 """
 
 import logging
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -22,14 +23,14 @@ _THREADING = frozenset({"join", "start", "wait"})
 
 
 class Interruption:
-    """Raises KeyboardInterrupt at one place, in the calling thread and in the package's code only.
+    """Sends SIGINT at one place, in the main thread and in the package's code only.
 
     Attributes:
         at: Number of the place, from 0.
-        again: Number of further places until it raises a second time; None for once.
+        again: Number of further places until it sends a second one; None for once.
         reached: Number of places that were reached.
-        strikes: Number of times it raised.
-        place: Where it raised.
+        strikes: Number of signals sent.
+        place: Where they were sent.
     """
 
     def __init__(self, at: int, again: int | None = None) -> None:
@@ -71,8 +72,11 @@ class Interruption:
             self.strikes += 1
             if self.again is not None:
                 self.at, self.again = self.reached + self.again, None
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
                 sys.settrace(self._resume)
-            raise KeyboardInterrupt
+                raise
 
     def _resume(self, frame: FrameType, event: str, argument: object) -> None:
         """Continue at the next call: an exception of a profile function removes the function."""
