@@ -105,7 +105,7 @@ def test_java_dump_tool_reads_every_file(
     java.create_topic("t", partitions=1)
     java.produce("t", RECORDS)
     java.consume("t", len(RECORDS), group="g")
-    assert broker.terminate() == 0
+    assert broker.stop() == 0
     segments = [path for path in data_dir.glob("*/*.log") if path.stat().st_size]
     assert {"t-0", "__cluster_metadata-0"} <= {path.parent.name for path in segments}
     batches = java.dump_log(*segments)

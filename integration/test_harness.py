@@ -1,9 +1,5 @@
 """The harness, without the client under test: Apache Kafka runs, its tools work."""
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -12,8 +8,8 @@ from integration.conftest import StartCluster, ToolsFor
 from integration.harness.kafka_cluster import ClusterOptions
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
-from integration.harness.waiting import wait_until
 from integration.harness.wire_probe import known_brokers, served_apis
+from tests.support.checks.waiting import wait_until
 from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 
 Topic = Callable[..., str]
@@ -127,30 +123,3 @@ def test_node_keeps_its_data_over_a_restart(start_cluster: StartCluster) -> None
     node.restart()
     assert served_apis(node.address())
     assert [one.value for one in client.read_all(name)] == [one.value for one in given]
-
-
-_DIES_AT_ONCE = """
-import os, subprocess, sys
-from integration.harness.orphan_guard import OrphanGuard
-child = subprocess.Popen(["/bin/sh", "-c", "while :; do sleep 60; done"], start_new_session=True)
-OrphanGuard(child.pid).start()
-print(child.pid, flush=True)
-os.kill(os.getpid(), 9)
-"""
-
-
-def test_servers_end_with_the_tests_even_after_a_kill() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _DIES_AT_ONCE], check=False, capture_output=True, timeout=30
-    )
-    assert done.returncode == -signal.SIGKILL
-    orphan = int(done.stdout)
-    wait_until(lambda: not _lives(orphan), "the process of a killed parent is gone", 10)
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.killpg(process, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -7,7 +7,6 @@ import pytest
 from integration.harness.discovery import NEWEST
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
 from integration.harness.kafka_runtime import KafkaRuntime
-from integration.harness.waiting import wait_until
 from kclient.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -22,6 +21,7 @@ from kclient.protocol.messages.metadata import (
     MetadataResponse,
 )
 from kclient.testing import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
 from tests.support.clients.wire import Wire
 
 ADVERTISED = "client.example:19092"

@@ -142,7 +142,7 @@ def test_records_survive_crashes_of_the_companion_broker(tmp_path: Path) -> None
         with Clients(address) as clients:
             topic = clients.topic(partitions=PARTITIONS)
             live_through(clients, topic, [crash] * CRASHES)
-        assert brokers[-1].terminate() == 0
+        assert brokers[-1].stop() == 0
     finally:
         for broker in brokers:
             broker.__exit__(None, None, None)

@@ -13,7 +13,6 @@ import pytest
 from integration.harness.discovery import NEWEST
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from integration.harness.kafka_runtime import KafkaRuntime
-from integration.harness.waiting import wait_until
 from kclient.common.broker_errors import CoordinatorNotAvailableError, code_of
 from kclient.protocol.messages.create_topics import (
     CreatableTopic,
@@ -63,6 +62,7 @@ from kclient.protocol.messages.sync_group import (
 )
 from kclient.record import CompressionType
 from kclient.testing import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
 from tests.support.clients.wire import Wire, batch
 
 _numbers = count()

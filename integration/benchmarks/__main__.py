@@ -12,7 +12,7 @@ from integration.benchmarks.report import as_json, head, table
 from integration.benchmarks.runner import Row, Runner, Settings
 from integration.benchmarks.workload import CONSUME, PRODUCE
 from integration.harness.discovery import NEWEST
-from integration.harness.errors import HarnessError
+from tests.support.checks.waiting import HarnessError
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:

@@ -9,7 +9,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from integration.benchmarks.workload import CONSUME, Measurement, Workload
-from integration.harness.errors import HarnessError
+from tests.support.checks.waiting import HarnessError
 
 _PROJECT = Path(__file__).parents[2]
 _CELL_TIMEOUT = 180

@@ -103,7 +103,7 @@ class CampaignClients:
     def finish(self) -> None:
         """Ends the writers, and waits until the groups have read and committed everything."""
         for _, writer in [*self.writers, self.recreated]:
-            self.guard(writer.name, writer.finish)
+            self.guard(writer.name, writer.close)
         self.guard(self.transactions.name, self.transactions.finish)
         places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
         ends = self._clients.consumer().end_offsets(places)

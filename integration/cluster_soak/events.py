@@ -11,7 +11,7 @@ from kafka.admin import KafkaAdminClient
 
 from integration.cluster_soak.fleet import Fleet
 from integration.cluster_soak.recreated_topic import RecreatedTopic
-from integration.harness.waiting import wait_until
+from tests.support.checks.waiting import wait_until
 
 _GROUPS = "__consumer_offsets"
 _MOVE_S = 60.0

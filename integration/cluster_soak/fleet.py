@@ -3,11 +3,10 @@
 import threading
 import time
 
-from integration.harness.errors import HarnessError
 from integration.harness.kafka_cluster import KafkaCluster
 from integration.harness.kafka_node import KafkaNode
-from integration.harness.waiting import wait_until
 from integration.harness.wire_probe import partition_states
+from tests.support.checks.waiting import HarnessError, wait_until
 
 _START_S = 120.0
 

@@ -3,10 +3,10 @@
 import threading
 import time
 
-from integration.harness.waiting import wait_until
 from kclient import AdminClient, NewTopic
 from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
 from kclient.common.errors import KafkaTimeoutError
+from tests.support.checks.waiting import wait_until
 
 _END_S = 60.0
 

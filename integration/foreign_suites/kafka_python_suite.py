@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from integration.harness.errors import HarnessError
+from tests.support.checks.waiting import HarnessError
 from tests.support.processes.broker_process import BrokerProcess
 
 _PACKAGE = "kafka-python"

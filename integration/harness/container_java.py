@@ -14,9 +14,8 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 from testcontainers.core.container import DockerContainer
 
-from integration.harness.errors import HarnessError
 from integration.harness.kafka_runtime import JavaCommand, JavaProcess, parse_version
-from integration.harness.waiting import wait_until
+from tests.support.checks.waiting import HarnessError, wait_until
 
 _CLASS_PATH = "/opt/kafka/libs/*"
 # $0 is the name of the command, $1.. are java's arguments.

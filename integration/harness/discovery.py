@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 from integration.harness.container_java import ContainerJava
-from integration.harness.errors import HarnessError
 from integration.harness.kafka_jars import KafkaJars, cache_directory
 from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.local_java import LocalJava
 from integration.harness.wire_probe import served_apis
+from tests.support.checks.waiting import HarnessError
 
 NEWEST = "4.3.1"
 VERSIONS = (NEWEST, "3.9.2")

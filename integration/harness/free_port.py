@@ -3,7 +3,7 @@
 import random
 import socket
 
-from integration.harness.errors import HarnessError
+from tests.support.checks.waiting import HarnessError
 
 # Below the range from which Linux, macOS and Windows assign ports to outgoing connections: a port
 # that is free now is not used by a client before the server binds it, or while it restarts.

@@ -6,8 +6,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from integration.harness.errors import HarnessError
 from integration.harness.kafka_jars import cache_directory
+from tests.support.checks.waiting import HarnessError
 
 FRANZ_GO = "franz-go"
 _SOURCE = Path(__file__).parents[1] / "franz_go"

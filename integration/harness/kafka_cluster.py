@@ -8,12 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from integration.harness.errors import HarnessError
 from integration.harness.free_port import free_port
 from integration.harness.kafka_node import START_TIMEOUT, KafkaNode
 from integration.harness.kafka_runtime import KafkaRuntime
-from integration.harness.waiting import wait_until
 from integration.harness.wire_probe import known_brokers
+from tests.support.checks.waiting import HarnessError, wait_until
 
 _HOST = "127.0.0.1"
 _FIRST_CONTROLLER = 101

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from integration.harness.errors import HarnessError
 from integration.harness.kafka_runtime import JavaCommand, JavaProcess, KafkaRuntime
-from integration.harness.waiting import wait_until
 from integration.harness.wire_probe import served_apis
+from tests.support.checks.waiting import HarnessError, wait_until
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 30.0

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from integration.harness.errors import HarnessError
 from integration.harness.kafka_runtime import JavaCommand, KafkaRuntime
 from integration.harness.running_tool import RunningTool
 from integration.harness.tool_output import (
@@ -27,6 +26,7 @@ from integration.harness.tool_output import (
     producer_throughput,
     topic_offsets,
 )
+from tests.support.checks.waiting import HarnessError
 from tests.support.clients.foreign_record import ForeignRecord
 
 _TOOLS = "org.apache.kafka.tools."

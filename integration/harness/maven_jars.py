@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from integration.harness.errors import HarnessError
+from tests.support.checks.waiting import HarnessError
 
 _TIMEOUT = 600.0
 

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import confluent_kafka
 
-from integration.harness.errors import HarnessError
 from kclient.protocol.api_keys import ApiKey
+from tests.support.checks.waiting import HarnessError
 
 _PRODUCER = 0  # rd_kafka_type_t
 _ERROR_TEXT = 512

@@ -9,9 +9,8 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from integration.harness.errors import HarnessError
 from integration.harness.kafka_cluster import KafkaCluster
-from integration.harness.waiting import wait_until
+from tests.support.checks.waiting import HarnessError, wait_until
 
 _RESPONSE = 30
 _ERRORS = 3  # as syslog counts

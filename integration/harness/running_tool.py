@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from integration.harness.errors import HarnessError
 from integration.harness.kafka_runtime import JavaCommand, JavaProcess
 from integration.harness.tool_output import json_events
-from integration.harness.waiting import wait_until
+from tests.support.checks.waiting import HarnessError, wait_until
 
 Event = dict[str, Any]
 

@@ -1,6 +1,7 @@
 """A Spark standalone cluster on this host, whose workers share no variables with the driver."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -9,10 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from integration.harness.errors import HarnessError
-from integration.harness.process_table import SystemProcess, end_all
-from integration.harness.spark_daemon import SparkDaemon
-from integration.harness.waiting import wait_until
+from tests.support.checks.waiting import HarnessError, wait_until
+from tests.support.processes.child_process import ChildProcess
+from tests.support.processes.process_table import SystemProcess, descendants, end_all
 
 HOST = "127.0.0.1"
 WORKERS = 2
@@ -24,6 +24,7 @@ QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of a JVM that runs for a short time."""
 
 _DAEMON_OPTIONS = f"{QUICK_START} -Dspark.master.rest.enabled=false"
+_MASTER_URL = re.compile(r"Starting Spark master at (spark://\S+)")
 _TIMEOUT = 60.0
 
 
@@ -79,8 +80,8 @@ class StandaloneCluster:
         self._interpreter = interpreter
         self._cores = cores
         self._memory_mb = memory_mb
-        self._master: SparkDaemon | None = None
-        self._workers: list[SparkDaemon] = []
+        self._master: ChildProcess | None = None
+        self._workers: list[ChildProcess] = []
         self._url = ""
 
     @property
@@ -107,7 +108,7 @@ class StandaloneCluster:
         return [
             _executor(found, number)
             for number, worker in enumerate(self._workers)
-            for found in worker.children()
+            for found in descendants(worker.pid)
             if _EXECUTOR in found.command and application in {None, found.option("--app-id")}
         ]
 
@@ -128,7 +129,7 @@ class StandaloneCluster:
     def kill_executor(self, number: int, application: str | None = None) -> Executor:
         """Kills one of `executors` and returns it; its Python workers exit, too."""
         chosen = self.executors(application)[number]
-        started = self._workers[chosen.worker].children()
+        started = descendants(self._workers[chosen.worker].pid)
         end_all(one for one in started if one.pid == chosen.pid)
         return chosen
 
@@ -139,7 +140,7 @@ class StandaloneCluster:
 
     def report(self, lines: int = 30) -> str:
         """Returns the ends of all logs, for failed tests."""
-        logs = [daemon.log for daemon in [*filter(None, [self._master]), *self._workers]]
+        logs = [*sorted(self.directory.glob("*.out")), *sorted(self.directory.glob("*.err"))]
         logs += sorted(self.directory.glob("worker-*/app-*/*/std*"))
         parts = [f"--- {self._url}"]
         for log in logs:
@@ -164,24 +165,29 @@ class StandaloneCluster:
         # Port 0: the system chooses, and the log contains the port.
         address = ["--host", HOST, "--port", "0", "--webui-port", "0"]
         self._master = self._daemon("master", "master.Master", *address)
-        self._master.launch()
-        self._url = self._master.await_log(r"Starting Spark master at (spark://\S+)")[1]
-        self._master.await_log(r"I have been elected leader")
+        self._url = self._master.wait_for(_MASTER_URL)[1]
+        self._master.wait_for("I have been elected leader")
         for number in range(WORKERS):
             name = f"worker-{number}"
             own = ["--cores", str(self._cores), "--memory", f"{self._memory_mb}m"]
             own += ["--work-dir", str(self.directory / name)]
-            worker = self._daemon(name, "worker.Worker", *address, *own, self._url)
-            self._workers.append(worker)
-            worker.launch()
+            self._workers.append(self._daemon(name, "worker.Worker", *address, *own, self._url))
         for worker in self._workers:
-            worker.await_log(r"Successfully registered with master")
+            worker.wait_for("Successfully registered with master")
 
-    def _daemon(self, name: str, spark_class: str, *arguments: str) -> SparkDaemon:
+    def _daemon(self, name: str, spark_class: str, *arguments: str) -> ChildProcess:
         # The script ends with exec: the process is the JVM itself.
         program = str(Path(self.environment["SPARK_HOME"]) / "bin" / "spark-class")
         command = [program, f"{_DEPLOY}{spark_class}", *arguments]
-        return SparkDaemon(name, command, self.directory, self.environment)
+        return ChildProcess(
+            command,
+            self.directory,
+            name=name,
+            stdin=Path(os.devnull),
+            working_directory=self.directory,
+            environment=self.environment,
+            is_guarded=True,
+        )
 
 
 def _executor(found: SystemProcess, worker: int) -> Executor:

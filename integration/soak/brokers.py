@@ -70,7 +70,7 @@ class CompanionBroker:
         if kill:
             self._process.kill()
         else:
-            code = self._process.terminate()
+            code = self._process.stop()
             assert code == 0, f"the broker ended with {code} after SIGTERM"
         self._process.__exit__(None, None, None)
         self._process = self._next(self.bootstrap)

@@ -132,7 +132,7 @@ class Crowd:
             elif self._cast.static:
                 member.close()  # the next one of that name fences it if it is still there
             else:
-                member.release()
+                member.close_input()
             self._members[place] = self._start(place)
 
     def _start(self, place: int) -> MemberProcess:

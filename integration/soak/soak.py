@@ -221,7 +221,7 @@ class Soak:
         for crowd in self._crowds:
             crowd.settle()
         for writer in self._writers:
-            writer.finish()
+            writer.close()
         ends = clients.consumer().end_offsets(self._places)
         auditor.await_end(ends, _END_S)
         for crowd in self._crowds:

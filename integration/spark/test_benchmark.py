@@ -39,8 +39,8 @@ from integration.benchmarks.spark.plan import Plan
 from integration.benchmarks.spark.report import as_json, head, opponent, ratios, table
 from integration.benchmarks.spark.runner import Outcome, Row, Run, Runner
 from integration.benchmarks.spark.workbench import Workbench
-from integration.harness.errors import HarnessError
 from integration.harness.running_kafka import RunningKafka
+from tests.support.checks.waiting import HarnessError
 from tests.support.clients.foreign_confluent import ConfluentClient
 
 _PROJECT = Path(__file__).parents[2]

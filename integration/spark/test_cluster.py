@@ -173,7 +173,7 @@ def outcomes_with(
         arguments = ["-m", PROGRAM, standalone.master_url, kafka.bootstrap, topic(), str(tmp_path)]
         environment = {"PYSPARK_PYTHON": str(program)}
         with SparkDriver(Path(sys.executable), arguments, tmp_path, environment) as driver:
-            printed: dict[str, list[str]] = json.loads(driver.finish(200))
+            printed: dict[str, list[str]] = json.loads(driver.finish(timeout=200))
         return {name: (kind, text) for name, (kind, text) in printed.items()}
 
     return run

@@ -17,10 +17,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from integration.harness.errors import HarnessError
 from integration.spark_kills.cells import CELLS, named
 from integration.spark_kills.matrix import Matrix
 from integration.spark_kills.report import lines_of
+from tests.support.checks.waiting import HarnessError
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:

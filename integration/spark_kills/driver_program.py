@@ -11,10 +11,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from integration.harness.spark_standalone import QUICK_START
-from integration.harness.waiting import wait_until
 from integration.spark_kills.crashing_source import CrashingDataSource
 from integration.spark_kills.jobs import Job, Kind, run
 from kclient.spark.environment.local_session import prepare_local_session
+from tests.support.checks.waiting import wait_until
 
 _A_DAY_S = 86_400.0
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from integration.harness.errors import HarnessError
 from integration.harness.spark_driver import SparkDriver
-from integration.harness.waiting import wait_until
 from integration.spark_kills.jobs import Job
+from tests.support.checks.waiting import HarnessError, wait_until
 
 _ROOT = Path(__file__).parents[2]
 _PROC = Path("/proc")
@@ -53,11 +52,11 @@ class DriverSessions:
         done = f"job {self._jobs} is done"
         self._jobs += 1
         wait_until(
-            lambda: done in driver.output() or not driver.running,
+            lambda: done in driver.stdout or not driver.is_running,
             f"{done}, or the driver is killed; see {self._home}",
             _JOB_S,
         )
-        if done in driver.output():
+        if done in driver.stdout:
             return True
         self._await_end(driver)
         return False

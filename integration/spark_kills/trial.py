@@ -5,7 +5,6 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from integration.harness.errors import HarnessError
 from integration.harness.running_kafka import RunningKafka
 from integration.spark_kills.cells import BATCH, Cell
 from integration.spark_kills.crash_points import Arming, Facts
@@ -13,6 +12,7 @@ from integration.spark_kills.driver_sessions import DriverSessions
 from integration.spark_kills.jobs import Job, Kind
 from integration.spark_kills.judgement import faults_of, replay_faults
 from integration.spark_kills.workload import PARTITIONS, Count, Workload, count
+from tests.support.checks.waiting import HarnessError
 
 RECORDS = 1_200
 CAP = 400

@@ -1,7 +1,7 @@
 """Output and default settings of ``kclient broker``."""
 
+import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,26 +16,22 @@ from kclient.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from tests.support.clients.wire import Wire
+from tests.support.processes.child_process import ChildProcess
 
 _DELAY = "group.initial.rebalance.delay.ms"
 _BROKER_RESOURCE = 4
-_STOP_TIMEOUT = 20.0
+_ADDRESS = re.compile(r"^bootstrap\.servers=(\S+)$", re.MULTILINE)
 
 
 @contextmanager
-def started(data_dir: Path, *settings: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+def started(data_dir: Path, *settings: str) -> Iterator[tuple[str, ChildProcess]]:
     """Run the command; yield the address it printed, and the process."""
     command = [sys.executable, "-m", "kclient.cli.main", "broker", "--data-dir", str(data_dir)]
     command += ["--listen", "127.0.0.1:0"]
     for setting in settings:
         command += ["--config", setting]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip().removeprefix("bootstrap.servers="), process
-        finally:
-            process.terminate()
-            process.wait(_STOP_TIMEOUT)
+    with ChildProcess(command, data_dir.parent, name="broker") as process:
+        yield process.wait_for(_ADDRESS)[1], process
 
 
 def rebalance_delay(address: str) -> str | None:
@@ -50,21 +46,20 @@ def rebalance_delay(address: str) -> str | None:
 
 
 def test_groups_form_without_a_delay_and_the_output_says_so(tmp_path: Path) -> None:
-    with started(tmp_path) as (address, process):
-        assert process.stdout is not None
-        note = process.stdout.readline()
+    with started(tmp_path / "data") as (address, process):
+        process.wait_for(f"{_DELAY}=0: ")
         assert rebalance_delay(address) == "0"
+        note = process.stdout.splitlines()[1]
     assert note.startswith(f"{_DELAY}=0: ")
     assert f"--config {_DELAY}=3000" in note
 
 
 @pytest.mark.parametrize("name", [_DELAY, _DELAY.replace(".", "_")])
 def test_a_delay_that_is_set_is_kept(tmp_path: Path, name: str) -> None:
-    with started(tmp_path, f"{name}=1234") as (address, process):
+    with started(tmp_path / "data", f"{name}=1234") as (address, process):
         assert rebalance_delay(address) == "1234"
         process.terminate()
-        assert process.stdout is not None
-        assert process.stdout.read() == ""
+        assert process.finish() == f"bootstrap.servers={address}\n"
 
 
 def test_a_failed_start_leaves_the_callers_signals_as_they_were(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from kclient.testing import EmbeddedCluster
 from tests.cli.waiting_commands import COMMANDS
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients, place
-from tests.support.processes.python_process import ROOT, PythonProcess, command
+from tests.support.processes.child_process import ROOT, ChildProcess, command
 
 INTERRUPTED = 130
 TERMINATED = 143
@@ -39,10 +39,10 @@ def closed_port() -> Iterator[str]:
         yield f"127.0.0.1:{bound.getsockname()[1]}"
 
 
-def interrupted(process: PythonProcess) -> list[str]:
+def interrupted(process: ChildProcess) -> list[str]:
     """Interrupt; return the lines on standard error, log lines excluded."""
     process.interrupt()
-    process.end(INTERRUPTED)
+    process.finish(INTERRUPTED)
     assert "Traceback" not in process.stderr
     assert "Error" not in process.stderr
     return [line for line in process.stderr.splitlines() if " WARNING " not in line]
@@ -69,7 +69,7 @@ def test_consume_leaves_its_group_at_sigterm(clients: Clients, tmp_path: Path) -
     with command(tmp_path, "consume", *arguments) as process:
         process.wait_for("2\n")
         process.terminate()
-        process.end(TERMINATED)
+        process.finish(TERMINATED)
         assert process.stderr.splitlines() == ["3 records", "kclient: terminated"]
     group = clients.admin().describe_consumer_groups(["readers"])["readers"]
     assert (group.state, group.members) == ("Empty", ())
@@ -100,7 +100,7 @@ def test_a_second_interrupt_ends_the_closing(
         process.interrupt()
         process.wait_for("could not connect")
         process.interrupt()
-        process.end(INTERRUPTED)
+        process.finish(INTERRUPTED)
         assert "Traceback" not in process.stderr
         assert process.stderr.endswith("3 records\nkclient: interrupted\n")
 
@@ -141,7 +141,7 @@ def test_an_interrupt_while_the_commands_are_imported(tmp_path: Path) -> None:
     with command(tmp_path, "topics", "list", python=("-X", "importtime")) as process:
         process.wait_for("| argparse")
         process.interrupt()
-        process.end(INTERRUPTED)
+        process.finish(INTERRUPTED)
         assert "Traceback" not in process.stderr
         assert process.stderr.endswith("kclient: interrupted\n")
 

@@ -15,7 +15,7 @@ from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
 from tests.cli.waiting_commands import COMMANDS
 from tests.support.clients.clients import Clients
-from tests.support.processes.python_process import ROOT, command
+from tests.support.processes.child_process import ROOT, command
 
 Captured = pytest.CaptureFixture[str]
 
@@ -42,7 +42,7 @@ def test_the_version(capsys: Captured) -> None:
 
 def test_the_module_is_the_command(tmp_path: Path) -> None:
     with command(tmp_path, "--version") as process:
-        process.end()
+        process.finish()
         assert process.stdout == f"kclient {kclient.__version__}\n"
 
 
@@ -105,7 +105,7 @@ def test_produce_fails_after_its_timeout(silent_peer: str, tmp_path: Path) -> No
     options = ("-b", silent_peer, "--timeout", "0.2")
     with command(tmp_path, "produce", "t", *options) as process:
         process.enter(b"one\n")
-        process.end(1)
+        process.finish(1)
         assert "0 of 1 records delivered\nkclient produce: " in process.stderr
 
 

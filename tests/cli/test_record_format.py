@@ -18,7 +18,7 @@ from kclient.cli.record_format import NULL, escape, unescape
 from kclient.common.errors import InvalidArgumentError
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.clients import Clients, place
-from tests.support.processes.python_process import ROOT, command
+from tests.support.processes.child_process import ROOT, command
 
 AWKWARD = [
     b"plain",
@@ -148,14 +148,14 @@ def test_a_topic_is_copied_through_text(
     with command(
         tmp_path_factory.mktemp("read"), "consume", source, *limits, "-b", clients.bootstrap
     ) as reading:
-        reading.end()
+        reading.finish()
     form = ("--escaped", "--key-separator", "\t")
     with command(
         tmp_path_factory.mktemp("write"), "produce", target, *form, "-b", clients.bootstrap
     ) as writing:
         writing.enter(reading.stdout.encode())
         writing.close_input()
-        writing.end()
+        writing.finish()
     consumer = clients.consumer()
     consumer.assign([TopicPartition(target, 0)])
     copied: list[tuple[object, object]] = []

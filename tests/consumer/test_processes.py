@@ -1,20 +1,22 @@
 """Consumers in processes that are killed, exit without close, or fork."""
 
 import json
-import subprocess
+import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from kclient import NewTopic, Producer
 from kclient.admin.admin_client import AdminClient
 from kclient.testing import EmbeddedCluster
+from tests.support.processes.child_process import ChildProcess
 from tests.support.processes.consumer_trials import AT_MOST, GROUP, member, some
 
 PROGRAM = "tests.support.processes.consumer_trials"
 COUNT = 60
-PATIENCE_S = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -35,35 +37,20 @@ def topic(cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> Iterator[
 
 
 @pytest.fixture
-def start(cluster: EmbeddedCluster, topic: str) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
-    started: list[subprocess.Popen[str]] = []
+def start(
+    cluster: EmbeddedCluster, topic: str, tmp_path: Path
+) -> Iterator[Callable[[str], ChildProcess]]:
+    with ExitStack() as stack:
 
-    def run(trial: str) -> subprocess.Popen[str]:
-        command = [
-            sys.executable,
-            "-X",
-            "dev",
-            "-m",
-            PROGRAM,
-            trial,
-        ]
-        process = subprocess.Popen(
-            [*command, cluster.bootstrap_servers, topic],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
+        def run(trial: str) -> ChildProcess:
+            command = [sys.executable, "-X", "dev", "-m", PROGRAM, trial]
+            command += [cluster.bootstrap_servers, topic]
+            return stack.enter_context(ChildProcess(command, tmp_path))
 
-    yield run
-    for process in started:
-        process.kill()
-        process.communicate()
+        yield run
 
 
-Start = Callable[[str], "subprocess.Popen[str]"]
+Start = Callable[[str], ChildProcess]
 
 
 @pytest.mark.fault("R22")
@@ -71,8 +58,7 @@ def test_kill_before_commit_repeats_records_and_loses_none(
     cluster: EmbeddedCluster, topic: str, start: Start
 ) -> None:
     process = start("die")
-    assert process.stdout is not None
-    outcomes = json.loads(process.stdout.readline())
+    outcomes = json.loads(process.wait_for(re.compile(r"^.+\n", re.MULTILINE))[0])
     process.kill()
     assert outcomes["processed"] == list(range(3 * AT_MOST))
     assert outcomes["committed"] == 2 * AT_MOST
@@ -87,10 +73,8 @@ def test_open_consumer_at_exit_warns_and_does_not_block(
     cluster: EmbeddedCluster, topic: str, start: Start
 ) -> None:
     process = start("exit")
-    assert process.stdout is not None
-    assert process.stdout.readline()
-    _, complaint = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, complaint
+    process.finish()
+    complaint = process.stderr
     assert "ResourceWarning: <Consumer of group 'trials'" in complaint
     assert "was never closed" in complaint
     assert "Traceback" not in complaint
@@ -101,21 +85,19 @@ def test_every_call_in_a_forked_child_raises(
     cluster: EmbeddedCluster, topic: str, start: Start
 ) -> None:
     process = start("fork")
-    out, complaint = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, complaint
-    child, parent = (json.loads(line) for line in out.splitlines())
+    child, parent = (json.loads(line) for line in process.finish().splitlines())
     for call, output in child["child"].items():
         assert "this consumer was created in process" in output, call
     assert parent["code"] == 0
     assert parent["parent"] == list(range(22))
     assert parent["same_generation"], "the child took the parent out of its group"
-    assert "Traceback" not in complaint
+    assert "Traceback" not in process.stderr
 
 
 @pytest.mark.fault("W19")
 def test_only_the_parent_leaves_the_group(
     cluster: EmbeddedCluster, topic: str, start: Start
 ) -> None:
-    start("fork").communicate(timeout=PATIENCE_S)
+    start("fork").finish()
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
         assert admin.describe_consumer_groups([GROUP])[GROUP].members == ()

@@ -13,7 +13,7 @@ import pytest
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.document_blocks import CodeBlock, code_blocks
 from tests.support.clients.clients import Clients
-from tests.support.processes.python_process import ROOT, command, script
+from tests.support.processes.child_process import ROOT, command, script
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCKS = [
@@ -53,7 +53,7 @@ def test_python_block_runs_as_pasted(block: CodeBlock, bootstrap: str, tmp_path:
     for address in ADDRESSES:
         code = code.replace(address, bootstrap)
     with script(tmp_path, code) as process:
-        process.end()
+        process.finish()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def start_broker(line: str, tmp_path: Path) -> None:
     with command(tmp_path, *arguments) as broker:
         broker.wait_for("bootstrap.servers=127.0.0.1:")
         broker.interrupt()
-        broker.end()
+        broker.finish()
 
 
 @pytest.mark.parametrize("block", NAMED, ids=name_of)

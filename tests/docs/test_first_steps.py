@@ -16,36 +16,18 @@ from kclient.testing import EmbeddedCluster
 from tests.support.checks.document_blocks import blocks
 from tests.support.checks.waiting import wait_until
 from tests.support.processes.broker_process import BrokerProcess
+from tests.support.processes.child_process import ROOT, ChildProcess
 
-ROOT = Path(__file__).parents[2]
 FIRST_STEPS = ROOT / "docs" / "tutorials" / "first-steps.md"
 
 
-class Reader:
+class Reader(ChildProcess):
     """A running read.py of the tutorial."""
-
-    def __init__(self, script: Path, output: Path) -> None:
-        self._output = output
-        with output.open("wb") as out:
-            self._process = subprocess.Popen(
-                [sys.executable, "-u", str(script)], stdout=out, stderr=subprocess.PIPE, cwd=ROOT
-            )
 
     def records(self) -> list[tuple[int, int]]:
         """Return partition and offset of the printed records."""
-        lines = self._output.read_text().split("\n")[:-1]
+        lines = self.stdout.split("\n")[:-1]
         return [(int(one.split(" ")[0]), int(one.split(" ")[1])) for one in lines]
-
-    def interrupt(self) -> str:
-        """Send SIGINT; return the standard error output."""
-        self._process.send_signal(signal.SIGINT)
-        output = self._process.communicate(timeout=20)[1].decode()
-        assert self._process.returncode == -signal.SIGINT, output
-        return output
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.communicate()
 
 
 class Steps:
@@ -73,7 +55,8 @@ class Steps:
 
     def read(self) -> Reader:
         script = self.script("5. Consume in a group", "read.py")
-        self.readers.append(Reader(script, self._directory / f"reader-{len(self.readers)}"))
+        name = f"reader-{len(self.readers)}"
+        self.readers.append(Reader([sys.executable, "-u", str(script)], self._directory, name=name))
         return self.readers[-1]
 
     def run(self, heading: str) -> None:
@@ -98,7 +81,7 @@ def steps(tmp_path: Path) -> Iterator[Steps]:
         made = Steps(tmp_path, broker.bootstrap)
         yield made
         for reader in made.readers:
-            reader.end()
+            reader.__exit__(None, None, None)
 
 
 def test_first_steps(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +103,9 @@ def test_first_steps(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     steps.send()
     wait_until(lambda: len(steps.all_read()) >= 202, "both have read on")
     assert second.records() != []
-    assert first.interrupt().rstrip().endswith("KeyboardInterrupt")
+    first.interrupt()
+    first.finish(-signal.SIGINT)
+    assert first.stderr.rstrip().endswith("KeyboardInterrupt")
     steps.send()
     wait_until(lambda: len(steps.all_read()) >= 303, "the second one takes over")
     assert len(set(steps.all_read())) == len(steps.all_read()) == 303

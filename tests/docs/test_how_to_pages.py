@@ -16,7 +16,7 @@ from kclient.testing import EmbeddedCluster
 from tests.support.checks.document_blocks import all_blocks, blocks
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients, place
-from tests.support.processes.python_process import ROOT, command, script
+from tests.support.processes.child_process import ROOT, command, script
 
 PAGES = ROOT / "docs" / "how-to"
 ADDRESS = "localhost:9092"
@@ -36,7 +36,7 @@ def code_of(page: str, clients: Clients) -> list[str]:
 
 def output_of(directory: Path, code: str) -> str:
     with script(directory, code) as process:
-        process.end()
+        process.finish()
         return process.stdout
 
 
@@ -61,7 +61,7 @@ def test_commit_by_hand(clients: Clients, tmp_path: Path) -> None:
         process.wait_for("0 2 b'2'\n")
         wait_until(lambda: committed(clients, "billing") == 3, "the offset is committed")
         process.interrupt()
-        process.end(-signal.SIGINT)
+        process.finish(-signal.SIGINT)
     output_of(tmp_path, "\n".join(others))
     assert committed(clients, "reports") == 3
 
@@ -80,7 +80,7 @@ def test_serializers(clients: Clients, tmp_path: Path) -> None:
         process.wait_for("order after\n")
         wait_until(lambda: committed(clients, "billing") == 3, "the offset is committed")
         process.interrupt()
-        process.end(-signal.SIGINT)
+        process.finish(-signal.SIGINT)
         assert process.stdout == "order {'item': 'book'}\ndead letter orders-0 1\norder after\n"
     (letter,) = read(clients, "orders-dead-letters", 1)
     assert (letter.key, letter.value, letter.headers[0]) == (b"k", b"{", ("h", b"1"))
@@ -115,7 +115,7 @@ def test_graceful_stop(clients: Clients, tmp_path: Path) -> None:
     with script(tmp_path, code) as process:
         process.wait_for("b'1'\n")
         process.terminate()
-        process.end()
+        process.finish()
         assert process.stdout == "b'0'\nb'1'\nstopped\n"
     assert committed(clients, "billing") == 2
 
@@ -123,7 +123,7 @@ def test_graceful_stop(clients: Clients, tmp_path: Path) -> None:
 def test_logging_and_metrics(clients: Clients, tmp_path: Path) -> None:
     page = (PAGES / "logging-and-metrics.md").read_text()
     with script(tmp_path, "\n".join(code_of("logging-and-metrics", clients))) as process:
-        process.end()
+        process.finish()
         shown = json.loads(process.stdout)
     consumer = clients.consumer("g")
     consumer.subscribe("orders")
@@ -151,7 +151,7 @@ def test_use_in_asyncio_code(clients: Clients, tmp_path: Path) -> None:
         process.wait_for("b'five'\n")
         wait_until(lambda: committed(clients, "billing") == 5, "the offset is committed")
         process.interrupt()
-        process.end(-signal.SIGINT)
+        process.finish(-signal.SIGINT)
 
 
 def test_connection_problems(clients: Clients, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_broker_for_other_machines(tmp_path: Path) -> None:
     with command(tmp_path, *arguments) as broker:
         broker.wait_for("bootstrap.servers=host.docker.internal:9092\n")
         broker.interrupt()
-        broker.end()
+        broker.finish()
 
 
 def test_broker_with_several_listeners(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_broker_with_several_listeners(tmp_path: Path) -> None:
         broker.wait_for("bootstrap.servers=127.0.0.1:9092\n")
         broker.wait_for("CONTAINER: bootstrap.servers=host.docker.internal:19092\n")
         broker.interrupt()
-        broker.end()
+        broker.finish()
 
 
 def test_send_fast(clients: Clients, tmp_path: Path) -> None:

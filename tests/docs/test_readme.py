@@ -15,7 +15,7 @@ from tests.support.checks.document_blocks import blocks
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients, place
 from tests.support.processes.broker_process import BrokerProcess
-from tests.support.processes.python_process import ROOT, script
+from tests.support.processes.child_process import ROOT, script
 
 README = ROOT / "README.md"
 PYTHON = blocks(README, "python")
@@ -46,7 +46,7 @@ def test_produce_consume_and_command_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with script(tmp_path, code_of("Produce", clients)) as produce:
-        produce.end()
+        produce.finish()
         assert produce.stdout.startswith("RecordMetadata(topic='orders', partition=0, offset=0,")
     with script(tmp_path, code_of("Consume and commit", clients)) as consume:
         consume.wait_for("customer-7 {'item': 'book', 'count': 2}\n")
@@ -56,7 +56,7 @@ def test_produce_consume_and_command_line(
             "the offset is committed",
         )
         consume.interrupt()
-        consume.end(-signal.SIGINT)
+        consume.finish(-signal.SIGINT)
     assert admin.list_consumer_group_offsets("billing")[place("orders")].offset == 1
     monkeypatch.setenv("KCLIENT_BOOTSTRAP_SERVERS", clients.bootstrap)
     (commands,) = SHELL["Command line"]
@@ -84,5 +84,5 @@ def test_producer_accepts_the_dict_of_options(clients: Clients, tmp_path: Path) 
         f"with {producer} as producer:\n    print(producer.send('orders', b'v').result(20).offset)"
     )
     with script(tmp_path, f"from kclient import Producer\n{sending}\n") as process:
-        process.end()
+        process.finish()
         assert int(process.stdout) >= 0

@@ -1,6 +1,5 @@
 """A process without descriptors."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -8,29 +7,20 @@ import pytest
 
 from kclient.testing import FaultProxy
 from tests.support.clients.clients import Clients
-
-ROOT = Path(__file__).parents[2]
+from tests.support.processes.child_process import ChildProcess
 
 
 @pytest.mark.fault("C19")
 def test_clients_report_missing_descriptors_and_recover(
-    straight: Clients, proxy: FaultProxy
+    straight: Clients, proxy: FaultProxy, tmp_path: Path
 ) -> None:
     straight.topic(name="scarce")
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.no_descriptors", proxy.bootstrap_servers],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "full\n", child.communicate()
+    command = [sys.executable, "-m", "tests.faults.no_descriptors", proxy.bootstrap_servers]
+    with ChildProcess(command, tmp_path) as child:
+        child.wait_for("full\n")
         proxy.kill_connections()
-        output, complaints = child.communicate("continue\n", timeout=60)
-    assert child.returncode == 0, complaints
-    lines = output.splitlines()
+        child.enter(b"continue\n")
+        lines = child.finish().splitlines()
     errors = [line for line in lines if line.startswith("error ")]
     assert len(errors) == 3
     for line in errors:

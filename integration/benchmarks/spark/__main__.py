@@ -17,8 +17,8 @@ from integration.benchmarks.spark.runner import Runner
 from integration.benchmarks.spark.session import spark_session
 from integration.benchmarks.spark.workbench import Workbench
 from integration.harness.discovery import NEWEST
-from integration.harness.errors import HarnessError
 from kclient.spark.common.installed_spark import spark_version
+from tests.support.checks.waiting import HarnessError
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:

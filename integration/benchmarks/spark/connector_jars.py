@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from integration.harness.errors import HarnessError
 from integration.harness.kafka_jars import cache_directory
 from integration.harness.maven_jars import MavenJars
+from tests.support.checks.waiting import HarnessError
 
 POM = Path(__file__).with_name("connector-pom.xml")
 _SPARK_JARS = ("spark-sql-kafka-0-10_2.13-{}.jar", "spark-token-provider-kafka-0-10_2.13-{}.jar")

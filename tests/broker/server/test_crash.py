@@ -96,7 +96,7 @@ def test_killed_under_load(tmp_path: Path) -> None:
             InitProducerIdRequest(transactional_id=None), 4, InitProducerIdResponse
         ).producer_id
         assert fresh not in {writer.producer_id for writer in writers}
-        assert second.terminate() == 0
+        assert second.stop() == 0
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -104,5 +104,5 @@ def test_signal_stops_broker(tmp_path: Path, how: signal.Signals) -> None:
     with BrokerProcess(tmp_path) as process, Wire(process.bootstrap) as wire:
         wire.create_topic("t")
         wire.produce("t", batch([b"a"]))
-        assert process.terminate(how) == 0
+        assert process.stop(how) == 0
     assert (tmp_path / ".kafka_cleanshutdown").exists()

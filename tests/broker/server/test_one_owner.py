@@ -1,6 +1,7 @@
 """Exclusive use of directory and port, and cleanup when the owning process exits."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.wire import Wire, batch
 from tests.support.processes.broker_process import BrokerProcess, broker_command
+from tests.support.processes.child_process import ChildProcess
 
 pytestmark = pytest.mark.fault("B22")
 
@@ -79,26 +81,17 @@ if how == "is killed":
 )
 def test_owner_exit_releases_directory_and_port(tmp_path: Path, how: str, status: int) -> None:
     """The process never closed its broker; no thread, process or lock remains."""
-    command = [sys.executable, "-c", OWNER, str(tmp_path), how]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    ) as owner:
-        assert owner.stdin is not None
-        assert owner.stdout is not None
-        address = owner.stdout.readline().strip()
+    data = tmp_path / "data"
+    command = [sys.executable, "-c", OWNER, str(data), how]
+    with ChildProcess(command, tmp_path) as owner:
+        address = owner.wait_for(re.compile(r"^(\S+:\d+)$", re.MULTILINE))[1]
         with Wire(address) as wire:
             wire.create_topic("t")
             assert wire.produce("t", batch([b"a"])).base_offset == 0
-        owner.stdin.write("\n")
-        owner.stdin.close()
-        assert owner.wait(20) == status
+        owner.enter(b"\n")
+        owner.finish(status)
         wait_until(lambda: not session_members(owner.pid), "no process of its session remains")
-    with EmbeddedCluster(data_dir=tmp_path, config={"listeners": address}) as next_one:
+    with EmbeddedCluster(data_dir=data, config={"listeners": address}) as next_one:
         assert next_one.bootstrap_servers == address
         with Wire(address) as wire:
             assert wire.fetch("t", 0).high_watermark == 1

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.checks.document_blocks import code_blocks
 from tests.support.clients.clients import Clients
-from tests.support.processes.python_process import ROOT
+from tests.support.processes.child_process import ROOT
 
 PAGES = [
     "README.md",

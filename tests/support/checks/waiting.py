@@ -10,16 +10,24 @@ T = TypeVar("T")
 _INTERVAL = 0.02
 
 
+class HarnessError(AssertionError):
+    """A program that a test needs could not be found, started or asked, or did not respond."""
+
+
 def wait_until(
     condition: Callable[[], T], what: str, timeout: float = 30.0, every: float = _INTERVAL
 ) -> T:
     """Evaluate `condition` until it is true, and return its value.
 
-    It is evaluated again after `every` seconds; after `timeout` seconds the test fails.
+    It is evaluated again after `every` seconds.
+
+    Raises:
+        HarnessError: `timeout` seconds passed without a true value.
     """
     deadline = time.monotonic() + timeout
     pause = threading.Event()
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {timeout:g} s: {what}; last: {value!r}"
+        if time.monotonic() >= deadline:
+            raise HarnessError(f"{what}: not true after {timeout:g} s; last value: {value!r}")
         pause.wait(every)
     return value

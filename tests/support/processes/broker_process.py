@@ -1,14 +1,15 @@
 """A broker in a process of its own, which a test can kill."""
 
+import re
 import signal
-import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from tests.support.processes.child_process import ChildProcess
 
 _STOP_TIMEOUT = 20.0
-_READY = "bootstrap.servers="
+_READY = re.compile(r"^bootstrap\.servers=(\S+)$", re.MULTILINE)
 
 
 def broker_command(data_dir: Path, *settings: str, listen: str) -> list[str]:
@@ -20,7 +21,7 @@ def broker_command(data_dir: Path, *settings: str, listen: str) -> list[str]:
     return command
 
 
-class BrokerProcess:
+class BrokerProcess(ChildProcess):
     """``kclient broker``; the end of the block kills it if it still runs.
 
     Attributes:
@@ -28,40 +29,21 @@ class BrokerProcess:
     """
 
     def __init__(self, data_dir: Path, *settings: str, listen: str = "127.0.0.1:0") -> None:
+        # The data may be on a disk that a test fills.
+        self._output = tempfile.TemporaryDirectory(prefix="kclient-broker-")
         command = broker_command(data_dir, *settings, listen=listen)
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        ready = self._process.stdout.readline().strip()
-        if not ready.startswith(_READY):
-            self._process.kill()
-            raise AssertionError(f"the broker did not start: {ready!r}")
-        self.bootstrap = ready.removeprefix(_READY)
+        super().__init__(command, Path(self._output.name), name="broker")
+        try:
+            self.bootstrap = self.wait_for(_READY)[1]
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
 
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._process.pid
-
-    def kill(self) -> None:
-        """Kill it, as a crash does."""
-        self._process.kill()
-        self._process.wait(_STOP_TIMEOUT)
-
-    def terminate(self, by: signal.Signals = signal.SIGTERM) -> int:
-        """Terminate it; return its exit status."""
+    def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal that stops it; return its exit status."""
         self._process.send_signal(by)
-        return self._process.wait(_STOP_TIMEOUT)
+        return self.wait(_STOP_TIMEOUT)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.kill()
-        self._process.wait(_STOP_TIMEOUT)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(None, None, None)
+        self._output.cleanup()

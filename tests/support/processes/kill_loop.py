@@ -6,7 +6,6 @@
 import argparse
 import logging
 import random
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from kclient.common.system_files import SystemFiles
 from tests.support.clients.load import Load, check_intact
 from tests.support.clients.own_client import OwnClient
 from tests.support.processes.broker_process import BrokerProcess, broker_command
+from tests.support.processes.child_process import ChildProcess
 
 TOPIC = "killed"
 PARTITIONS = 3
@@ -89,7 +89,7 @@ def run(data_dir: Path, kills: int, seed: int) -> Report:
             sent = load.finish()
             report.acknowledged = len(sent)
             found = OwnClient(address).read_all(TOPIC, timeout=120)
-            assert last.terminate() == 0
+            assert last.stop() == 0
     check_intact(sent, found)
     stored = sorted((one.partition, one.offset, one.value) for one in found)
     assert sorted(load.placed) == stored, "a record is not at its acknowledged offset"
@@ -108,14 +108,12 @@ def serving(data_dir: Path, listen: str) -> Iterator[BrokerProcess]:
 
 def kill_while_starting(data_dir: Path, listen: str, after: float) -> None:
     """Start a broker and kill it after so many seconds, whether or not it has started."""
-    starting = subprocess.Popen(
-        broker_command(data_dir, *_SETTINGS, listen=listen), stdout=subprocess.DEVNULL
-    )
-    try:
-        starting.wait(after)
-    except subprocess.TimeoutExpired:
-        starting.kill()
-    starting.wait()
+    command = broker_command(data_dir, *_SETTINGS, listen=listen)
+    with (
+        tempfile.TemporaryDirectory(prefix="kclient-kills-") as output,
+        ChildProcess(command, Path(output), name="starting broker") as starting,
+    ):
+        starting.exit_code(after)
 
 
 def check_offsets_are_whole(stored: list[tuple[int, int, bytes | None]]) -> None:

@@ -1,18 +1,17 @@
 """Members of a consumer group in processes of their own, and the invariants of their group."""
 
 import signal
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from kclient import AdminClient, TopicPartition
 from tests.support.checks.ledger import Ledger
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.foreign_record import ForeignRecord
 from tests.support.clients.group_member import JOIN, LEAVE, STALL, Membership
+from tests.support.processes.child_process import ChildProcess
 
 _END_S = 30.0
 _MOST_LATE = 500  # records of one poll, whose commit is refused
@@ -26,7 +25,7 @@ class Read(NamedTuple):
     value: bytes
 
 
-class MemberProcess:
+class MemberProcess(ChildProcess):
     """A process of `group_member`; the end of the block kills it if it still runs.
 
     Attributes:
@@ -57,7 +56,6 @@ class MemberProcess:
             program: Command of a member of any other client.
         """
         self.client = client
-        self.name = f"{client} {journal.stem}"
         self.read = 0
         self.generation = -1
         self.owned: set[int] = set()
@@ -70,7 +68,6 @@ class MemberProcess:
         journal.touch()
         self._journal = journal.open("rb")
         self._rest = b""
-        self._log = journal.with_suffix(".log")
         module = "group_member" if client == "kclient" else "foreign_group_member"
         command = [sys.executable, "-m", f"tests.support.clients.{module}"]
         command = command if program is None else [str(program)]
@@ -83,10 +80,7 @@ class MemberProcess:
             str(journal),
             *member.arguments(),
         ]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stderr=log, cwd=Path(__file__).parents[3]
-            )
+        super().__init__(command, journal.parent, name=f"{client} {journal.stem}")
 
     def look(self) -> list[Read]:
         """Return what it has processed since the last look; fail if it skipped or repeated."""
@@ -104,10 +98,8 @@ class MemberProcess:
                 self._note_generation(int(rest))
             elif what != b"at":
                 self._note_move(what, {int(number) for number in rest.split(b",") if number})
-        code = self._process.poll()
-        assert code in {None, 0, -signal.SIGKILL}, (
-            f"{self.name} ended with {code}: {self._output()}"
-        )
+        code = self.exit_code()
+        assert code in {None, 0, -signal.SIGKILL}, f"{self.name} ended with {code}: {self.report()}"
         self.read += len(fresh)
         return fresh
 
@@ -123,58 +115,24 @@ class MemberProcess:
 
     def leave(self) -> None:
         """Make it unsubscribe."""
-        self._report(LEAVE)
+        self.enter(LEAVE)
 
     def join(self) -> None:
         """Make it subscribe again."""
-        self._report(JOIN)
+        self.enter(JOIN)
 
     def stall(self) -> None:
         """Make it exceed ``max.poll.interval.ms``."""
-        self._report(STALL)
-
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._process.pid
-
-    def release(self) -> None:
-        """Make it close its consumer and exit, without waiting."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self.enter(STALL)
 
     def close(self) -> None:
         """Make it close its consumer and exit; wait for the exit."""
-        self.release()
-        try:
-            code = self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            code = None
-        assert code == 0, f"{self.name} ended with {code} after close(): {self._output()}"
+        self.close_input()
+        self.finish(timeout=_END_S)
 
-    def kill(self) -> None:
-        """Kill it, as a crash does."""
-        self._process.kill()
-        self._process.wait(_END_S)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.kill()
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(None, None, None)
         self._journal.close()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-
-    def _report(self, command: bytes) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(command)
-        self._process.stdin.flush()
 
     def _note(self, record: Read) -> None:
         partition, offset, _ = record
@@ -199,9 +157,6 @@ class MemberProcess:
             self.owned -= partitions
         for partition in partitions:
             self._expected.pop(partition, None)
-
-    def _output(self) -> str:
-        return self._log.read_text(errors="replace")[-2000:]
 
 
 class GroupHistory:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from integration.harness.waiting import wait_until
+from tests.support.checks.waiting import wait_until
 
 _PROC = Path("/proc")
 _GONE_TIMEOUT = 10.0
