@@ -25,6 +25,9 @@ SOAK_ARGS ?=
 # Set to 1 where a missing compiled extension is an error and not a fallback (CI sets it).
 KCLIENT_REQUIRE_EXTENSION ?= 0
 export KCLIENT_REQUIRE_EXTENSION
+# The tests start hundreds of processes that import kclient: without bytecode files, each of them
+# compiles it again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The first interpreter that is new enough and can make a virtual environment.
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 python3.14 python; do \
