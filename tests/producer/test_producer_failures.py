@@ -389,6 +389,7 @@ def test_error_in_the_sender_fails_every_waiting_call(
     def explode(*_: object) -> None:
         raise raised("surprise")
 
+    close_client = producer._sender._client.close
     if at_the_end:
         monkeypatch.setattr(producer._sender._client, "close", explode)
     monkeypatch.setattr(producer._sender, "run_once", explode)
@@ -409,3 +410,5 @@ def test_error_in_the_sender_fails_every_waiting_call(
     assert sending.each_ended_once()
     assert "an unexpected error stopped" in caplog.text
     assert sys.exc_info() == (None, None, None)
+    if at_the_end:
+        close_client()  # its sockets are still open
