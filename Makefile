@@ -74,12 +74,22 @@ build-ext: $(COMPILED)
 		$(RUN) -c 'import kclient.record._speed, kclient.record._scan, kclient.record._speed_columns, kclient.producer.hot_path._speed'; \
 	fi
 
-# The tests with Spark share one JVM and one process, whose threads the others would find; where PYTEST_ARGS
-# choose none of them, pytest ends with 5.
-.PHONY: test
+# Tests wait for about half of their time: two workers for each core that they may use.
+WORKERS = $$((2 * $(JOBS)))
+
+# The tests with Spark share one JVM and one process, whose threads the others would find. They run at the same time
+# as the others, and their output comes when they end; where PYTEST_ARGS choose none of them, pytest ends with 5.
+.PHONY: test test-without-spark test-with-spark
 test: build-ext
-	$(RUN) -m pytest tests --ignore tests/spark --numprocesses $(JOBS) --dist worksteal $(PYTEST_ARGS)
-	$(RUN) -m pytest tests/spark $(PYTEST_ARGS) || [ $$? -eq 5 ]
+	@$(MAKE) --no-print-directory --jobs 2 test-without-spark test-with-spark
+
+test-without-spark: build-ext
+	$(RUN) -m pytest tests --ignore tests/spark --numprocesses $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+test-with-spark: build-ext
+	@mkdir -p build; status=0; \
+	$(RUN) -m pytest tests/spark $(PYTEST_ARGS) >build/test-with-spark.log 2>&1 || status=$$?; \
+	cat build/test-with-spark.log; [ $$status -eq 0 ] || [ $$status -eq 5 ]
 
 # Everything that takes longer than a change should wait for; writes docs/reference/campaign.md.
 #   make campaign PARTS='matrix soak'
@@ -101,11 +111,11 @@ lint: $(INSTALLED)
 	$(RUN) -m tests.protocol.check_facts
 	$(VENV)/bin/lint-imports
 
-# One process: the tests share two Kafka nodes, and the JVMs want the other core. Those with a session of Spark
-# come after it, in a process whose threads and sockets are Spark's; pytest ends with 5 where it finds none of them.
+# Each worker starts a Kafka of its own. The tests with a session of Spark come after the others, in a process whose
+# threads and sockets are Spark's; pytest ends with 5 where it finds none of them.
 .PHONY: integration
 integration: build-ext
-	$(RUN) -m pytest integration --ignore integration/spark $(PYTEST_ARGS)
+	$(RUN) -m pytest integration --ignore integration/spark --numprocesses $(JOBS) --dist worksteal $(PYTEST_ARGS)
 	$(RUN) -m pytest integration/spark $(PYTEST_ARGS) || [ $$? -eq 5 ]
 
 # make soak MINUTES=20; make soak SOAK_ARGS='--broker kafka --rounds 20 --between 10'

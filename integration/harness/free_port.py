@@ -13,14 +13,20 @@ _random = random.SystemRandom()
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Returns a port of `host` that is free now."""
+    """Returns a port of `host` that is free now.
+
+    The UDP port of the same number stays bound until this process ends, so that no other process
+    that runs tests gets the port before the server binds it.
+    """
     for _ in range(_TRIES):
         port = _random.randint(LOWEST, HIGHEST)
-        with socket.socket() as probe:
+        with socket.socket() as probe, socket.socket(type=socket.SOCK_DGRAM) as reservation:
             try:
+                reservation.bind((host, port))
                 probe.bind((host, port))
             except OSError:
                 continue
+            reservation.detach()
             return port
     msg = f"no free port: tried {_TRIES} between {LOWEST} and {HIGHEST} on {host}"
     raise HarnessError(msg)
