@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 from tests.architecture.structure import (
     Module,
     code_lines,
@@ -67,35 +65,62 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
             yield node
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_file_length(path: Path) -> None:
+def test_file_length() -> None:
+    found = [
+        f"{path.relative_to(ROOT)} has {lines} lines, expected at most {limit}"
+        for path in SOURCES
+        for lines, limit in [length_and_limit(path)]
+        if lines > limit
+    ]
+    assert not found, "\n".join(found)
+
+
+def length_and_limit(path: Path) -> tuple[int, int]:
+    text = path.read_text()
+    lines = len(text.splitlines())
     if path.suffix == ".pyx":  # a translation unit is one module
-        assert len(path.read_text().splitlines()) <= MAX_COMPILED_LINES
-    else:
-        text = path.read_text()
-        assert code_lines(text, ast.parse(text)) <= MAX_CODE_LINES
+        return lines, MAX_COMPILED_LINES
+    if lines > MAX_CODE_LINES:
+        lines = code_lines(text, ast.parse(text))
+    return lines, MAX_CODE_LINES
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_function_length(path: Path) -> None:
-    for node in functions(path):
-        documented = ast.get_docstring(node, clean=False)
-        last_line = node.body[-1].end_lineno or 0
-        length = last_line - node.lineno + 1 - (len(documented.splitlines()) if documented else 0)
-        assert length <= MAX_FUNCTION_LINES, f"{node.name} has {length} lines"
+def test_function_length() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {length} lines"
+        for path in MODULES
+        for node in functions(path)
+        for length in [function_length(node)]
+        if length > MAX_FUNCTION_LINES
+    ]
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("name", sorted({package(module) for module in modules()}))
-def test_number_of_small_modules_and_chains_shrinks(name: str) -> None:
-    limits = LIMITS.get(name, Limits())
+def function_length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    documented = ast.get_docstring(node, clean=False)
+    last_line = node.body[-1].end_lineno or 0
+    return last_line - node.lineno + 1 - (len(documented.splitlines()) if documented else 0)
+
+
+def test_number_of_small_modules_and_chains_shrinks() -> None:
+    found = [
+        f"{name}: {len(counted)} {kind}, at most {limit}: {counted}"
+        for name in sorted({package(module) for module in modules()})
+        for kind, counted, limit in counts(name, LIMITS.get(name, Limits()))
+        if len(counted) > limit
+    ]
+    assert not found, "\n".join(found)
+
+
+def counts(name: str, limits: Limits) -> Iterator[tuple[str, list[str], int]]:
     small = [str(module.path) for module in small_modules() if package(module) == name]
-    assert len(small) <= limits.small, f"{len(small)} of {limits.small}: {small}"
-    single = [str(each.path) for each in single_importer_modules() if package(each) == name]
-    assert len(single) <= limits.single_importer, f"{len(single)} of {limits[1]}: {single}"
+    yield "small modules", small, limits.small
+    single = [str(module) for module in single_importer_modules() if package(module) == name]
+    yield "modules with a single importer", single, limits.single_importer
     chains = [
         str(each) for module in modules() if package(module) == name for each in module.chains
     ]
-    assert len(chains) <= limits.chains, f"{len(chains)} of {limits.chains}: {chains}"
+    yield "chains", chains, limits.chains
 
 
 def test_limits_are_of_packages_of_kclient() -> None:
