@@ -16,8 +16,7 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request as RequestMessage
 from kclient.protocol.message import Response as ResponseMessage
 from kclient.protocol.messages.produce import ProduceRequest
-from kclient.testing.broker_fault import BrokerFault, Call, RequestSeen
-from kclient.testing.watched_request import Fate, WatchedRequest
+from kclient.testing.broker_fault import BrokerFault, Call, Fate, RequestSeen, WatchedRequest
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +43,8 @@ class BrokerFaults:
     def __init__(self, runtime: Runtime, kill: Callable[[], None]) -> None:
         self.requests: deque[RequestSeen] = deque(maxlen=_REMEMBERED)
         self.failure: Exception | None = None
-        self._runtime = runtime
+        self._clock = runtime.clock
+        self._tasks = runtime.tasks
         self._kill = kill
         # guards: the faults, the requests that are held, and whether requests are held
         self._condition = runtime.tasks.condition()
@@ -287,9 +287,9 @@ class BrokerFaults:
         if delay_ms <= 0 or broker is None or not broker.is_running:
             act()
             return
-        due_ms = self._runtime.clock.monotonic_ms() + delay_ms
+        due_ms = self._clock.monotonic_ms() + delay_ms
         timer = broker.services.replica_manager.timer
-        timer.add(_Later(self._runtime.tasks.condition(), due_ms, act))
+        timer.add(_Later(self._tasks.condition(), due_ms, act))
 
     def _kill_soon(self) -> None:
         """Kill the broker from a thread that is not its own, since `kill` joins those."""
@@ -298,7 +298,7 @@ class BrokerFaults:
             self._kill()
             return False
 
-        self._killing = self._runtime.tasks.spawn("kclient-fault-kill", step)
+        self._killing = self._tasks.spawn("kclient-fault-kill", step)
 
 
 class _Later(DelayedOperation):

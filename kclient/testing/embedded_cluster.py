@@ -59,6 +59,7 @@ class EmbeddedCluster(ProcessBound):
         self._given = dict(config or {})
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._runtime = system_runtime() if runtime is None else runtime
+        self._tasks = self._runtime.tasks
         self._temporary: Path | None = None
         self._remove_temporary: Callable[[], object] | None = None
         self._broker: BrokerServer | None = None
@@ -134,7 +135,7 @@ class EmbeddedCluster(ProcessBound):
         if self._data_dir is None and self._temporary is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="kclient-"))
             self._remove_temporary = weakref.finalize(
-                self, _remove, self._runtime, self._temporary, self._runtime.tasks.process_id()
+                self, _remove, self._runtime, self._temporary, self._tasks.process_id()
             )
         broker = BrokerServer(self._config(self.data_dir), self._runtime)
         if self._faults is not None:

@@ -49,7 +49,8 @@ class FaultLoop:
         self.is_held = False
         self.lifetime_ms: Callable[[], float] = lambda: float("inf")
         self.failure: Exception | None = None
-        self._runtime = runtime
+        self._clock = runtime.clock
+        self._net = runtime.net
         self._shape = shape
         self._host = host
         self._poller = runtime.net.poller()
@@ -57,14 +58,14 @@ class FaultLoop:
 
     def turn(self, timeout_ms: float = _IDLE_MS) -> None:
         """Write what is due, then wait for the next event and process it."""
-        now_ms = self._runtime.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         wait_ms = timeout_ms
         for link in self.links:
             with self._surviving(link):
                 wait_ms = min(wait_ms, link.step(now_ms))
         self.links = [link for link in self.links if not link.is_over]
         ready = self._poller.poll(wait_ms)
-        now_ms = self._runtime.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         for source, events in ready:
             if isinstance(source, Side):
                 self._serve(source, events, now_ms)
@@ -139,7 +140,7 @@ class FaultLoop:
         self._poller.close()
 
     def _listen(self, door: Door) -> None:
-        listener = self._runtime.net.listen(door.address, _BACKLOG)
+        listener = self._net.listen(door.address, _BACKLOG)
         self._poller.register(listener, READABLE, door)
         door.listener = listener
         door.address = self._host, listener.local_address()[1]
@@ -175,5 +176,5 @@ class FaultLoop:
         link.is_silent = self.is_swallowing
         link.dies_at_ms = now_ms + self.lifetime_ms()
         if not link.is_silent:
-            link.connect(self._runtime.net, target)
+            link.connect(self._net, target)
         self.links.append(link)

@@ -2,9 +2,9 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from kclient.client.client_config import parse_bootstrap_servers
 from kclient.common.errors import (
@@ -15,11 +15,17 @@ from kclient.common.errors import (
 )
 from kclient.common.runtime import Address, Runtime, Task
 from kclient.network.system_runtime import system_runtime
-from kclient.testing.advertised_addresses import rewrite_addresses
-from kclient.testing.fault_frames import Frame
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Response
+from kclient.protocol.messages.describe_cluster import DescribeClusterResponse
+from kclient.protocol.messages.fetch import FetchResponse
+from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
+from kclient.protocol.messages.metadata import MetadataResponse
+from kclient.protocol.messages.produce import ProduceResponse
+from kclient.testing.fault_frames import Direction, Frame
 from kclient.testing.fault_loop import FaultLoop
 from kclient.testing.fault_rule import Delivery, Ending
-from kclient.testing.fault_script import FaultScript
+from kclient.testing.fault_script import FaultScript, edit_response
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +77,8 @@ class FaultProxy(FaultScript):
         self._runtime = system_runtime() if runtime is None else runtime
         # guards: the commands, the number of completed ones and the error of the last one;
         # notified when that number changes
-        self._condition = self._runtime.tasks.condition()
+        self._tasks = self._runtime.tasks
+        self._condition = self._tasks.condition()
         self._commands: deque[Callable[[], object]] = deque()
         self._obeyed = 0
         self._refusal: OSError | None = None
@@ -126,7 +133,7 @@ class FaultProxy(FaultScript):
             loop.close()
             raise
         self._loop = loop
-        self._task = self._runtime.tasks.spawn("kclient-fault-proxy", self._turn)
+        self._task = self._tasks.spawn("kclient-fault-proxy", self._turn)
 
     def close(self) -> None:
         """Reset every connection and stop listening; idempotent.
@@ -271,3 +278,54 @@ def _parse_listen(listen: str) -> Address:
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise ConfigError(f"listen: got {listen!r:.80}, expected 'host:port'")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+Translate = Callable[[Address], Address]
+"""Returns the address of the proxy for an address that a broker advertises."""
+
+_FIRST_WITH_LEADERS = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16}
+_NEVER = 1 << 15
+_APIS = frozenset({ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLUSTER})
+
+
+class _Place(Protocol):
+    host: str
+    port: int
+
+
+def rewrite_addresses(delivery: Delivery, translate: Translate) -> None:
+    """Replace the brokers' addresses in a response by those of the proxy.
+
+    These are Metadata, FindCoordinator, DescribeCluster, and the new leaders in the responses to
+    Produce and Fetch (KIP-951).
+    """
+    if not _may_name_brokers(delivery.frame):
+        return
+
+    def change(response: Response) -> bool:
+        changed = False
+        for place in _places(response):
+            if place.host and place.port > 0:
+                place.host, place.port = translate((place.host, place.port))
+                changed = True
+        return changed
+
+    edited = edit_response(delivery, change)
+    if edited is not None:
+        delivery.pieces = [edited]
+
+
+def _may_name_brokers(frame: Frame) -> bool:
+    if frame.api is None or frame.direction is not Direction.TO_CLIENT:
+        return False
+    return frame.api in _APIS or frame.version >= _FIRST_WITH_LEADERS.get(frame.api, _NEVER)
+
+
+def _places(response: Response) -> Iterator[_Place]:
+    if isinstance(response, MetadataResponse | DescribeClusterResponse):
+        yield from response.brokers
+    elif isinstance(response, FindCoordinatorResponse):
+        yield response
+        yield from response.coordinators
+    elif isinstance(response, ProduceResponse | FetchResponse):
+        yield from response.node_endpoints

@@ -10,7 +10,7 @@ from kclient.protocol.message import Response
 from kclient.protocol.messages.fetch import FetchResponse
 from kclient.protocol.messages.offset_commit import OffsetCommitResponse
 from kclient.protocol.messages.produce import ProduceResponse
-from kclient.testing.watched_request import Fate, WatchedRequest
+from kclient.testing.broker_fault import Fate, WatchedRequest
 from tests.simulation.application import Stage
 from tests.simulation.checker import MOVES_DATA
 from tests.simulation.history import Repeated

@@ -10,8 +10,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from kclient.common.files import File, replace_file
-from kclient.testing.virtual.virtual_disk import VirtualDirectory, VirtualDisk
-from kclient.testing.virtual.virtual_inode import VirtualInode, failure
+from kclient.testing.virtual.virtual_disk import (
+    VirtualDirectory,
+    VirtualDisk,
+    VirtualInode,
+    failure,
+)
 
 _OPEN_FILES = 1024
 
@@ -64,7 +68,7 @@ class VirtualFiles:
         """Close a descriptor. Idempotent."""
         _, inode = self._open.pop(number, (None, None))
         if inode is not None:
-            self.disk.locks.discard((number, inode))
+            self.disk.unlock(number, inode)
             inode.refer(-1)
 
     def inode(self, number: int, path: Path) -> VirtualInode:
@@ -179,10 +183,9 @@ class VirtualFiles:
         """
         file = self._opened(path, create=True)
         inode = self.disk.file(path)
-        if any(locked is inode for _, locked in self.disk.locks):
+        if not self.disk.lock(file.number, inode):
             file.close()
             raise BlockingIOError(errno.EAGAIN, "locked by another", str(path))
-        self.disk.locks.add((file.number, inode))
         return _held(file)
 
     def _check_limit(self, path: Path, others: int = 0) -> None:
@@ -212,10 +215,11 @@ class VirtualFiles:
 class VirtualFile:
     """An open file, addressed by position."""
 
-    __slots__ = ("_files", "number", "path")
+    __slots__ = ("_disk", "_files", "number", "path")
 
     def __init__(self, files: VirtualFiles, path: Path, number: int) -> None:
         self._files = files
+        self._disk = files.disk
         self.path = path
         self.number = number
 
@@ -263,7 +267,7 @@ class VirtualFile:
         return self._files.inode(self.number, self.path)
 
     def _now_ms(self) -> int:
-        return self._files.disk.clock.wall_ms()
+        return self._disk.wall_ms()
 
 
 def _check_replaceable(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from kclient.testing.virtual.virtual_clock import MachineClock
 from kclient.testing.virtual.virtual_disk import VirtualDisk
-from kclient.testing.virtual.virtual_host import VirtualHost
+from kclient.testing.virtual.virtual_net import VirtualHost
 from kclient.testing.virtual.virtual_process import VirtualProcess
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class VirtualMachine:
         self.clock = MachineClock(world.clock)
         self.disk = VirtualDisk(self.clock)
         self._world = world
+        self._net = world.net
         self._processes: list[VirtualProcess] = []
 
     def __repr__(self) -> str:
@@ -87,4 +88,4 @@ class VirtualMachine:
         if not self.host.up:
             self._world.note("power on", self.name)
             self.host.up = True
-            self._world.net.reachable_again(self.host)
+            self._net.reachable_again(self.host)

@@ -1,4 +1,4 @@
-"""The network of a simulation: names, addresses, connections, and faults."""
+"""The network of a simulation: hosts, names, addresses, connections, and faults."""
 
 import errno
 import random
@@ -6,13 +6,63 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from kclient.common.runtime import Address
-from kclient.testing.virtual.connect_attempt import ConnectAttempt
 from kclient.testing.virtual.trace import Trace
 from kclient.testing.virtual.virtual_clock import VirtualClock
-from kclient.testing.virtual.virtual_host import LOOPBACK, VirtualHost
-from kclient.testing.virtual.virtual_link import Latency, VirtualLink
-from kclient.testing.virtual.virtual_socket import VirtualSocket
-from kclient.testing.virtual.virtual_stream import VirtualStream
+from kclient.testing.virtual.virtual_socket import VirtualListener, VirtualSocket
+from kclient.testing.virtual.virtual_stream import Latency, VirtualLink, VirtualStream
+
+_FIRST_EPHEMERAL_PORT = 32768
+_LAST_EPHEMERAL_PORT = 60999
+LOOPBACK = "127.0.0.1"
+ANY = "0.0.0.0"  # noqa: S104 (an address to recognise, not one to bind)
+
+
+class VirtualHost:
+    """A machine as the network sees it.
+
+    Attributes:
+        name: Name that resolves to it.
+        ip: Its address.
+        up: Whether it has power.
+        listeners: Listeners by address.
+    """
+
+    def __init__(self, name: str, ip: str) -> None:
+        self.name = name
+        self.ip = ip
+        self.up = True
+        self.listeners: dict[Address, VirtualListener] = {}
+        self._next_port = _FIRST_EPHEMERAL_PORT
+
+    def has_address(self, ip: str) -> bool:
+        """Return whether the address is one of this host."""
+        return ip in {self.ip, LOOPBACK, ANY}
+
+    def free_port(self) -> int:
+        """Return a port that is neither listened on nor recently used."""
+        while True:
+            port = self._next_port
+            self._next_port += 1
+            if self._next_port > _LAST_EPHEMERAL_PORT:
+                self._next_port = _FIRST_EPHEMERAL_PORT
+            if not any(taken == port for _, taken in self.listeners):
+                return port
+
+    def is_taken(self, address: Address) -> bool:
+        """Return whether a listener already uses the address."""
+        ip, port = address
+        return any(
+            taken == port and (ip == other or ANY in (ip, other)) for other, taken in self.listeners
+        )
+
+    def remove(self, address: Address, listener: VirtualListener) -> None:
+        """Remove a listener that was closed. Idempotent."""
+        if self.listeners.get(address) is listener:
+            del self.listeners[address]
+
+    def listener(self, address: Address) -> VirtualListener | None:
+        """Return the listener at an address, or None."""
+        return self.listeners.get(address) or self.listeners.get((ANY, address[1]))
 
 
 class Peer(Protocol):
@@ -25,6 +75,80 @@ class Peer(Protocol):
     def received(self, end: VirtualSocket, data: bytes, /) -> None:
         """Process bytes; respond by the socket's `deliver` and `end`."""
         ...
+
+
+_PACKETS = 7  # after 0, 1, 3, 7, 15, 31 and 63 seconds; timeout after 127, as in Linux
+_FIRST_RETRY_MS = 1000.0
+
+
+class ConnectAttempt:
+    """Retransmits the first packet of a connection until the peer responds.
+
+    It is lost if the address is a black hole, the machine has no power, the link is blocked in
+    either direction, or too many connections wait to be accepted.
+    """
+
+    def __init__(self, net: "VirtualNet", near: VirtualSocket, address: Address) -> None:
+        self._net = net
+        self._near = near
+        self._address = address
+        ip = near.host.ip if address[0] == LOOPBACK else address[0]
+        self._there: VirtualLink = net.link(near.host, ip)
+        self._back: VirtualLink = net.link(ip, near.host)
+        self._ip = ip
+        self._retry_ms = _FIRST_RETRY_MS
+        self._left = _PACKETS
+
+    def begin(self) -> None:
+        """Send the packet."""
+        if self._near.closed:
+            return
+        if self._left:
+            self._left -= 1
+            self._net.after(self._there.delay_ms(), self._arrive)
+        else:
+            self._near.fail(errno.ETIMEDOUT)
+
+    def _arrive(self) -> None:
+        near = self._near
+        if near.closed:
+            return
+        if self._is_lost():
+            self._net.after(self._retry_ms, self.begin)
+            self._retry_ms *= 2
+            return
+        host = self._net.host_at(self._ip)
+        listener = None if host is None else host.listener(self._address)
+        peer = self._net.peer_at(self._address)
+        if self._there.refusing or (listener is None and peer is None):
+            near.fail(errno.ECONNREFUSED)
+        elif listener is not None and host is not None:
+            listener.arrived(self._net.accept(host, near, self._address))
+        elif peer is not None:
+            far_host = host or VirtualHost(self._ip, self._ip)
+            serve(self._net.accept(far_host, near, self._address), peer())
+
+    def _is_lost(self) -> bool:
+        if self._address in self._net.black_holes or self._there.blocked or self._back.blocked:
+            return True
+        host = self._net.host_at(self._ip)
+        if host is None:
+            return False
+        listener = host.listener(self._address)
+        return not host.up or (listener is not None and listener.is_full())
+
+
+def serve(far: VirtualSocket, peer: Peer) -> None:
+    """Connect a scripted peer to one end of a connection."""
+
+    def arrival() -> None:
+        if far.incoming:
+            peer.received(far, far.take_incoming())
+        elif far.ended is not None:
+            far.close()
+
+    far.on_arrival = arrival
+    peer.connected(far)
 
 
 class VirtualNet:
@@ -217,6 +341,14 @@ class VirtualNet:
         self.note("established", repr(near))
         return far
 
+    def after(self, delay_ms: float, act: Callable[[], None]) -> None:
+        """Call a function after a delay."""
+        self.clock.after(delay_ms, act)
+
+    def peer_at(self, address: Address) -> Callable[[], Peer] | None:
+        """Return the maker of the scripted peers at an address, or None."""
+        return self.peers.get(address)
+
     def host_at(self, ip: str) -> VirtualHost | None:
         """Return the machine with this address, or None."""
         return self._hosts.get(ip)
@@ -245,7 +377,7 @@ class VirtualNet:
     def _streams(self, a: object, b: object) -> Iterator[VirtualStream]:
         wanted = {(self._ip(a), self._ip(b)), (self._ip(b), self._ip(a))}
         for end in self._open:
-            if end.other is not None and (end.host.ip, end.other.host.ip) in wanted:
+            if end.other is not None and (end.ip, end.other.ip) in wanted:
                 yield end.stream
 
     def _ip(self, place: object) -> str:

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kclient.common.runtime import READABLE, WRITABLE, Address, StreamSocket
-from kclient.testing.virtual.virtual_inode import failure
+from kclient.testing.virtual.virtual_disk import failure
 from kclient.testing.virtual.virtual_stream import Segment, VirtualStream
 
 if TYPE_CHECKING:
-    from kclient.testing.virtual.virtual_host import VirtualHost
-    from kclient.testing.virtual.virtual_net import VirtualNet
+    from kclient.testing.virtual.virtual_net import VirtualHost, VirtualNet
     from kclient.testing.virtual.virtual_poller import VirtualPoller
 
 DEFAULT_BUFFER_BYTES = 128 * 1024
@@ -62,6 +61,16 @@ class VirtualSocket:
     def __repr__(self) -> str:
         return f"{self._local[0]}:{self._local[1]}>{self._peer[0]}:{self._peer[1]}"
 
+    @property
+    def ip(self) -> str:
+        """IP address of its machine."""
+        return self.host.ip
+
+    @property
+    def has_power(self) -> bool:
+        """Whether its machine has power."""
+        return self.host.up
+
     def establish(self, stream: VirtualStream) -> None:
         """Connect this end; bytes are sent into the stream."""
         self.established = True
@@ -109,7 +118,7 @@ class VirtualSocket:
             return 0
         limit = len(buffer)
         if self._stream is not None:
-            limit = min(limit, self._stream.link.chunk())
+            limit = min(limit, self._stream.chunk())
         taken = self.incoming[:limit]
         buffer[: len(taken)] = taken
         del self.incoming[: len(taken)]
@@ -128,7 +137,7 @@ class VirtualSocket:
         self._check_open()
         if self.ended:
             raise failure(self.ended)
-        free = min(self.capacity - self._unread_by_peer, self.stream.link.chunk())
+        free = min(self.capacity - self._unread_by_peer, self.stream.chunk())
         if free <= 0:
             raise BlockingIOError
         data = b"".join(buffers)
@@ -288,8 +297,7 @@ class VirtualListener:
 
     def close(self) -> None:
         """Stop listening and refuse waiting connections; idempotent."""
-        if self._host.listeners.get(self._address) is self:
-            del self._host.listeners[self._address]
+        self._host.remove(self._address, self)
         for end in self.waiting:
             end.reset()
         self.waiting.clear()

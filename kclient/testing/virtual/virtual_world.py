@@ -9,10 +9,10 @@ from typing import Self
 
 from kclient.testing.virtual.trace import Trace
 from kclient.testing.virtual.virtual_clock import VirtualClock
-from kclient.testing.virtual.virtual_link import Latency
 from kclient.testing.virtual.virtual_machine import VirtualMachine
 from kclient.testing.virtual.virtual_net import VirtualNet
 from kclient.testing.virtual.virtual_scheduler import VirtualScheduler
+from kclient.testing.virtual.virtual_stream import Latency
 from kclient.testing.virtual.virtual_task import VirtualTask
 
 _FIRST_PROCESS_ID = 1000

@@ -15,9 +15,8 @@ from kclient.common.runtime import Runtime
 from kclient.common.system_tasks import SystemTasks
 from kclient.common.types import TopicPartition
 from kclient.network.system_net import SystemNet
-from kclient.testing.virtual.virtual_disk import VirtualDisk
+from kclient.testing.virtual.virtual_disk import VirtualDisk, failure
 from kclient.testing.virtual.virtual_files import VirtualFiles
-from kclient.testing.virtual.virtual_inode import failure
 from tests.support.disks.clean_log import KeyedValue, keyed_batch, last_values
 from tests.support.disks.faulty_files import DiskFaults, FaultyFiles, Half
 from tests.support.disks.log_bench import ManualClock
@@ -156,7 +155,6 @@ class CleanLife:
         self._files.end()
         if power_cut:
             self.disk.lose_unflushed(self.rng)
-        self.disk.locks.clear()
 
     def check(self) -> None:
         """Check acknowledged records, and that the log works, is compacted, and reopens."""

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from kclient.common.files import TEMPORARY_SUFFIX, File, Files, replace_file
 from kclient.common.system_files import SystemFiles
+from kclient.testing.virtual.virtual_disk import failure
 from kclient.testing.virtual.virtual_files import VirtualFile
-from kclient.testing.virtual.virtual_inode import failure
 
 Half = Callable[[], object]
 """Runs the first half of an operation."""

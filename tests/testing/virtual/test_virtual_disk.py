@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from kclient.common.files import File, Files
 from kclient.common.system_files import SystemFiles
-from kclient.testing.virtual.virtual_disk import VirtualDisk
+from kclient.testing.virtual.virtual_disk import PAGE_BYTES, VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
-from kclient.testing.virtual.virtual_inode import PAGE_BYTES
 from tests.support.disks.faulty_files import ErrorsOnDemand, FaultyFiles
 from tests.support.disks.log_bench import ManualClock
 

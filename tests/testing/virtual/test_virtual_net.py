@@ -10,7 +10,7 @@ import pytest
 from kclient.common.runtime import READABLE, WRITABLE, Address, Listener, StreamSocket
 from kclient.testing.virtual import VirtualProcess, VirtualTask, VirtualWorld
 from kclient.testing.virtual.virtual_clock import START_MS
-from kclient.testing.virtual.virtual_host import ANY
+from kclient.testing.virtual.virtual_net import ANY
 
 PORT = 9092
 SERVER: Address = ("10.0.0.3", PORT)  # the second machine that the fixture makes
