@@ -193,5 +193,9 @@ def _differs(field: Field, value: str) -> str:
         return f"{value} != []"
     if isinstance(field.kind, Wire):
         return f"{value} != {field.default_value()!r}"
-    parts = [_differs(inner, f"{value}.{inner.name}") for inner in field.kind.fields.values()]
+    return _struct_differs(field.kind, value)
+
+
+def _struct_differs(kind: type[Struct], value: str) -> str:
+    parts = [_differs(field, f"{value}.{field.name}") for field in kind.fields.values()]
     return f"({' or '.join(parts)})"

@@ -23,6 +23,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=output,
             )
+        self._input, self._output = self._process.stdin, self._process.stdout
 
     def __enter__(self) -> Self:
         return self
@@ -51,16 +52,16 @@ class Process:
 
     def stop(self, timeout_s: float = 15.0) -> None:
         """Terminate the process; kill it if it does not end in time."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        if self._input is not None:
+            self._input.close()
         if self.is_running():
             self._process.terminate()
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        if self._output is not None:
+            self._output.close()
 
     def close_input(self, timeout_s: float = 15.0) -> None:
         """Close the process's input and wait for it to end by itself.
@@ -68,8 +69,8 @@ class Process:
         Raises:
             KafkaTimeoutError: It did not end in time.
         """
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        if self._input is not None:
+            self._input.close()
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -81,7 +82,7 @@ class Process:
         Raises:
             KafkaError: It ended without printing one.
         """
-        line = self._process.stdout.readline() if self._process.stdout is not None else b""
+        line = self._output.readline() if self._output is not None else b""
         if not line:
             raise KafkaError(f"{self.name} ended early; see {self.log}")
         return line.decode().strip()

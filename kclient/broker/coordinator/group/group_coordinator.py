@@ -9,8 +9,7 @@ from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_records import CommittedOffset, partition_for
 from kclient.broker.coordinator.group.group_shard import GroupShard, MemberEpoch
 from kclient.broker.coordinator.group.membership import RequestContext, join_failure
-from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
-from kclient.broker.coordinator.runtime.coordinator_shard import ShardContext
+from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime, ShardContext
 from kclient.broker.coordinator.runtime.partition_log import PartitionLog
 from kclient.common.broker_errors import InvalidGroupIdError, code_of
 from kclient.common.errors import KafkaError

@@ -24,7 +24,7 @@ from kclient.broker.coordinator.group.membership import (
 )
 from kclient.broker.coordinator.group.offsets import OffsetMetadataManager
 from kclient.broker.coordinator.group.rebalance import Rebalancer
-from kclient.broker.coordinator.runtime.coordinator_shard import CoordinatorRecord, ShardContext
+from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRecord, ShardContext
 from kclient.common.broker_errors import (
     NONE,
     GroupIdNotFoundError,

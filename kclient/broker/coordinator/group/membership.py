@@ -17,7 +17,7 @@ from kclient.broker.coordinator.group.rebalance import (
     Rebalancer,
     sync_response,
 )
-from kclient.broker.coordinator.runtime.coordinator_shard import ShardContext
+from kclient.broker.coordinator.runtime.coordinator_runtime import ShardContext
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,

@@ -9,7 +9,7 @@ from kclient.broker.coordinator.group.group_records import (
     committed_offset,
     offset_record,
 )
-from kclient.broker.coordinator.runtime.coordinator_shard import CoordinatorRecord, ShardContext
+from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRecord, ShardContext
 from kclient.common.broker_errors import (
     NONE,
     InvalidCommitOffsetSizeError,

@@ -10,7 +10,7 @@ from functools import partial
 from kclient.broker.coordinator.group.classic_group import ClassicGroup, GroupMember, GroupState
 from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_records import group_record
-from kclient.broker.coordinator.runtime.coordinator_shard import ShardContext
+from kclient.broker.coordinator.runtime.coordinator_runtime import ShardContext
 from kclient.common.broker_errors import (
     NONE,
     RebalanceInProgressError,
