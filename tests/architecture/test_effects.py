@@ -32,7 +32,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "network/",
         "record/__init__.py",
         "spark/environment/machine.py",  # the environment variables that Spark reads
-        "testing/virtual/virtual_inode.py",  # the words of an errno
+        "testing/virtual/virtual_disk.py",  # the words of an errno
         "cli/",
     ),
     "pickle": (),

@@ -1,15 +1,11 @@
 """The fault proxy passes everything on, except for the faults that are set."""
 
-import logging
 import os
 import socket
 import struct
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import pairwise
 
 import pytest
 
@@ -17,7 +13,6 @@ from kclient import Consumer, Producer
 from kclient.common.errors import ConfigError, IllegalStateError, InvalidArgumentError
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import encode_request
-from kclient.protocol.message import Response
 from kclient.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -27,56 +22,10 @@ from kclient.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from kclient.testing import Direction, EmbeddedCluster, Ending, FaultProxy, FaultRule
-from kclient.testing.fault_link import FaultLink
+from kclient.testing import Direction, EmbeddedCluster, FaultProxy
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import read
-from tests.support.clients.wire import Wire, batch, fetch_request, joined, records_of
-from tests.support.virtual.virtual_cluster import VirtualCluster
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster() as cluster:
-        with Wire(cluster.bootstrap_servers) as wire:
-            wire.create_topic("t")
-        yield cluster
-
-
-@pytest.fixture
-def proxy(cluster: EmbeddedCluster) -> Iterator[FaultProxy]:
-    with FaultProxy(cluster.bootstrap_servers, seed=1) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def wire(proxy: FaultProxy) -> Iterator[Wire]:
-    with Wire(proxy.bootstrap_servers) as wire:
-        yield wire
-
-
-def ask(wire: Wire) -> MetadataResponse:
-    return wire.ask(MetadataRequest(topics=[]), 12, MetadataResponse)
-
-
-def request_that_fails(proxy: FaultProxy) -> None:
-    with (  # the connection may be reset so quickly that it was not even made
-        pytest.raises((EOFError, ConnectionResetError, BrokenPipeError)),
-        Wire(proxy.bootstrap_servers) as wire,
-    ):
-        ask(wire)
-
-
-def seconds_to_ask(wire: Wire) -> float:
-    started = time.monotonic()
-    ask(wire)
-    return time.monotonic() - started
-
-
-def end_of_log(cluster: EmbeddedCluster) -> int:
-    with Wire(cluster.bootstrap_servers) as straight:
-        return straight.fetch("t", 0).high_watermark
-
+from tests.support.clients.wire import Wire, ask_metadata, batch, fetch_request, joined
 
 # --- passing on
 
@@ -138,10 +87,10 @@ def test_each_broker_that_is_named_gets_a_port_of_its_own() -> None:
     }
     with EmbeddedCluster(config=listener), FaultProxy(f"127.0.0.1:{port}") as proxy:
         with Wire(proxy.bootstrap_servers) as wire:
-            (broker,) = ask(wire).brokers
+            (broker,) = ask_metadata(wire).brokers
             assert broker.port != proxy.address[1]
         with Wire(f"{broker.host}:{broker.port}") as second:
-            assert [one.port for one in ask(second).brokers] == [broker.port]
+            assert [one.port for one in ask_metadata(second).brokers] == [broker.port]
 
 
 def test_what_is_not_kafka_passes_too() -> None:
@@ -189,257 +138,11 @@ def test_a_broker_that_is_not_there_is_a_reset(target: str) -> None:
             wait_until(lambda: proxy.accepted == 1 and not proxy.connections, "it was reset")
 
 
-# --- faults of frames
-
-
-def test_delay_keeps_frames_back(proxy: FaultProxy, wire: Wire) -> None:
-    rule = proxy.delay(0.3)
-    assert seconds_to_ask(wire) >= 0.6
-    assert rule.hits == 2
-    proxy.remove(rule)
-    proxy.remove(rule)
-    ask(wire)
-    assert rule.hits == 2
-    proxy.delay(0.1, jitter=0.1, api=ApiKey.METADATA, direction=Direction.TO_CLIENT)
-    assert seconds_to_ask(wire) >= 0.1
-
-
-def test_pipelined_requests_are_delayed_once() -> None:
-    with VirtualCluster() as simulation:
-        producer = simulation.clients.producer(linger_ms=0, batch_size=1)
-        producer.send("t", b"first", partition=0).result(10)
-        rule = simulation.proxy.delay(0.5, api=ApiKey.PRODUCE, direction=Direction.TO_BROKER)
-        started = simulation.now
-        futures = []
-        for _ in range(5):
-            futures.append(producer.send("t", b"v", partition=0))
-            simulation.sleep(0.02)
-        for future in futures:
-            future.result(10)
-        assert rule.hits == 5
-        assert 0.5 <= simulation.now - started < 0.7
-
-
-def test_stall_affects_some_frames() -> None:
-    with VirtualCluster() as simulation:
-        admin = simulation.clients.admin()
-        admin.list_topics()
-        simulation.proxy.stall(0.1, 0.5, direction=Direction.TO_BROKER)
-        times = [simulation.now]
-        for _ in range(20):
-            admin.list_topics()
-            times.append(simulation.now)
-        stalled = sum(later - earlier >= 0.1 for earlier, later in pairwise(times))
-        assert 0 < stalled < 20
-
-
-def test_limit_rate_paces_bytes(proxy: FaultProxy, wire: Wire) -> None:
-    proxy.limit_rate(20_000, direction=Direction.TO_BROKER)
-    started = time.monotonic()
-    wire.produce("t", batch([b"v" * 5000]))
-    assert time.monotonic() - started >= 0.2
-
-
-@pytest.mark.parametrize("size", [1, 3, 1000])
-def test_chunk_cuts_frames_small_and_changes_no_byte(
-    proxy: FaultProxy, wire: Wire, size: int
-) -> None:
-    proxy.chunk(size)
-    offset = wire.produce("t", batch([b"chunk" * 50])).base_offset
-    assert records_of(wire.fetch("t", offset).records)[-1].value == b"chunk" * 50
-
-
-def test_chunk_with_a_gap_drips(proxy: FaultProxy, wire: Wire) -> None:
-    proxy.chunk(1, gap=0.02, direction=Direction.TO_CLIENT, times=1)
-    started = time.monotonic()
-    wire.send(MetadataRequest(topics=[]), 12)
-    size = len(wire.receive_frame()) + 4
-    assert time.monotonic() - started >= 0.02 * (size - 1)
-
-
-@pytest.mark.parametrize("ending", [Ending.CLOSE, Ending.RESET])
-@pytest.mark.parametrize("after", [0, 1, 4, 10])
-def test_cut_lets_so_many_bytes_through(
-    proxy: FaultProxy, wire: Wire, after: int, ending: Ending
-) -> None:
-    ask(wire)
-    rule = proxy.cut(after, ending, api=ApiKey.METADATA, direction=Direction.TO_CLIENT)
-    wire.send(MetadataRequest(topics=[]), 12)
-    got = b""
-    try:
-        while chunk := wire.socket.recv(100):
-            got += chunk
-        ended = Ending.CLOSE
-    except ConnectionResetError:
-        ended = Ending.RESET
-    assert ended is ending
-    assert len(got) == after if ending is Ending.CLOSE else len(got) <= after
-    assert rule.hits == 1
-    with Wire(proxy.bootstrap_servers) as again:
-        ask(again)
-
-
-def test_cut_of_a_request_keeps_it_from_the_broker(
-    proxy: FaultProxy, wire: Wire, cluster: EmbeddedCluster
-) -> None:
-    before = end_of_log(cluster)
-    proxy.cut(60, api=ApiKey.PRODUCE)
-    with pytest.raises((EOFError, ConnectionResetError)):
-        wire.produce("t", batch([b"half"]))
-    assert end_of_log(cluster) == before
-
-
-def test_drop_response_lets_the_request_take_effect(
-    proxy: FaultProxy, wire: Wire, cluster: EmbeddedCluster
-) -> None:
-    before = end_of_log(cluster)
-    proxy.drop_response(ApiKey.PRODUCE)
-    with pytest.raises((EOFError, ConnectionResetError)):
-        wire.produce("t", batch([b"kept"]))
-    assert end_of_log(cluster) == before + 1
-
-
-def test_silence_leaves_the_connection_half_open(proxy: FaultProxy, wire: Wire) -> None:
-    proxy.drop_response(ApiKey.METADATA, Ending.SILENCE)
-    wire.send(MetadataRequest(topics=[]), 12)
-    wire.socket.settimeout(0.3)
-    with pytest.raises(TimeoutError):
-        wire.socket.recv(1)
-    wire.send(MetadataRequest(topics=[]), 12)
-    with pytest.raises(TimeoutError):
-        wire.socket.recv(1)
-    assert proxy.connections == 1
-    proxy.heal()
-    wire.socket.settimeout(10)
-    assert wire.is_closed_by_peer()
-
-
-def test_drop_and_duplicate(proxy: FaultProxy, wire: Wire) -> None:
-    proxy.drop(api=ApiKey.METADATA, direction=Direction.TO_CLIENT)
-    proxy.duplicate(api=ApiKey.METADATA, direction=Direction.TO_CLIENT, nth=2)
-    sent = [wire.send(MetadataRequest(topics=[]), 12) for _ in range(3)]
-    got = [wire.receive(MetadataResponse, 12)[0] for _ in range(3)]
-    assert got == [sent[1], sent[1], sent[2]]
-
-
-def corrupted(cluster: EmbeddedCluster, seed: int, at: int | None) -> list[int]:
-    """Return the positions of the bytes that a proxy changed in a response."""
-    with FaultProxy(cluster.bootstrap_servers, seed=seed) as proxy:
-        with Wire(proxy.bootstrap_servers) as wire:
-            rule = proxy.corrupt(at, direction=Direction.TO_CLIENT)
-            frames = []
-            for _ in range(2):
-                wire.send(MetadataRequest(topics=[]), 12)
-                frames.append(wire.receive_frame()[4:])
-        assert rule.hits == 1
-    return [index + 8 for index, pair in enumerate(zip(*frames, strict=True)) if len({*pair}) > 1]
-
-
-def test_corrupt_turns_one_bit_over_the_same_for_the_same_seed(cluster: EmbeddedCluster) -> None:
-    assert corrupted(cluster, 3, 12) == [12]
-    first = corrupted(cluster, 3, None)
-    assert len(first) == 1
-    assert corrupted(cluster, 3, None) == first
-    assert [corrupted(cluster, seed, None) for seed in range(4, 8)] != [first] * 4
-
-
-def test_replace_puts_any_bytes_in_place(proxy: FaultProxy, wire: Wire) -> None:
-    proxy.replace(b"HTTP/1.1", direction=Direction.TO_CLIENT)
-    wire.send(MetadataRequest(topics=[]), 12)
-    assert wire.socket.recv(100) == b"HTTP/1.1"
-    proxy.replace(lambda data: data[:4] + struct.pack(">i", 77) + data[8:], nth=2)
-    wire.send(MetadataRequest(topics=[]), 12)
-    assert wire.receive(MetadataResponse, 12)[0] == 77
-
-
-def test_edit_changes_a_field(proxy: FaultProxy, wire: Wire) -> None:
-    def rename(response: Response) -> None:
-        assert isinstance(response, MetadataResponse)
-        response.cluster_id = "another"
-
-    proxy.edit(ApiKey.METADATA, rename, nth=2)
-    assert ask(wire).cluster_id != "another"
-    assert ask(wire).cluster_id == "another"
-    assert ask(wire).cluster_id == "another"
-
-
-def test_failing_fault_function_resets_connection_and_raises_at_close(
-    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(data: bytes) -> bytes:
-        raise ValueError(f"mine: {len(data)}")
-
-    proxy = FaultProxy(cluster.bootstrap_servers)
-    proxy.start()
-    proxy.replace(fail, connection=1)
-    with caplog.at_level(logging.ERROR):
-        request_that_fails(proxy)
-    assert "mine" in caplog.text
-    with Wire(proxy.bootstrap_servers) as other:
-        assert ask(other).brokers
-    with pytest.raises(ValueError, match="mine"):
-        proxy.close()
-    proxy.close()  # raised once
-
-
-def test_a_fault_that_failed_does_not_hide_what_failed_before_it(cluster: EmbeddedCluster) -> None:
-    def fail_in_the_block() -> None:
-        with FaultProxy(cluster.bootstrap_servers) as proxy:
-            proxy.corrupt(at=1_000_000)
-            request_that_fails(proxy)
-            raise EOFError("first")
-
-    with pytest.raises(EOFError, match="first"):
-        fail_in_the_block()
-
-
-def test_a_fault_that_fails_where_bytes_are_written_costs_only_its_connection(
-    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A frame's beginning that a broken connection leaves behind is shaped while bytes are sent."""
-
-    def fail(link: FaultLink, now_ms: float) -> float:
-        raise ValueError(f"mine: {link.number} at {now_ms}")
-
-    proxy = FaultProxy(cluster.bootstrap_servers)
-    proxy.start()
-    with monkeypatch.context() as patch:
-        patch.setattr(FaultLink, "step", fail)
-        request_that_fails(proxy)
-    with Wire(proxy.bootstrap_servers) as other:
-        assert ask(other).brokers
-    with pytest.raises(ValueError, match="mine"):
-        proxy.close()
-
-
-def test_threads_that_set_faults_at_once_lose_none(proxy: FaultProxy) -> None:
-    rules: list[FaultRule] = []
-
-    def set_many() -> None:
-        for _ in range(200):
-            proxy.remove(proxy.drop(connection=99))
-            rules.append(proxy.delay(0, connection=1))
-
-    threads = [threading.Thread(target=set_many) for _ in range(4)]
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    with Wire(proxy.bootstrap_servers) as wire:
-        ask(wire)
-    assert [rule.hits for rule in rules] == [2] * 800
-
-
 def test_frames_are_counted_by_what_was_asked_for(proxy: FaultProxy) -> None:
     with ExitStack() as stack:
         first, second = (stack.enter_context(Wire(proxy.bootstrap_servers)) for _ in range(2))
-        ask(first)
-        ask(second)
+        ask_metadata(first)
+        ask_metadata(second)
         rule = proxy.drop(connection=2, nth=3, times=2, direction=Direction.TO_CLIENT)
         for wire in (first, second):
             sent = [wire.send(MetadataRequest(topics=[]), 12) for _ in range(6)]
@@ -452,12 +155,12 @@ def test_frames_are_counted_by_what_was_asked_for(proxy: FaultProxy) -> None:
 
 
 def test_kill_connections_and_take_new_ones(proxy: FaultProxy, wire: Wire) -> None:
-    ask(wire)
+    ask_metadata(wire)
     proxy.kill_connections()
     assert proxy.connections == 0
     assert wire.is_closed_by_peer()
     with Wire(proxy.bootstrap_servers) as again:
-        ask(again)
+        ask_metadata(again)
     assert proxy.accepted == 2
 
 
@@ -465,20 +168,20 @@ def test_connections_live_only_so_long(proxy: FaultProxy) -> None:
     proxy.limit_lifetime(0.1, 0.2)
     started = time.monotonic()
     with Wire(proxy.bootstrap_servers) as wire:
-        ask(wire)
+        ask_metadata(wire)
         assert wire.is_closed_by_peer()
     assert time.monotonic() - started >= 0.1
 
 
 def test_refuse_and_heal_at_the_same_port(proxy: FaultProxy, wire: Wire) -> None:
-    ask(wire)
+    ask_metadata(wire)
     proxy.refuse()
     with pytest.raises(ConnectionRefusedError):
         Wire(proxy.bootstrap_servers)
-    ask(wire)
+    ask_metadata(wire)
     proxy.heal()
     with Wire(proxy.bootstrap_servers) as again:
-        ask(again)
+        ask_metadata(again)
 
 
 def test_heal_says_that_its_port_was_taken(proxy: FaultProxy) -> None:
@@ -487,11 +190,11 @@ def test_heal_says_that_its_port_was_taken(proxy: FaultProxy) -> None:
         proxy.heal()
     proxy.heal()
     with Wire(proxy.bootstrap_servers) as wire:
-        ask(wire)
+        ask_metadata(wire)
 
 
 def test_a_black_hole_swallows(proxy: FaultProxy, wire: Wire) -> None:
-    ask(wire)
+    ask_metadata(wire)
     proxy.black_hole()
     with Wire(proxy.bootstrap_servers) as fresh:
         for one in (wire, fresh):
@@ -505,7 +208,7 @@ def test_a_black_hole_swallows(proxy: FaultProxy, wire: Wire) -> None:
 
 
 def test_hold_lets_nothing_move_and_loses_nothing(proxy: FaultProxy, wire: Wire) -> None:
-    ask(wire)
+    ask_metadata(wire)
     proxy.hold()
     sent = wire.send(MetadataRequest(topics=[]), 12)
     wire.socket.settimeout(0.3)
@@ -542,7 +245,7 @@ def test_leaves_nothing_behind(cluster: EmbeddedCluster) -> None:
     before = descriptors()
     for _ in range(3):
         with FaultProxy(cluster.bootstrap_servers) as proxy, Wire(proxy.bootstrap_servers) as wire:
-            ask(wire)
+            ask_metadata(wire)
     wait_until(lambda: descriptors() <= before, "descriptors are given back")
     assert not [one for one in threading.enumerate() if one.name == "kclient-fault-proxy"]
 
@@ -556,7 +259,7 @@ def test_is_used_in_a_with_block(cluster: EmbeddedCluster) -> None:
     with proxy, pytest.raises(IllegalStateError, match="already"):
         proxy.start()
     with proxy, Wire(proxy.bootstrap_servers) as wire:
-        ask(wire)
+        ask_metadata(wire)
 
 
 def test_wrong_arguments_are_named(proxy: FaultProxy) -> None:

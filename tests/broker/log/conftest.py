@@ -7,7 +7,7 @@ import pytest
 
 from kclient.common.runtime import Runtime
 from tests.support.disks.faulty_files import FaultySystemFiles
-from tests.support.disks.log_bench import LogBench, ManualClock, bench_runtime
+from tests.support.disks.log_bench import LogBench, ManagerBench, ManualClock, bench_runtime
 
 
 @pytest.fixture
@@ -28,5 +28,12 @@ def runtime(clock: ManualClock, files: FaultySystemFiles) -> Runtime:
 @pytest.fixture
 def bench(runtime: Runtime, tmp_path: Path) -> Iterator[LogBench]:
     bench = LogBench(runtime, tmp_path / "data")
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def managers(runtime: Runtime, tmp_path: Path) -> Iterator[ManagerBench]:
+    bench = ManagerBench(runtime, tmp_path / "data")
     yield bench
     bench.close()

@@ -2,7 +2,6 @@
 
 import errno
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,47 +15,21 @@ from kclient.common.broker_errors import (
     KafkaStorageError,
     NotLeaderOrFollowerError,
 )
-from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 from tests.support.disks.faulty_files import FaultySystemFiles
-from tests.support.disks.log_bench import LogBench, ManualClock, make_batch, offsets
+from tests.support.disks.log_bench import (
+    TOPIC_ID,
+    LogBench,
+    ManagerBench,
+    ManualClock,
+    make_batch,
+    offsets,
+)
 
 A, B = TopicPartition("a", 0), TopicPartition("b-c", 3)
 
 
-TOPIC_ID = bytes(range(16))
-
-
 DAY_MS = 86_400_000
-
-
-class ManagerBench:
-    """Starts managers on one directory."""
-
-    def __init__(self, runtime: Runtime, data_dir: Path) -> None:
-        self.runtime = runtime
-        self.data_dir = data_dir
-        self._started: list[LogManager] = []
-
-    def start(self, defaults: LogConfig | None = None) -> LogManager:
-        manager = LogManager(self.data_dir, self.runtime, defaults)
-        self._started.append(manager)
-        manager.load()
-        return manager
-
-    def close(self) -> None:
-        for manager in self._started:
-            manager.close(clean=False)
-
-    def text(self, name: str) -> str:
-        return (self.data_dir / name).read_text()
-
-
-@pytest.fixture
-def managers(runtime: Runtime, tmp_path: Path) -> Iterator[ManagerBench]:
-    bench = ManagerBench(runtime, tmp_path / "data")
-    yield bench
-    bench.close()
 
 
 def run(manager: LogManager, clock: ManualClock, until_ms: int) -> None:

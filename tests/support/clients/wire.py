@@ -23,6 +23,7 @@ from kclient.protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -184,3 +185,8 @@ def records_of(data: WirePart | None) -> list[Record]:
     assert data is not None
     assert not isinstance(data, FileSlice)
     return [record for found in read_batches(data) for record in found.records()]
+
+
+def ask_metadata(wire: Wire) -> MetadataResponse:
+    """Send a Metadata request without topics, and return the response."""
+    return wire.ask(MetadataRequest(topics=[]), 12, MetadataResponse)

@@ -6,6 +6,7 @@ from pathlib import Path
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogCheckpoint
+from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.files import Files
@@ -128,3 +129,28 @@ def read_all(log: UnifiedLog, start: int | None = None, step: int = 1 << 20) -> 
 
 def offsets(log: UnifiedLog) -> list[int]:
     return [record.offset for batch in read_all(log) for record in batch.records()]
+
+
+TOPIC_ID = bytes(range(16))
+
+
+class ManagerBench:
+    """Starts managers on one directory."""
+
+    def __init__(self, runtime: Runtime, data_dir: Path) -> None:
+        self.runtime = runtime
+        self.data_dir = data_dir
+        self._started: list[LogManager] = []
+
+    def start(self, defaults: LogConfig | None = None) -> LogManager:
+        manager = LogManager(self.data_dir, self.runtime, defaults)
+        self._started.append(manager)
+        manager.load()
+        return manager
+
+    def close(self) -> None:
+        for manager in self._started:
+            manager.close(clean=False)
+
+    def text(self, name: str) -> str:
+        return (self.data_dir / name).read_text()

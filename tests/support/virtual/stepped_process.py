@@ -15,7 +15,7 @@ from kclient.common.runtime import Condition, Lock, Poller, Runtime, Task
 from kclient.common.waiting import ConditionWait, NetworkWait, Steps, TaskWait, Wait
 from kclient.testing.virtual import ProcessKilledError, VirtualProcess, VirtualTask
 from kclient.testing.virtual.virtual_poller import VirtualPoller
-from kclient.testing.virtual.virtual_process_net import VirtualProcessNet
+from kclient.testing.virtual.virtual_process import VirtualProcessNet
 from kclient.testing.virtual.virtual_scheduler import SPIN_MS, VirtualScheduler
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
 
