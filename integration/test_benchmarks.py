@@ -1,4 +1,4 @@
-"""The benchmark measures what it says: short runs, and a check that finds a wrong claim."""
+"""Short runs of the benchmark, and its checks of the measured counts."""
 
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ def _load(kafka: RunningKafka, operation: str, topic: str) -> Workload:
     )
 
 
-def test_a_wrong_claim_is_found(kafka: RunningKafka) -> None:
+def test_wrong_record_count_is_found(kafka: RunningKafka) -> None:
     topic = kafka.create_topic(2)
     load = _load(kafka, PRODUCE, topic)
     produced = run_cell(load)
@@ -68,12 +68,12 @@ def test_a_wrong_claim_is_found(kafka: RunningKafka) -> None:
         check_claim(reading, replace(consumed, offset_sum=consumed.offset_sum - 1))
 
 
-def test_a_failing_cell_fails_the_run(kafka: RunningKafka) -> None:
+def test_failing_cell_fails_the_run(kafka: RunningKafka) -> None:
     with pytest.raises(CellError, match="failed"):
         run_cell(replace(_load(kafka, PRODUCE, "a topic with an illegal name"), partitions=1))
 
 
-def test_ratios_are_taken_round_by_round() -> None:
+def test_ratios_are_computed_per_round() -> None:
     def row(name: str, *speeds: float) -> Row:
         made = Row(contender(PRODUCE, name), 100)
         made.measurements += [Measurement(1000, 1000, 1000 / speed, 1, 0) for speed in speeds]
@@ -84,7 +84,7 @@ def test_ratios_are_taken_round_by_round() -> None:
     assert cpu.median == 1.0
 
 
-def test_values_have_their_size_and_contenders_their_peer() -> None:
+def test_values_have_the_configured_size_and_contenders_a_peer() -> None:
     for size in (100, 1024):
         assert {len(value) for value in distinct_values(size)} == {size}
     for one in CONTENDERS:

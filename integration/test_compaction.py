@@ -52,7 +52,7 @@ def fill(log: UnifiedLog) -> None:
 
 
 @version
-def test_kafkas_dump_tool_reads_a_log_that_our_cleaner_compacted(
+def test_dump_log_of_kafka_reads_compacted_log(
     tmp_path: Path, tools_for: ToolsFor, version: str
 ) -> None:
     logs = LogManager(tmp_path / "data", system_runtime(), COMPACT)
@@ -75,9 +75,7 @@ def test_kafkas_dump_tool_reads_a_log_that_our_cleaner_compacted(
 
 
 @version
-def test_kafka_continues_a_log_that_our_cleaner_compacted(
-    start_cluster: StartCluster, version: str
-) -> None:
+def test_kafka_continues_compacted_log(start_cluster: StartCluster, version: str) -> None:
     cluster = start_cluster(ClusterOptions(heap_mb=512), version)
     node = cluster.nodes[0]
     kafka = RunningKafka(version, cluster.bootstrap(), cluster)

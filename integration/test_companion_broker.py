@@ -116,7 +116,7 @@ def test_java_dump_tool_reads_every_file(
     java.dump_log(*indexes)
 
 
-def test_java_verifiable_clients_miss_nothing(java: KafkaTools) -> None:
+def test_java_verifiable_clients_receive_all_records(java: KafkaTools) -> None:
     java.create_topic("v", partitions=2)
     consumer = java.verifiable_consumer("v", "verifiers")
     consumer.await_events("partitions_assigned")

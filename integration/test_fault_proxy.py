@@ -1,4 +1,4 @@
-"""The fault proxy before Apache Kafka itself: three nodes, each behind a port of the proxy."""
+"""The fault proxy in front of three nodes of Apache Kafka, each behind its own port."""
 
 from integration.conftest import StartCluster
 from integration.harness.kafka_cluster import ClusterOptions

@@ -102,7 +102,7 @@ def test_every_record_is_read_once_while_members_change(
 
 
 @pytest.mark.parametrize("other", ["kafka-python", "confluent-kafka"])
-def test_the_companion_broker_leads_others_as_well(tmp_path: Path, other: str) -> None:
+def test_companion_broker_coordinates_members_of_all_clients(tmp_path: Path, other: str) -> None:
     with (
         EmbeddedCluster() as cluster,
         Clients(cluster.bootstrap_servers) as clients,
@@ -114,7 +114,7 @@ def test_the_companion_broker_leads_others_as_well(tmp_path: Path, other: str) -
 # -- positions, by Kafka's tools and by ours
 
 
-def test_tools_see_what_we_commit(clients: Clients, topic: Topic, tools: KafkaTools) -> None:
+def test_tools_of_kafka_show_our_commits(clients: Clients, topic: Topic, tools: KafkaTools) -> None:
     name = topic(partitions=2)
     group = f"group-of-{name}"
     for number in range(2):
@@ -139,7 +139,7 @@ def test_tools_see_what_we_commit(clients: Clients, topic: Topic, tools: KafkaTo
     assert tools.group_state(group).state == "Empty"
 
 
-def test_consumer_starts_at_offsets_that_kafkas_tool_reset(
+def test_consumer_starts_at_offsets_reset_by_kafkas_tool(
     clients: Clients, topic: Topic, tools: KafkaTools
 ) -> None:
     name = topic(partitions=2)
@@ -312,7 +312,7 @@ def test_pattern_subscription_includes_a_new_topic(clients: Clients) -> None:
 # -- keys
 
 
-def test_unusual_keys_have_the_partition_that_java_gives_them(
+def test_unusual_keys_have_the_same_partition_as_in_java(
     clients: Clients, topic: Topic, tools: KafkaTools
 ) -> None:
     # Each length modulo four, and bytes above 127, which Java's bytes are negative for.
@@ -335,7 +335,7 @@ def places_of(clients: Clients, topic: str, count: int) -> dict[bytes, int]:
     return found
 
 
-def test_records_without_a_key_are_spread_as_java_spreads_them(
+def test_keyless_records_are_distributed_as_in_java(
     clients: Clients, topic: Topic, tools: KafkaTools
 ) -> None:
     """Both change the partition with the batch, so that each gets a share."""

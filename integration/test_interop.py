@@ -1,4 +1,4 @@
-"""kclient and the others over one Apache Kafka: they read, continue and join each other."""
+"""kclient and other clients on one Apache Kafka share records and groups."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,7 +36,7 @@ def by_place(records: Sequence[ForeignRecord]) -> list[ForeignRecord]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_others_read_what_we_write(
+def test_other_clients_read_our_records(
     ours: OwnClient, foreign: ForeignClient, topic: Topic, codec: str
 ) -> None:
     name = topic(partitions=3)
@@ -45,7 +45,7 @@ def test_others_read_what_we_write(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_we_read_what_others_write(
+def test_kclient_reads_records_of_other_clients(
     ours: OwnClient, foreign: ForeignClient, topic: Topic, codec: str
 ) -> None:
     name = topic(partitions=3)
@@ -54,7 +54,7 @@ def test_we_read_what_others_write(
 
 
 @pytest.mark.parametrize("acks", ["all", "1"])
-def test_we_read_what_we_write(ours: OwnClient, topic: Topic, acks: str) -> None:
+def test_kclient_reads_its_own_records(ours: OwnClient, topic: Topic, acks: str) -> None:
     name = topic(partitions=3)
     nulls = [ForeignRecord(None, None, (("null", None),)), ForeignRecord(b"", b"")]
     sent = ours.produce(name, [*RECORDS, *nulls], Sending(acks=acks))
@@ -62,7 +62,7 @@ def test_we_read_what_we_write(ours: OwnClient, topic: Topic, acks: str) -> None
     assert [one.content for one in found] == [one.content for one in by_place(sent)]
 
 
-def test_kafkas_dump_tool_accepts_our_batches(
+def test_dump_log_of_kafka_accepts_our_batches(
     ours: OwnClient, local_kafka: RunningKafka, tools: KafkaTools
 ) -> None:
     writer = OwnClient(local_kafka.bootstrap)
@@ -77,7 +77,7 @@ def test_kafkas_dump_tool_accepts_our_batches(
     assert sum(len(batch.records) for batch in batches) == len(CODECS) * len(RECORDS)
 
 
-def test_console_consumer_reads_us_and_we_read_the_console_producer(
+def test_records_pass_between_kclient_and_console_tools(
     ours: OwnClient, topic: Topic, tools: KafkaTools
 ) -> None:
     name = topic(partitions=2)
@@ -92,7 +92,7 @@ def test_console_consumer_reads_us_and_we_read_the_console_producer(
     assert sorted(one.content for one in found) == sorted(one.content for one in given)
 
 
-def test_a_key_has_the_partition_that_java_gives_it(
+def test_key_has_the_same_partition_as_in_java(
     ours: OwnClient, topic: Topic, tools: KafkaTools
 ) -> None:
     keyed = [ForeignRecord(b"v", b"key-%d" % number) for number in range(60)]
@@ -108,7 +108,7 @@ def test_a_key_has_the_partition_that_java_gives_it(
     assert places["ours"] == places["java"]
 
 
-def test_another_client_continues_a_group(
+def test_another_client_continues_at_committed_offsets(
     ours: OwnClient, foreign: ForeignClient, topic: Topic
 ) -> None:
     name = topic()
@@ -122,7 +122,7 @@ def test_another_client_continues_a_group(
     assert [one.content for one in read] == [one.content for one in RECORDS]
 
 
-def test_commits_without_members_are_shared(
+def test_commits_without_members_are_visible_to_other_clients(
     ours: OwnClient, foreign: ForeignClient, topic: Topic
 ) -> None:
     name = topic(partitions=3)
@@ -132,7 +132,7 @@ def test_commits_without_members_are_shared(
     assert ours.committed(f"second-{name}", name, [0, 1]) == {0: None, 1: 9}
 
 
-def test_aborted_transactions_of_others_stay_hidden(
+def test_aborted_transactions_of_other_clients_are_not_read(
     ours: OwnClient, foreign: ForeignClient, topic: Topic
 ) -> None:
     name = topic()
@@ -145,7 +145,7 @@ def test_aborted_transactions_of_others_stay_hidden(
 
 
 @pytest.mark.parametrize("strategy", ["Range", "RoundRobin"])
-def test_we_share_a_group_with_java(
+def test_kclient_shares_a_group_with_java(
     kafka: RunningKafka, topic: Topic, tools: KafkaTools, strategy: str
 ) -> None:
     name = topic(partitions=4)

@@ -145,7 +145,7 @@ def read_all(log: UnifiedLog) -> list[bytes | None]:
 
 
 @version
-def test_kafkas_tool_reads_our_files(
+def test_tool_of_kafka_reads_our_log_files(
     tmp_path: Path,
     runtime: Runtime,
     open_logs: Callable[[Path], LogManager],
@@ -204,7 +204,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 @version
-def test_we_read_and_continue_what_kafka_wrote(
+def test_log_written_by_kafka_is_read_and_continued(
     tmp_path: Path,
     runtime: Runtime,
     open_logs: Callable[[Path], LogManager],

@@ -68,7 +68,7 @@ def check_all(found: Sequence[ForeignRecord]) -> None:
         assert cells[cell] == [record.content for record in records_of(cell)], how
 
 
-def test_others_read_every_cell_of_ours(
+def test_other_clients_read_each_codec_and_acks_of_kclient(
     kafka: RunningKafka, topic: Topic, tools: KafkaTools
 ) -> None:
     name = topic(partitions=len(CELLS))
@@ -79,7 +79,7 @@ def test_others_read_every_cell_of_ours(
         check_all(make(kafka.bootstrap).consume(name, total))
 
 
-def test_we_read_every_cell_of_others(
+def test_kclient_reads_each_codec_and_acks_of_other_clients(
     kafka: RunningKafka, topic: Topic, foreign: ForeignClient
 ) -> None:
     name = topic(partitions=len(CELLS))
@@ -87,7 +87,7 @@ def test_we_read_every_cell_of_others(
     check_all(OwnClient(kafka.bootstrap).consume(name, len(CELLS) * PER_CELL))
 
 
-def test_we_read_every_cell_of_the_console_producer(
+def test_kclient_reads_each_codec_and_acks_of_console_producer(
     kafka: RunningKafka, topic: Topic, tools: KafkaTools
 ) -> None:
     ours = OwnClient(kafka.bootstrap)

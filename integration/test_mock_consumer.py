@@ -126,7 +126,7 @@ def test_failed_fetch_is_retried(
     assert values(found) == list(range(RECORDS))
 
 
-def test_everything_is_read_once_while_the_leader_moves(
+def test_records_are_read_once_while_the_leader_moves(
     mock: MockCluster, clients: Clients, topic: str
 ) -> None:
     consumer = clients.consumer(retry_backoff_ms=20, max_partition_fetch_bytes=1_000)
@@ -198,7 +198,7 @@ def test_retriable_errors_are_not_raised(
 
 @pytest.mark.fault("R11")
 @pytest.mark.parametrize("code", [GENERATION, MEMBER, REBALANCE, MOVED, UNAVAILABLE])
-def test_failed_heartbeat_leads_to_a_rejoin_without_skipped_records(
+def test_member_rejoins_after_failed_heartbeat_without_skipping_records(
     mock: MockCluster, clients: Clients, topic: str, code: int
 ) -> None:
     returned: list[str] = []

@@ -87,7 +87,7 @@ def numbers(mock: MockCluster, topic: str = TOPIC, partition: int = 0) -> list[i
 
 @pytest.mark.parametrize("idempotent", [True, False])
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_codec(
+def test_records_of_each_codec_are_delivered(
     shared: MockCluster, steady: Clients, topic: str, codec: str, *, idempotent: bool
 ) -> None:
     producer = steady.producer(
@@ -180,7 +180,7 @@ def test_records_fail_at_the_delivery_timeout(mock: MockCluster) -> None:
         assert producer.send(TOPIC, b"1", partition=0).result(10).offset == 0
 
 
-def test_brokers_go_and_come_back_one_after_the_other(mock: MockCluster, clients: Clients) -> None:
+def test_records_survive_rolling_restart_of_brokers(mock: MockCluster, clients: Clients) -> None:
     producer = clients.producer(linger_ms=1, batch_size=500)
     with Load(producer, TOPIC, ahead=200) as load:
         for broker in (1, 2, 3):

@@ -51,7 +51,7 @@ def client(kafka: RunningKafka) -> Iterator[LiveClient]:
     client.network.close()
 
 
-def test_versions_are_agreed_on(client: LiveClient) -> None:
+def test_api_versions_are_negotiated(client: LiveClient) -> None:
     node = client.any_node()
     versions = client.network.api_versions.get(str(node.id))
     assert versions is not None

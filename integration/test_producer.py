@@ -44,7 +44,7 @@ def settled(kafka: RunningKafka, topic: str, partitions: int) -> None:
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_codec_and_acks(
+def test_records_of_each_codec_and_acks_are_delivered(
     kafka: RunningKafka, topic: Topic, reader: ForeignClient, codec: Any, acks: Any
 ) -> None:
     name = topic(partitions=3)
@@ -76,7 +76,9 @@ def test_every_codec_and_acks(
         assert found == by_place(sent)
 
 
-def test_foreign_readers_agree(kafka: RunningKafka, topic: Topic, foreign: ForeignClient) -> None:
+def test_foreign_clients_read_records_of_producer(
+    kafka: RunningKafka, topic: Topic, foreign: ForeignClient
+) -> None:
     name = topic(partitions=2)
     with Producer(bootstrap_servers=kafka.bootstrap, compression_type="zstd") as producer:
         sent = producer.send_many(
@@ -103,7 +105,7 @@ def table_of(records: list[ForeignRecord], name: str | None = None) -> Any:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_foreign_readers_agree_on_arrow(
+def test_foreign_clients_read_records_of_send_arrow(
     kafka: RunningKafka, topic: Topic, foreign: ForeignClient, codec: Any
 ) -> None:
     name = topic(partitions=3)
@@ -133,7 +135,7 @@ def test_foreign_readers_agree_on_arrow(
                 assert one.partition == murmur2_partition(name, one.key, 3)
 
 
-def test_keyless_records_stick_and_spread(
+def test_keyless_records_use_sticky_partitioning(
     kafka: RunningKafka, topic: Topic, reader: ForeignClient
 ) -> None:
     name = topic(partitions=4)
@@ -152,7 +154,7 @@ def test_keyless_records_stick_and_spread(
             assert one.value < other.value
 
 
-def test_batches_that_the_broker_finds_too_large_are_split(
+def test_batches_too_large_for_the_broker_are_split(
     kafka: RunningKafka, topic: Topic, reader: ForeignClient
 ) -> None:
     name = topic(partitions=1, configs={"max.message.bytes": "5000"})
@@ -169,7 +171,7 @@ def test_batches_that_the_broker_finds_too_large_are_split(
     assert [one.value for one in reader.read_all(name)] == [*values, b"after"]
 
 
-def test_a_partition_that_does_not_exist(kafka: RunningKafka, topic: Topic) -> None:
+def test_send_to_missing_partition_raises_an_error(kafka: RunningKafka, topic: Topic) -> None:
     name = topic(partitions=2)
     with (
         Producer(bootstrap_servers=kafka.bootstrap) as producer,

@@ -112,7 +112,7 @@ def transactions(kafka: RunningKafka, topic: Topic) -> tuple[str, TransactionLog
         pytest.param("read_uncommitted", 500, marks=pytest.mark.campaign),
     ],
 )
-def test_every_way_to_read_gives_what_was_committed(
+def test_all_read_methods_return_committed_records_only(
     kafka: RunningKafka,
     transactions: tuple[str, TransactionLog],
     isolation: Literal["read_committed", "read_uncommitted"],
@@ -136,7 +136,7 @@ def test_every_way_to_read_gives_what_was_committed(
             check_by_turns(consumer, random, expected)
 
 
-def test_the_lag_ends_at_an_open_transaction(
+def test_lag_ends_at_an_open_transaction(
     kafka: RunningKafka, transactions: tuple[str, TransactionLog]
 ) -> None:
     name, log = transactions

@@ -417,7 +417,7 @@ CASES: list[Callable[[Wire], object]] = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_the_responses_are_the_same(
+def test_responses_equal_those_of_kafka(
     apache: str, companion: str, case: Callable[[Wire], object]
 ) -> None:
     with Wire(apache) as theirs, Wire(companion) as ours:

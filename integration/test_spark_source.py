@@ -60,7 +60,9 @@ def test_committed_transactions_are_read(kafka: RunningKafka, topic: Callable[..
     expect(kafka, [0, 1, 2], {"subscribe": name, "maxRecordsPerPartition": "1"})
 
 
-def test_deleted_records_are_a_loss(kafka: RunningKafka, topic: Callable[..., str]) -> None:
+def test_deleted_records_fail_the_stream_as_data_loss(
+    kafka: RunningKafka, topic: Callable[..., str]
+) -> None:
     name = topic()
     with Clients(kafka.bootstrap) as clients:
         clients.fill(name, 10)

@@ -202,7 +202,7 @@ def test_ratios_are_per_round_to_the_best_other_contender() -> None:
     assert (clock.lowest, clock.median, clock.highest) == (0.5, 1.0, 2.0)
 
 
-def test_table() -> None:
+def test_table_lists_all_contenders() -> None:
     header, rule, ours, *others = table(_ROWS).splitlines()
     assert header.count("|") == rule.count("|") == ours.count("|")
     assert "first run | 10 rows |" in header
@@ -213,13 +213,13 @@ def test_table() -> None:
     assert [line.split(" | ")[3] for line in others] == ["", "", ""]
 
 
-def test_head_describes_the_measurement() -> None:
+def test_report_head_describes_the_measurement() -> None:
     text = head("Spark 4.0.0", ["connector-4.0.0"], "4.3.1", Plan(size=1000), _OUTCOME)
     for part in ("Spark 4.0.0", "connector-4.0.0", "Kafka 4.3.1", "1000 bytes", "0.5 to 1.5"):
         assert part in text
 
 
-def test_picture() -> None:
+def test_picture_shows_all_contenders() -> None:
     measured = json.loads(as_json("Spark 4.0.0", [], "4.3.1", Plan(), _OUTCOME))
     measured["rows"][0]["contender"] = "<kclient> & others"
     drawn = _parsed(picture(measured))
@@ -233,7 +233,7 @@ def test_picture() -> None:
     assert texts.count("<kclient> & others") == texts.count("mapInArrow") == 1
 
 
-def test_jars_of_another_set_fail() -> None:
+def test_connector_jars_of_different_versions_fail() -> None:
     whole = [
         "commons-pool2-2.12.0.jar",
         "kafka-clients-3.9.0.jar",

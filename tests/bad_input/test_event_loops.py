@@ -1,4 +1,4 @@
-"""Calls that wait, made where an event loop would wait with them."""
+"""Blocking calls within a running event loop."""
 
 import asyncio
 import subprocess
@@ -61,7 +61,7 @@ def in_a_loop(call: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize(("kind", "name", "call"), WAITING)
-def test_they_are_refused_before_the_network_is_asked(
+def test_blocking_calls_are_rejected_in_event_loop_before_any_request(
     make: Make, kind: Any, name: str, call: Call
 ) -> None:
     client = make(kind, **(GROUP if kind is Consumer else {}))
@@ -99,7 +99,7 @@ def test_result_is_available_but_not_awaited_in_event_loop() -> None:
         asyncio.run(run())
 
 
-def test_what_the_how_to_says_instead_works() -> None:
+def test_alternatives_of_the_how_to_page_work() -> None:
     with EmbeddedCluster() as cluster:
         servers = cluster.bootstrap_servers
         producer = Producer(bootstrap_servers=servers)
@@ -159,7 +159,7 @@ def test_calls_that_do_not_wait_and_close_work_in_event_loop() -> None:
         asyncio.run(run())
 
 
-def test_a_loop_in_another_thread_does_not_count(make: Make) -> None:
+def test_event_loop_of_another_thread_is_ignored(make: Make) -> None:
     running, over = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -176,7 +176,7 @@ def test_a_loop_in_another_thread_does_not_count(make: Make) -> None:
         thread.join(30)
 
 
-def test_shells_that_have_a_kernel_are_let_through(
+def test_interactive_shells_may_call_blocking_methods(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     producer = make(Producer)
@@ -202,7 +202,7 @@ consumer.close()
 """
 
 
-def test_the_cells_of_a_notebook_may_wait() -> None:
+def test_notebook_cells_may_call_blocking_methods() -> None:
     from jupyter_client.manager import start_new_kernel  # noqa: PLC0415 (slow)
 
     manager, client = start_new_kernel(kernel_name="python3", cwd=ROOT)

@@ -1,4 +1,4 @@
-"""A hint about an unknown option names an option that can be set, or states that there is none.
+"""Hints about unknown options name an option that can be set, or state that there is none.
 
 The names are those of kafka-python and aiokafka, from their code, and of librdkafka 2.16.
 """
@@ -106,7 +106,7 @@ def check_hint(definition: ConfigDef, name: str, hint: str) -> None:
 
 @pytest.mark.parametrize("owner", DEFINITIONS)
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_hint_leads_to_an_option_that_can_be_set(owner: str, name: str) -> None:
+def test_hints_name_existing_options(owner: str, name: str) -> None:
     definition = DEFINITIONS[owner]
     if name.replace(".", "_") in can_be_set(definition):
         return
@@ -115,7 +115,7 @@ def test_a_hint_leads_to_an_option_that_can_be_set(owner: str, name: str) -> Non
     check_hint(definition, name, hint)
 
 
-def test_keys_of_brokers_are_named_where_no_client_has_them() -> None:
+def test_hint_identifies_broker_options() -> None:
     with pytest.raises(ConfigError, match="it is an option of Producer"):
         BrokerConfig({"log.dir": "d", "linger.ms": 5})
     assert error_about(PRODUCER_CONFIG, "num.partitions").endswith("it is an option of the broker")
@@ -140,7 +140,7 @@ def test_keys_of_brokers_are_named_where_no_client_has_them() -> None:
         "tls_ca",
     ],
 )
-def test_security_is_refused_in_one_step(owner: str, name: str) -> None:
+def test_security_options_are_rejected_together(owner: str, name: str) -> None:
     assert error_about(DEFINITIONS[owner], name).endswith(f"; {NO_SECURITY}")
 
 
@@ -163,7 +163,7 @@ def test_security_is_refused_in_one_step(owner: str, name: str) -> None:
         ("Producer", "quality", "the options are listed in the configuration reference"),
     ],
 )  # fmt: skip
-def test_hints(owner: str, name: str, hint: str) -> None:
+def test_other_names_of_an_option_lead_to_it(owner: str, name: str, hint: str) -> None:
     assert error_about(DEFINITIONS[owner], name).partition("; ")[2].startswith(hint)
 
 
@@ -173,7 +173,7 @@ KEYWORDS = sorted(
 
 
 @given(st.sampled_from(KEYWORDS), st.data())
-def test_a_misspelt_option_is_recognised(place: tuple[str, str], data: st.DataObject) -> None:
+def test_misspelt_option_is_recognised(place: tuple[str, str], data: st.DataObject) -> None:
     owner, keyword = place
     definition = DEFINITIONS[owner]
     at = data.draw(st.integers(0, len(keyword) - 2))
@@ -192,7 +192,7 @@ def test_a_misspelt_option_is_recognised(place: tuple[str, str], data: st.DataOb
 
 
 @given(st.sampled_from(sorted(DEFINITIONS)), st.text("abcdegilmnorstu_", min_size=3, max_size=30))
-def test_an_option_is_suggested_only_for_what_resembles_it(owner: str, name: str) -> None:
+def test_option_is_suggested_only_for_similar_names(owner: str, name: str) -> None:
     suggested = re.search(r"did you mean '(\w+)'\?", error_about(DEFINITIONS[owner], name))
     if suggested is not None:
         begun = suggested[1].startswith(f"{name}_")

@@ -278,7 +278,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("obstacle", "act", "text"), CASES)
-def test_each_cause_names_itself(
+def test_start_error_names_its_cause(
     cluster: EmbeddedCluster, obstacle: Obstacle, act: Failing, text: str
 ) -> None:
     obstacle(cluster.faults)
@@ -287,6 +287,6 @@ def test_each_cause_names_itself(
     assert text in str(caught.value)
 
 
-def test_without_an_obstacle_all_start(cluster: EmbeddedCluster) -> None:
+def test_clients_start_without_an_obstacle(cluster: EmbeddedCluster) -> None:
     for act in (produce, commit, read_committed_offsets, look_up_offsets, join, ask):
         act(cluster.bootstrap_servers)

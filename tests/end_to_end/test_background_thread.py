@@ -1,4 +1,4 @@
-"""A thread of a test that fails or does not end makes the test fail."""
+"""Failures of a background thread fail its test."""
 
 import threading
 
@@ -24,7 +24,7 @@ class Worker(BackgroundThread):
         self._release.wait()
 
 
-def test_the_thread_lasts_as_long_as_the_block() -> None:
+def test_background_thread_ends_with_the_block() -> None:
     with Worker() as worker:
         assert not worker.ended()
         worker.check()
@@ -33,7 +33,7 @@ def test_the_thread_lasts_as_long_as_the_block() -> None:
 
 
 @pytest.mark.parametrize("error", [OSError("no route"), SystemExit(2)])
-def test_a_failure_that_was_not_checked_is_raised_at_the_end(error: BaseException) -> None:
+def test_unchecked_failure_is_raised_at_the_end_of_the_block(error: BaseException) -> None:
     with (
         pytest.raises(AssertionError, match="thread worker ended: ") as raised,
         Worker(error=error),
@@ -42,14 +42,14 @@ def test_a_failure_that_was_not_checked_is_raised_at_the_end(error: BaseExceptio
     assert raised.value.__cause__ is error
 
 
-def test_a_failure_that_was_raised_is_not_raised_at_the_end() -> None:
+def test_checked_failure_is_not_raised_again() -> None:
     with Worker(error=OSError("no route")) as worker:
         wait_until(lambda: worker.failure, "the thread has failed")
         with pytest.raises(AssertionError, match="no route"):
             worker.check()
 
 
-def test_a_thread_that_does_not_end() -> None:
+def test_thread_that_does_not_end_is_reported() -> None:
     release = threading.Event()
     message = r"thread worker: work\(\) does not return within 0.05 s"
     with pytest.raises(AssertionError, match=message), Worker(release=release) as worker:

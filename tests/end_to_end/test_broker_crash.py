@@ -42,7 +42,7 @@ def test_member_continues_at_its_position_after_broker_restart(tmp_path: Path, h
 
 
 @pytest.mark.fault("R13")
-def test_a_commit_waits_for_the_broker_to_come_back(tmp_path: Path) -> None:
+def test_commit_waits_for_the_restarted_broker(tmp_path: Path) -> None:
     with (
         EmbeddedCluster(data_dir=tmp_path) as cluster,
         Clients(cluster.bootstrap_servers) as clients,
@@ -59,7 +59,7 @@ def test_a_commit_waits_for_the_broker_to_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
-def test_a_producer_loses_and_doubles_nothing(tmp_path: Path, codec: str) -> None:
+def test_producer_loses_and_duplicates_no_record(tmp_path: Path, codec: str) -> None:
     with BrokerProcess(tmp_path) as first:
         address = first.bootstrap
         with Clients(address) as clients:

@@ -24,7 +24,7 @@ def audited(records: list[tuple[int, int, bytes]]) -> Audit:
     return audit
 
 
-def test_an_audit_of_what_is_right() -> None:
+def test_audit_accepts_records_in_order() -> None:
     audit = audited(GOOD)
     assert audit.faults == []
     assert (audit.records, audit.ends, audit.counted(b"a")) == (5, {0: 4, 1: 1}, 3)
@@ -41,7 +41,9 @@ def test_an_audit_of_what_is_right() -> None:
         ((0, 3, b"a:3"), "3 follows 4"),
     ],
 )
-def test_an_audit_finds_what_is_wrong(next_record: tuple[int, int, bytes], fault: str) -> None:
+def test_audit_finds_lost_duplicate_and_misplaced_records(
+    next_record: tuple[int, int, bytes], fault: str
+) -> None:
     (found,) = audited([*GOOD, next_record]).faults
     assert fault in found
 
@@ -53,7 +55,7 @@ def test_seals_distinguish_offsets() -> None:
     assert audited(GOOD).seals[1] == audited(moved).seals[1]
 
 
-def test_a_ledger_takes_what_is_expected() -> None:
+def test_ledger_accepts_reads_of_two_members() -> None:
     ledger = Ledger()
     for offset in (0, 1, 4, 5, 2, 3):  # two members, the second one's journal read first
         ledger.note_read(0, offset, b"%d" % offset)
@@ -71,7 +73,7 @@ def test_a_ledger_takes_what_is_expected() -> None:
     assert ledger.seals == once.seals
 
 
-def test_a_ledger_finds_what_is_wrong() -> None:
+def test_ledger_finds_lost_and_repeated_reads() -> None:
     ledger = Ledger()
     for offset in (0, 1, 3):
         ledger.note_read(0, offset, b"v")
@@ -127,7 +129,7 @@ class LastCommitRefused:
         pass
 
 
-def test_a_member_commits_what_was_refused_once_more(tmp_path: Path) -> None:
+def test_member_repeats_a_rejected_commit(tmp_path: Path) -> None:
     journal = tmp_path / "member"
     member = Membership("127.0.0.1:1", "g")
     arguments = argparse.Namespace(client="one", topic="t", journal=journal, **asdict(member))
@@ -153,6 +155,6 @@ def test_a_member_commits_what_was_refused_once_more(tmp_path: Path) -> None:
     ]
 
 
-def test_growth_is_the_slope_of_the_samples() -> None:
+def test_growth_is_the_slope_of_samples() -> None:
     assert slope([(0.0, 5.0), (1.0, 7.0), (2.0, 9.0)]) == 2.0
     assert slope([(3.0, 5.0)]) == 0.0

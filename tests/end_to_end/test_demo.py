@@ -1,4 +1,4 @@
-"""The demonstration ends well and shows what it promises."""
+"""The demonstration succeeds and prints its steps."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""A group whose members come, go, close and die while records flow: none is skipped."""
+"""Members of a group join, leave, close and are killed under load; no record is skipped."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

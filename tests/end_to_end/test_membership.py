@@ -57,7 +57,7 @@ def share(*consumers: Consumer, partitions: int) -> None:
             consumer.poll(0.05)
 
 
-def test_two_members_share_and_one_inherits(clients: Clients) -> None:
+def test_remaining_member_takes_over_partitions_of_a_closed_one(clients: Clients) -> None:
     topic, group = clients.topic(partitions=4), clients.group()
     diaries = [Diary(), Diary()]
     first = member(clients, group, topic, diaries[0])
@@ -112,7 +112,7 @@ def test_close_does_not_wait_for_a_pending_rebalance(simulation: VirtualCluster)
     share(busy, partitions=2)
 
 
-def test_unsubscribe_leaves_at_once(clients: Clients) -> None:
+def test_unsubscribe_leaves_the_group(clients: Clients) -> None:
     topic, group = clients.topic(partitions=2), clients.group()
     diary = Diary()
     first = member(clients, group, topic, diary)
@@ -146,7 +146,7 @@ def test_fenced_member_loses_partitions_and_rejoins(clients: Clients) -> None:
 
 
 @pytest.mark.fault("R15")
-def test_a_static_member_comes_back_without_a_rebalance(clients: Clients) -> None:
+def test_static_member_returns_without_a_rebalance(clients: Clients) -> None:
     topic, group = clients.topic(partitions=4), clients.group()
     witness = Diary()
     stays = member(clients, group, topic, witness, group_instance_id="stays")
@@ -197,7 +197,7 @@ def test_added_partitions_trigger_rebalance(clients: Clients) -> None:
     share(consumer, partitions=3)
 
 
-def test_a_subscribed_topic_may_come_to_exist_later(clients: Clients) -> None:
+def test_subscribed_topic_can_be_created_later(clients: Clients) -> None:
     name = f"later-{clients.group()}"
     consumer = clients.consumer(
         clients.group(), metadata_max_age_ms=200, allow_auto_create_topics=False
@@ -210,7 +210,7 @@ def test_a_subscribed_topic_may_come_to_exist_later(clients: Clients) -> None:
 
 
 @pytest.mark.fault("R11")
-def test_a_commit_before_partitions_go_spares_the_next_owner(clients: Clients) -> None:
+def test_commit_before_revocation_avoids_duplicates_for_the_next_owner(clients: Clients) -> None:
     topic, group = clients.topic(partitions=2), clients.group()
     for number in range(2):
         clients.fill(topic, 50, number)
@@ -227,7 +227,7 @@ def test_a_commit_before_partitions_go_spares_the_next_owner(clients: Clients) -
     assert len(seen) == 100
 
 
-def test_a_group_is_named_by_its_errors(clients: Clients) -> None:
+def test_group_errors_contain_the_group_name(clients: Clients) -> None:
     topic, group = clients.topic(), clients.group()
     other = clients.consumer(group, partition_assignment_strategy="roundrobin")
     other.subscribe(topic)
@@ -240,7 +240,7 @@ def test_a_group_is_named_by_its_errors(clients: Clients) -> None:
         read(other, 1)
 
 
-def test_assigned_partitions_need_no_group(clients: Clients) -> None:
+def test_assigned_partitions_require_no_group(clients: Clients) -> None:
     topic, group = clients.topic(), clients.group()
     clients.fill(topic, 10)
     alone = clients.consumer(group)

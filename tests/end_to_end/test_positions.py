@@ -64,7 +64,7 @@ def test_commit_covers_returned_and_not_buffered_records(clients: Clients) -> No
         assert committed(clients, group, topic) == returned
 
 
-def test_asynchronous_commits_arrive_in_order(clients: Clients) -> None:
+def test_asynchronous_commits_complete_in_order(clients: Clients) -> None:
     topic, group = clients.topic(), clients.group()
     clients.fill(topic, 50)
     consumer = member(clients, group, topic)
@@ -79,7 +79,7 @@ def test_asynchronous_commits_arrive_in_order(clients: Clients) -> None:
     assert committed(clients, group, topic) == 50
 
 
-def test_automatic_commits_trail_what_was_processed(clients: Clients) -> None:
+def test_automatic_commits_cover_only_processed_records(clients: Clients) -> None:
     topic, group = clients.topic(), clients.group()
     clients.fill(topic, 100)
     consumer = member(clients, group, topic, enable_auto_commit=True, auto_commit_interval_ms=50)
@@ -116,7 +116,7 @@ def test_iteration_commits_returned_records(clients: Clients) -> None:
     assert values(read(member(clients, group, topic), 93)) == list(range(7, 100))
 
 
-def test_iteration_with_automatic_commits_counts_records_when_the_next_is_asked_for(
+def test_iteration_commits_a_record_when_the_next_is_requested(
     clients: Clients,
 ) -> None:
     topic, group = clients.topic(), clients.group()
@@ -138,7 +138,7 @@ def test_iteration_with_automatic_commits_counts_records_when_the_next_is_asked_
 
 
 @pytest.mark.parametrize(("policy", "first"), [("earliest", 0), ("latest", 10)])
-def test_without_a_commit_the_policy_says_where_to_start(
+def test_offset_reset_policy_applies_without_a_commit(
     clients: Clients, policy: str, first: int
 ) -> None:
     topic = clients.topic()
@@ -151,7 +151,7 @@ def test_without_a_commit_the_policy_says_where_to_start(
         assert values(read(consumer, 1)) == [10]
 
 
-def test_without_a_commit_and_a_policy_the_application_is_asked(clients: Clients) -> None:
+def test_missing_offset_without_reset_policy_raises_an_error(clients: Clients) -> None:
     topic, group = clients.topic(), clients.group()
     clients.fill(topic, 10)
     consumer = member(clients, group, topic, auto_offset_reset="none")
@@ -163,7 +163,9 @@ def test_without_a_commit_and_a_policy_the_application_is_asked(clients: Clients
 
 @pytest.mark.fault("R6")
 @pytest.mark.parametrize(("policy", "first"), [("earliest", 0), ("latest", 10), ("none", None)])
-def test_a_position_beyond_the_log(clients: Clients, policy: str, first: int | None) -> None:
+def test_position_out_of_range_is_reset_or_raised(
+    clients: Clients, policy: str, first: int | None
+) -> None:
     topic = clients.topic()
     clients.fill(topic, 10)
     consumer = clients.consumer(auto_offset_reset=policy)
@@ -205,7 +207,7 @@ def test_seek(clients: Clients) -> None:
     assert consumer.lag(both[1]) == 0
 
 
-def test_paused_partitions_wait_and_lose_nothing(clients: Clients) -> None:
+def test_paused_partitions_lose_no_record(clients: Clients) -> None:
     topic = clients.topic(partitions=2)
     for number in range(2):
         clients.fill(topic, 1_000, number)
@@ -226,7 +228,7 @@ def test_paused_partitions_wait_and_lose_nothing(clients: Clients) -> None:
 # -- wakeup
 
 
-def test_wakeup_ends_a_poll_and_costs_no_record(clients: Clients) -> None:
+def test_wakeup_ends_poll_without_losing_records(clients: Clients) -> None:
     topic, group = clients.topic(), clients.group()
     consumer = member(clients, group, topic)
     poll_until(consumer, consumer.assignment, "an assignment")
@@ -239,7 +241,7 @@ def test_wakeup_ends_a_poll_and_costs_no_record(clients: Clients) -> None:
     assert values(read(consumer, 10)) == list(range(10))
 
 
-def test_a_wakeup_between_calls_ends_the_next_one_that_waits(clients: Clients) -> None:
+def test_wakeup_between_calls_ends_the_next_waiting_call(clients: Clients) -> None:
     topic = clients.topic()
     consumer = clients.consumer()
     consumer.assign([place(topic)])

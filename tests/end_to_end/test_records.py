@@ -45,7 +45,7 @@ def assigned(clients: Clients, topic: str, **options: Any) -> Consumer:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_record_keeps_all_it_has(clients: Clients, codec: str) -> None:
+def test_record_is_returned_with_all_its_fields(clients: Clients, codec: str) -> None:
     topic = clients.topic()
     send_rows(clients.producer(compression_type=codec), topic)
     found = read(assigned(clients, topic), len(ROWS))
@@ -66,7 +66,7 @@ def many(clients: Clients, topic: str, producer: Producer) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
-def test_columns_hold_what_records_hold(clients: Clients, codec: str) -> None:
+def test_columns_contain_the_same_values_as_records(clients: Clients, codec: str) -> None:
     topic = clients.topic(partitions=3)
     many(clients, topic, clients.producer(compression_type=codec, batch_size=5_000))
     everywhere = [place(topic, number) for number in range(3)]
@@ -111,7 +111,7 @@ def test_serializers_and_deserializers(clients: Clients) -> None:
     assert [(one.key, one.value) for one in read(consumer, 3)] == sent
 
 
-def test_send_times_are_the_producers_clock_unless_the_topic_says_otherwise(
+def test_record_timestamp_is_send_time_or_log_append_time(
     clients: Clients,
 ) -> None:
     topic = clients.topic()
@@ -133,7 +133,7 @@ def test_offsets_for_times(clients: Clients, time_ms: int, offset: int | None) -
         assert found.timestamp_ms == (100, 200, 300)[offset]
 
 
-def test_a_large_record_passes_small_fetches(clients: Clients) -> None:
+def test_record_larger_than_fetch_size_is_read(clients: Clients) -> None:
     topic = clients.topic()
     value = bytes(900_000)
     clients.producer().send(topic, value).result(20)
@@ -159,7 +159,7 @@ def test_poll_returns_at_most_max_records(clients: Clients, how: str) -> None:
     assert len(consumer.poll(0)) == 0
 
 
-def test_records_of_a_partition_stay_in_order_through_small_batches(clients: Clients) -> None:
+def test_small_batches_keep_order_within_a_partition(clients: Clients) -> None:
     topic = clients.topic()
     producer = clients.producer(batch_size=200, linger_ms=0)
     for number in range(5_000):

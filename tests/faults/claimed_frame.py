@@ -1,4 +1,4 @@
-"""Run in a process of its own: a peer only promises a frame of 99 MB; prints the cost in KiB."""
+"""Program whose peer announces a frame of 99 MB; prints its memory growth in KiB."""
 
 from pathlib import Path
 

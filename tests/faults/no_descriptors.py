@@ -1,4 +1,4 @@
-"""Run in a process of its own, which runs out of descriptors while its connections are cut.
+"""Program that runs out of descriptors while its connections are cut.
 
 Talks with the test by lines: says how far it is on stdout, waits for a line on stdin.
 """

@@ -108,7 +108,7 @@ def clients(world: VirtualWorld, broker: VirtualBroker, shop: VirtualProcess) ->
 
 
 @pytest.mark.fault("C20")
-def test_retention_deletes_by_the_wall_clock_and_keeps_what_is_written_after_a_correction(
+def test_retention_follows_wall_clock_and_keeps_later_records(
     clients: Shop, broker: VirtualBroker
 ) -> None:
     clients.create(RETENTION)
@@ -127,7 +127,7 @@ def test_retention_deletes_by_the_wall_clock_and_keeps_what_is_written_after_a_c
 
 
 @pytest.mark.fault("C20")
-def test_a_clock_that_goes_back_deletes_nothing(clients: Shop, broker: VirtualBroker) -> None:
+def test_clock_moved_back_deletes_nothing(clients: Shop, broker: VirtualBroker) -> None:
     clients.create({**RETENTION, "message.timestamp.after.max.ms": str(2 * YEAR_MS)})
     assert clients.write(b"a", b"b") == [0, 1]
     broker.machine.clock.wall_shift_ms = -YEAR_MS
@@ -139,9 +139,7 @@ def test_a_clock_that_goes_back_deletes_nothing(clients: Shop, broker: VirtualBr
 
 
 @pytest.mark.fault("C20")
-def test_records_stamped_by_a_clock_that_was_ahead_are_kept(
-    clients: Shop, broker: VirtualBroker
-) -> None:
+def test_records_with_future_timestamps_are_kept(clients: Shop, broker: VirtualBroker) -> None:
     clients.create({**RETENTION, "message.timestamp.type": "LogAppendTime"})
     broker.machine.clock.wall_shift_ms = YEAR_MS
     assert clients.write(b"a") == [0]
@@ -155,7 +153,7 @@ def test_records_stamped_by_a_clock_that_was_ahead_are_kept(
 
 @pytest.mark.fault("C20")
 @pytest.mark.parametrize("shift_ms", [8 * DAY_MS, -8 * DAY_MS])
-def test_offsets_of_a_group_with_members_outlive_a_jump_and_no_member_is_evicted(
+def test_clock_jump_keeps_members_and_offsets_of_a_group(
     clients: Shop, world: VirtualWorld, broker: VirtualBroker, shift_ms: int
 ) -> None:
     clients.create({"retention.ms": "-1", "message.timestamp.after.max.ms": str(YEAR_MS)})
@@ -189,7 +187,7 @@ def test_offsets_of_a_group_with_members_outlive_a_jump_and_no_member_is_evicted
 
 
 @pytest.mark.fault("C20")
-def test_offsets_of_an_empty_group_expire_by_the_wall_clock(
+def test_offsets_of_empty_group_expire_by_wall_clock(
     clients: Shop, world: VirtualWorld, broker: VirtualBroker
 ) -> None:
     clients.create({"retention.ms": "-1"})
@@ -258,7 +256,7 @@ def test_batch_repeated_after_clock_jump_is_appended_once(
 
 
 @pytest.mark.fault("C20")
-def test_a_timestamp_that_the_broker_refuses_is_reported_with_the_bounds(
+def test_rejected_timestamp_is_reported_with_its_bounds(
     clients: Shop, world: VirtualWorld, broker: VirtualBroker, shop: VirtualProcess
 ) -> None:
     clients.create({"retention.ms": "-1"})
@@ -279,7 +277,7 @@ def test_a_timestamp_that_the_broker_refuses_is_reported_with_the_bounds(
 
 
 @pytest.mark.fault("C20")
-def test_a_batch_refused_for_its_timestamp_when_it_is_sent_again_may_be_written(
+def test_repeated_batch_rejected_for_its_timestamp_is_possibly_written(
     clients: Shop, world: VirtualWorld, broker: VirtualBroker, shop: VirtualProcess
 ) -> None:
     clients.create({"retention.ms": "-1"})

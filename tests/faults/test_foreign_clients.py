@@ -9,7 +9,7 @@ from tests.support.clients.foreign_record import ForeignRecord
 
 
 @pytest.mark.parametrize("name", FOREIGN_CLIENTS)
-def test_foreign_clients_stay_behind_the_proxy_and_feel_its_faults(
+def test_faults_of_the_proxy_affect_foreign_clients(
     cluster: EmbeddedCluster, straight: Clients, proxy: FaultProxy, name: str
 ) -> None:
     topic = straight.topic()

@@ -1,4 +1,4 @@
-"""Random faults on random frames, in virtual time: whatever comes, all arrives, in order."""
+"""Random faults on random frames, in virtual time: all records arrive, in order."""
 
 import itertools
 import random

@@ -1,4 +1,4 @@
-"""The fault proxy and long absences in virtual time: minutes that cost a second."""
+"""The fault proxy and long outages of a broker, in virtual time."""
 
 import itertools
 from collections.abc import Callable

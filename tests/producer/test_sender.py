@@ -142,7 +142,7 @@ def test_at_most_five_requests_in_flight() -> None:
 
 
 @pytest.mark.parametrize("codec", list(CompressionType))
-def test_every_codec(codec: CompressionType) -> None:
+def test_records_of_each_codec_are_delivered(codec: CompressionType) -> None:
     producer = world(compression=codec)
     futures = [producer.send(b"value %d" % number) for number in range(50)]
     producer.step()

@@ -1,4 +1,4 @@
-"""Faults inside the broker strike the calls they are meant for, and no others."""
+"""Faults inside the broker affect the selected calls only."""
 
 import time
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def end(wire: Wire) -> int:
     return wire.fetch("t", 0).high_watermark
 
 
-def test_the_nth_calls_fail_without_effect(cluster: EmbeddedCluster, wire: Wire) -> None:
+def test_nth_calls_fail_without_effect(cluster: EmbeddedCluster, wire: Wire) -> None:
     before = end(wire)
     fault = cluster.faults.fail(ApiKey.PRODUCE, NotLeaderOrFollowerError, nth=2, times=2)
     codes = [wire.produce("t", batch([b"v"])).error_code for _ in range(4)]
@@ -63,16 +63,14 @@ def test_the_nth_calls_fail_without_effect(cluster: EmbeddedCluster, wire: Wire)
     assert (fault.seen, fault.hits) == (4, 2)
 
 
-def test_a_call_may_fail_and_take_effect(cluster: EmbeddedCluster, wire: Wire) -> None:
+def test_handled_call_fails_and_takes_effect(cluster: EmbeddedCluster, wire: Wire) -> None:
     before = end(wire)
     cluster.faults.fail(ApiKey.PRODUCE, 20, handled=True)
     assert wire.produce("t", batch([b"v"])).error_code == 20
     assert end(wire) == before + 1
 
 
-def test_a_call_of_another_client_is_none_of_its_business(
-    cluster: EmbeddedCluster, wire: Wire
-) -> None:
+def test_fault_affects_only_its_client(cluster: EmbeddedCluster, wire: Wire) -> None:
     cluster.faults.fail(ApiKey.PRODUCE, NotEnoughReplicasError, client_id="another")
     assert wire.produce("t", batch([b"v"])).error_code == 0
     cluster.faults.fail(ApiKey.PRODUCE, NotEnoughReplicasError, client_id="test")
@@ -143,7 +141,7 @@ def test_failing_fault_function_raises_at_close() -> None:
     cluster.close()  # raised once
 
 
-def test_a_fault_that_failed_does_not_hide_what_failed_before_it() -> None:
+def test_failing_fault_does_not_hide_an_earlier_error() -> None:
     def fail_in_the_block() -> None:
         with EmbeddedCluster() as cluster:
             cluster.faults.edit(ApiKey.METADATA, lambda response: response.no_such_field)
@@ -154,7 +152,7 @@ def test_a_fault_that_failed_does_not_hide_what_failed_before_it() -> None:
         fail_in_the_block()
 
 
-def test_a_mute_broker_catches_up(cluster: EmbeddedCluster, wire: Wire) -> None:
+def test_muted_broker_responds_after_unmute(cluster: EmbeddedCluster, wire: Wire) -> None:
     before = end(wire)
     with Wire(cluster.bootstrap_servers) as waiting:
         asked = waiting.send(fetch_request("t", before, max_wait_ms=20_000), 12)
@@ -180,7 +178,7 @@ def test_seen_requests_are_recorded(cluster: EmbeddedCluster, wire: Wire) -> Non
 
 
 @pytest.mark.parametrize("handled", [False, True])
-def test_the_broker_dies_at_a_call(handled: bool) -> None:
+def test_kill_fault_kills_the_broker_at_a_call(handled: bool) -> None:
     with EmbeddedCluster() as cluster:
         with Wire(cluster.bootstrap_servers) as wire:
             wire.create_topic("t")
@@ -198,7 +196,7 @@ def test_the_broker_dies_at_a_call(handled: bool) -> None:
             _ = cluster.broker
 
 
-def test_faults_outlive_a_restart_and_a_producer_outlives_them() -> None:
+def test_faults_remain_over_a_restart() -> None:
     with EmbeddedCluster() as cluster:
         cluster.faults.fail(ApiKey.PRODUCE, NotLeaderOrFollowerError, times=3)
         cluster.restart()

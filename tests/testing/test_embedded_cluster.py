@@ -16,7 +16,7 @@ def own_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("kclient-")]
 
 
-def test_leaves_no_threads_and_no_files() -> None:
+def test_closed_cluster_leaves_no_thread_or_file() -> None:
     with EmbeddedCluster() as cluster:
         data_dir = cluster.data_dir
         assert own_threads() != []
@@ -27,7 +27,7 @@ def test_leaves_no_threads_and_no_files() -> None:
     assert not data_dir.exists()
 
 
-def test_is_gone_after_the_block() -> None:
+def test_cluster_stops_at_the_end_of_the_block() -> None:
     with EmbeddedCluster() as cluster:
         host, _, port = cluster.bootstrap_servers.partition(":")
     with pytest.raises(ConnectionRefusedError):
@@ -36,7 +36,7 @@ def test_is_gone_after_the_block() -> None:
         _ = cluster.bootstrap_servers
 
 
-def test_a_forked_child_leaves_it_alone() -> None:
+def test_forked_child_does_not_stop_the_cluster() -> None:
     with EmbeddedCluster() as cluster, Wire(cluster.bootstrap_servers) as wire:
         child = os.fork()
         if child == 0:
@@ -52,7 +52,7 @@ def test_a_forked_child_leaves_it_alone() -> None:
         assert (cluster.data_dir / "t-0").is_dir()
 
 
-def test_a_forgotten_one_is_warned_of() -> None:
+def test_unclosed_cluster_warns() -> None:
     kept = [EmbeddedCluster()]
     kept[0].start()
     broker, data_dir = kept[0].broker, kept[0].data_dir
@@ -83,7 +83,7 @@ def test_restart_keeps_address_and_topics() -> None:
         assert cluster.broker.services.controller.image.topics["t"].topic_id == topic_id
 
 
-def test_kill_loses_nothing_that_was_acknowledged() -> None:
+def test_kill_loses_no_acknowledged_record() -> None:
     with EmbeddedCluster() as cluster:
         with Wire(cluster.bootstrap_servers) as wire:
             wire.create_topic("t")
@@ -121,7 +121,7 @@ def test_two_brokers_cannot_share_a_directory(tmp_path: Path) -> None:
     assert first.data_dir == tmp_path
 
 
-def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+def test_port_in_use_is_named(tmp_path: Path) -> None:
     with EmbeddedCluster() as cluster:
         address = cluster.bootstrap_servers
         second = EmbeddedCluster(data_dir=tmp_path, config={"listeners": address})
@@ -132,7 +132,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_another_brokers_directory_is_refused(tmp_path: Path) -> None:
+def test_directory_of_another_broker_is_refused(tmp_path: Path) -> None:
     with EmbeddedCluster(data_dir=tmp_path):
         pass
     with pytest.raises(ConfigError, match=r"node\.id: got 2"):
@@ -167,7 +167,7 @@ def test_any_address_needs_one_to_advertise() -> None:
             wire.create_topic("t")
 
 
-def test_nothing_is_logged_in_a_quiet_life(caplog: pytest.LogCaptureFixture) -> None:
+def test_normal_operation_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     with (
         caplog.at_level(logging.WARNING),
         EmbeddedCluster() as cluster,

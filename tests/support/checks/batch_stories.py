@@ -1,4 +1,4 @@
-"""Everything a reader can do with record batches, written down so that readers can be compared."""
+"""Results of all operations of a batch reader, so that readers can be compared."""
 
 from dataclasses import asdict
 from types import ModuleType

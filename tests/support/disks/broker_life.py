@@ -1,4 +1,4 @@
-"""A short life of a whole broker: topics made, written to and deleted, positions committed."""
+"""Steps of a whole broker: topics created, written to and deleted, offsets committed."""
 
 from collections.abc import Callable
 from dataclasses import replace

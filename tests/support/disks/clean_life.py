@@ -1,4 +1,4 @@
-"""A short life of a compacted topic on a simulated disk: written to, cleaned, interrupted."""
+"""Steps of a compacted topic on a simulated disk: writes, cleaning, interruptions."""
 
 import errno
 import random

@@ -1,4 +1,4 @@
-"""Logs whose histories are compacted: what is written, what is left, and what must not change."""
+"""Compacted logs: the written records, the remaining ones, and what must not change."""
 
 from collections.abc import Mapping, Sequence
 

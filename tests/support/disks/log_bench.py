@@ -1,4 +1,4 @@
-"""Logs that are opened, crashed and reopened, with a clock that only tests advance."""
+"""Logs that are opened, crashed and reopened, with a clock that a test advances."""
 
 import random
 from pathlib import Path

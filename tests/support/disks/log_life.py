@@ -1,4 +1,4 @@
-"""A short life of a broker's storage: appends, rolls, a deletion, retention, upkeep, an end."""
+"""Steps of a broker's storage: appends, rolls, a deletion, retention, maintenance, a stop."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A process that dies at a chosen change of its files."""
+"""A process that is killed at a chosen change of its files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The real file system, whose n-th operation fails as it does where something has run out."""
+"""The real file system, whose n-th operation fails as if a resource were exhausted."""
 
 import errno
 import os

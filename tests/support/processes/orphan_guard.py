@@ -1,4 +1,4 @@
-"""Ends a process group when this process has ended."""
+"""Guard that kills a process group when this process ends."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""A producer's inside in virtual time: its real parts, a scripted client, and a model of a broker.
+"""Parts of a producer in virtual time, with a scripted client and a model of a broker.
 
 `ProducerWorld` holds the parts and steps the sender. `ScriptedClient` keeps what was sent until
 the test sends the response. `ModelPartition` is what a broker's log does with batches: it checks

@@ -1,4 +1,4 @@
-"""A group coordinator with one member under test and others that only exist on paper."""
+"""A group coordinator with one member under test and other, scripted members."""
 
 from collections import deque
 

@@ -26,7 +26,7 @@ def _is_accepted(data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_one_batch_is_damaged_where_its_checksum_covers_it(seed: int) -> None:
+def test_damage_is_covered_by_the_checksum(seed: int) -> None:
     struck: list[int] = []
     damage = DamagedBatches(random.Random(seed), on_damage=lambda: struck.append(1))
     data = HEADER + b"".join(BATCHES) + HEADER
@@ -41,13 +41,13 @@ def test_one_batch_is_damaged_where_its_checksum_covers_it(seed: int) -> None:
     assert refused == len(struck) == 1
 
 
-def test_what_holds_no_whole_batch_is_left_alone() -> None:
+def test_bytes_without_a_complete_batch_are_not_damaged() -> None:
     damage = DamagedBatches(random.Random(1))
     for data in (b"", HEADER * 9, BATCHES[0][:-1], bytes(200), b"\2" * 200):
         assert damage(data) == data
 
 
-def test_damage_comes_by_chance() -> None:
+def test_damage_follows_its_probability() -> None:
     damage = DamagedBatches(random.Random(1), chance=0.5)
     damaged = sum(damage(BATCHES[0]) != BATCHES[0] for _ in range(100))
     assert 30 < damaged < 70

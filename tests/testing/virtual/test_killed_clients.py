@@ -1,4 +1,4 @@
-"""Clients and brokers that were killed in the middle of their work leave nothing behind."""
+"""Clients and brokers killed during calls cause no warning and keep no resources."""
 
 import contextlib
 import gc
@@ -45,7 +45,7 @@ WORK: list[Callable[[VirtualProcess], None]] = [produce, consume, administer]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_was_killed_leaves_nothing_behind(
+def test_killed_clients_cause_no_warning_or_unraisable_error(
     seed: int, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     complaints: list[object] = []
@@ -68,7 +68,7 @@ def test_what_was_killed_leaves_nothing_behind(
     assert [str(warning.message) for warning in recwarn] == []
 
 
-def test_a_killed_task_that_swallows_errors_still_ends() -> None:
+def test_killed_task_that_catches_all_errors_ends() -> None:
     turns = SimpleNamespace(count=0)
 
     def stubborn(process: VirtualProcess) -> None:

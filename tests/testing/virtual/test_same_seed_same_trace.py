@@ -1,4 +1,4 @@
-"""A seed decides everything: in one interpreter, in another, and whatever its hash seed is."""
+"""The same seed gives the same trace in each interpreter and with each hash seed."""
 
 import os
 import subprocess
@@ -49,13 +49,13 @@ def eventful_run(seed: int) -> str:
         return world.trace.digest()
 
 
-def test_a_seed_decides_everything() -> None:
+def test_same_seed_gives_same_trace() -> None:
     first = eventful_run(7)
     assert eventful_run(7) == first
     assert eventful_run(8) != first
 
 
-def test_hash_seeds_decide_nothing() -> None:
+def test_hash_seed_does_not_change_the_trace() -> None:
     made = subprocess.run(
         [sys.executable, "-m", "tests.testing.virtual.test_same_seed_same_trace"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The disk in memory: what readers see is what a real one shows; what a power cut leaves."""
+"""The virtual disk: reads as on a real disk, and the effects of a power cut."""
 
 import contextlib
 import errno
@@ -115,7 +115,7 @@ STEPS = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(STEPS)
-def test_the_same_operations_show_the_same_as_on_a_real_disk(
+def test_virtual_disk_behaves_as_a_real_disk(
     steps: list[tuple[str, str, int, bytes]],
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -129,7 +129,7 @@ def test_the_same_operations_show_the_same_as_on_a_real_disk(
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_was_flushed_outlives_a_power_cut(seed: int) -> None:
+def test_flushed_bytes_survive_a_power_cut(seed: int) -> None:
     disk, files = mount()
     put(files, DATA / "f", b"x" * 10_000, flush=True)
     files.flush_directory(DATA)
@@ -140,7 +140,7 @@ def test_what_was_flushed_outlives_a_power_cut(seed: int) -> None:
     assert files.read_bytes(DATA / "atomic") == b"whole"
 
 
-def test_pages_that_were_not_flushed_are_kept_lost_or_torn() -> None:
+def test_power_cut_keeps_loses_or_tears_unflushed_pages() -> None:
     seen = set()
     for seed in range(60):
         disk, files = mount()
@@ -157,7 +157,7 @@ def test_pages_that_were_not_flushed_are_kept_lost_or_torn() -> None:
     assert seen == {"o", "n", "torn"}
 
 
-def test_a_length_that_was_not_flushed_is_any_of_what_it_was() -> None:
+def test_power_cut_leaves_any_earlier_unflushed_length() -> None:
     sizes = set()
     for seed in range(60):
         disk, files = mount()
@@ -172,7 +172,7 @@ def test_a_length_that_was_not_flushed_is_any_of_what_it_was() -> None:
     assert sizes == {100, 10_000, -1}
 
 
-def test_names_that_were_not_flushed_come_and_go() -> None:
+def test_power_cut_loses_some_unflushed_names() -> None:
     seen = set()
     for seed in range(40):
         disk, files = mount()
@@ -186,7 +186,7 @@ def test_names_that_were_not_flushed_come_and_go() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_rename_happens_whole_or_not_at_all(seed: int) -> None:
+def test_power_cut_keeps_renames_atomic(seed: int) -> None:
     disk, files = mount()
     put(files, DATA / "a", b"1", flush=True)
     files.flush_directory(DATA)
@@ -198,7 +198,7 @@ def test_a_rename_happens_whole_or_not_at_all(seed: int) -> None:
     assert files.list_directory(DATA) in (["a"], ["b"], ["c"])
 
 
-def test_a_failed_flush_never_brings_the_data_to_the_disk() -> None:
+def test_data_of_a_failed_flush_is_lost_at_a_power_cut() -> None:
     disk, virtual = mount()
     faults = ErrorsOnDemand()
     files = FaultyFiles(virtual, faults)
@@ -216,7 +216,7 @@ def test_a_failed_flush_never_brings_the_data_to_the_disk() -> None:
     assert faults.struck == {"flush EIO": 1}
 
 
-def test_a_full_disk_takes_what_fits() -> None:
+def test_full_disk_accepts_the_bytes_that_fit() -> None:
     disk, files = mount(capacity=3 * PAGE_BYTES)
     with contextlib.closing(files.open(DATA / "f", create=True)) as file:
         file.truncate(100 * PAGE_BYTES)  # a hole takes no pages
@@ -231,7 +231,7 @@ def test_a_full_disk_takes_what_fits() -> None:
     put(files, DATA / "g", b"fits")
 
 
-def test_files_that_are_open_are_counted() -> None:
+def test_open_limit_counts_open_files() -> None:
     disk = VirtualDisk(ManualClock())
     files = VirtualFiles(disk, open_limit=2)
     first = files.open(Path("/a"), create=True)
@@ -247,7 +247,7 @@ def test_files_that_are_open_are_counted() -> None:
     assert files.open_files() == []
 
 
-def test_the_end_of_a_process_closes_its_files_and_gives_its_locks_back() -> None:
+def test_process_end_closes_files_and_releases_locks() -> None:
     disk = VirtualDisk(ManualClock())
     dead, heir = VirtualFiles(disk), VirtualFiles(disk)
     file = dead.open(Path("/f"), create=True)
@@ -265,7 +265,7 @@ def test_the_end_of_a_process_closes_its_files_and_gives_its_locks_back() -> Non
             heir.lock(Path("/lock"))
 
 
-def test_a_gate_that_is_shut_lets_nothing_happen() -> None:
+def test_closed_gate_prevents_all_effects() -> None:
     class Shut(BaseException):
         pass
 
@@ -293,7 +293,7 @@ def test_a_gate_that_is_shut_lets_nothing_happen() -> None:
     assert VirtualFiles(disk).read_bytes(Path("/f")) == b"before"
 
 
-def test_errors_strike_by_chance_and_so_many_times() -> None:
+def test_random_disk_errors_occur_the_given_number_of_times() -> None:
     faults = ErrorsOnDemand(random.Random(3))
     files = FaultyFiles(mount()[1], faults)
     faults.fail("create", "f", errno.ENOSPC, chance=0.5)

@@ -1,4 +1,4 @@
-"""The network in memory: what TCP does on a good day, and on a bad one."""
+"""The virtual network behaves like TCP, with and without faults."""
 
 import errno
 from collections.abc import Callable, Iterator
@@ -105,7 +105,7 @@ def fails(code: int, call: Callable[[], object]) -> None:
 # --- a good day
 
 
-def test_bytes_arrive_in_order_and_after_a_while(net: Net) -> None:
+def test_bytes_arrive_in_order_after_the_latency(net: Net) -> None:
     near, far = net.pair()
     before_ms = net.world.clock.now_ms
     near.write(PAYLOAD)
@@ -117,14 +117,14 @@ def test_bytes_arrive_in_order_and_after_a_while(net: Net) -> None:
     assert near.read(100) == b""
 
 
-def test_a_later_segment_does_not_overtake(net: Net) -> None:
+def test_later_segment_does_not_overtake(net: Net) -> None:
     near, far = net.pair()
     for number in range(200):
         near.write(b"%04d" % number)
     assert far.read(800) == b"".join(b"%04d" % number for number in range(200))
 
 
-def test_ends_know_their_addresses(net: Net) -> None:
+def test_sockets_have_both_addresses(net: Net) -> None:
     near, far = net.pair()
     assert near.stream.peer_address() == SERVER == far.stream.local_address()
     assert near.stream.local_address() == far.stream.peer_address()
@@ -132,7 +132,7 @@ def test_ends_know_their_addresses(net: Net) -> None:
     assert near.stream.fileno() == -1
 
 
-def test_a_reader_who_does_not_read_stops_the_writer(net: Net) -> None:
+def test_unread_bytes_block_the_writer(net: Net) -> None:
     near = Line(net.client, net.client.runtime.net.connect(SERVER, 4096, 4096))
     far = net.accept(net.listen())
     near.connected()
@@ -152,7 +152,7 @@ def test_read_without_data_raises_blocking_io_error(net: Net) -> None:
         near.stream.recv_into(memoryview(bytearray(1)))
 
 
-def test_a_poller_can_be_woken(net: Net) -> None:
+def test_wakeup_ends_poll_of_poller(net: Net) -> None:
     poller = net.client.runtime.net.poller()
     poller.wakeup()
     assert poller.poll(None) == []
@@ -177,7 +177,7 @@ def test_poller_returns_requested_events(net: Net) -> None:
     assert poller.poll(100.0) == []
 
 
-def test_names_are_resolved(net: Net) -> None:
+def test_host_names_are_resolved(net: Net) -> None:
     resolve = net.client.runtime.net.resolve
     assert resolve("server", 1) == [(SERVER[0], 1)]
     assert resolve("1.2.3.4", 1) == [("1.2.3.4", 1)]
@@ -190,7 +190,7 @@ def test_names_are_resolved(net: Net) -> None:
     assert net.world.clock.now_ms == START_MS + 300
 
 
-def test_localhost_is_the_machine_itself(net: Net) -> None:
+def test_localhost_resolves_to_the_same_machine(net: Net) -> None:
     listener = net.server.runtime.net.listen(("127.0.0.1", 0), 10)
     _, port = listener.local_address()
     assert net.connect(("127.0.0.1", port)).connected() == errno.ECONNREFUSED
@@ -212,7 +212,7 @@ def test_connection_without_listener_is_refused(net: Net) -> None:
     assert net.world.net.open_sockets == 0
 
 
-def test_a_port_has_one_listener(net: Net) -> None:
+def test_port_in_use_cannot_be_listened_on(net: Net) -> None:
     listener = net.listen()
     fails(errno.EADDRINUSE, net.listen)
     fails(errno.EADDRINUSE, lambda: net.server.runtime.net.listen((ANY, PORT), 1))
@@ -221,7 +221,7 @@ def test_a_port_has_one_listener(net: Net) -> None:
     net.listen()
 
 
-def test_who_is_not_accepted_is_turned_away_with_the_listener(net: Net) -> None:
+def test_closed_listener_resets_connections_in_its_backlog(net: Net) -> None:
     listener = net.listen()
     near = net.connect()
     assert near.connected() == 0
@@ -230,7 +230,7 @@ def test_who_is_not_accepted_is_turned_away_with_the_listener(net: Net) -> None:
     fails(errno.ECONNRESET, lambda: near.read(1))
 
 
-def test_a_full_backlog_makes_others_try_again(net: Net) -> None:
+def test_connect_is_repeated_while_the_backlog_is_full(net: Net) -> None:
     listener = net.listen(backlog=0)
     first, second = net.connect(), net.connect()
     assert first.connected() == 0
@@ -244,7 +244,7 @@ def test_a_full_backlog_makes_others_try_again(net: Net) -> None:
     assert net.world.clock.now_ms - START_MS == pytest.approx(3000.0, abs=60.0)
 
 
-def test_a_firewall_may_refuse(net: Net) -> None:
+def test_refuse_rejects_new_connections(net: Net) -> None:
     near, far = net.pair()
     net.world.net.refuse("client", "server")
     assert net.connect().connected() == errno.ECONNREFUSED
@@ -254,7 +254,7 @@ def test_a_firewall_may_refuse(net: Net) -> None:
     assert net.connect().connected() == 0
 
 
-def test_descriptors_run_out(net: Net) -> None:
+def test_socket_limit_is_applied(net: Net) -> None:
     net.client.net.socket_limit = 1
     listener = net.listen()
     near = net.connect()
@@ -282,7 +282,7 @@ def test_connect_without_response_times_out_after_two_minutes(net: Net, lost: st
     assert net.world.clock.now_ms - START_MS == pytest.approx(127_000.0, abs=150.0)
 
 
-def test_a_partition_delays_and_a_long_one_breaks(net: Net) -> None:
+def test_long_partition_breaks_connections(net: Net) -> None:
     near, far = net.pair()
     net.world.net.partition(net.client.machine, net.server.machine)
     near.write(b"one")
@@ -297,7 +297,7 @@ def test_a_partition_delays_and_a_long_one_breaks(net: Net) -> None:
     assert net.world.clock.now_ms > 15 * 60_000
 
 
-def test_a_partition_may_be_one_way(net: Net) -> None:
+def test_partition_can_be_one_way(net: Net) -> None:
     near, far = net.pair()
     net.world.net.partition("client", "server", one_way=True)
     far.write(b"down")
@@ -308,7 +308,7 @@ def test_a_partition_may_be_one_way(net: Net) -> None:
     assert far.read(2) == b"up"
 
 
-def test_a_connection_may_be_half_open(net: Net) -> None:
+def test_half_open_connection_loses_all_segments(net: Net) -> None:
     near, far = net.pair()
     assert net.world.net.half_open("client", "server") == 1
     near.write(b"x")
@@ -320,7 +320,7 @@ def test_a_connection_may_be_half_open(net: Net) -> None:
     assert near.stream.connect_error() == errno.ETIMEDOUT
 
 
-def test_a_connection_may_be_late(net: Net) -> None:
+def test_held_connection_delivers_bytes_late(net: Net) -> None:
     """Held bytes arrive later, even if their sender has reconnected meanwhile."""
     listener = net.listen()
     near = net.connect()
@@ -340,7 +340,7 @@ def test_a_connection_may_be_late(net: Net) -> None:
 # --- slowness and pieces
 
 
-def test_a_slow_link_lets_so_much_through(net: Net) -> None:
+def test_slow_link_limits_bandwidth(net: Net) -> None:
     near, far = net.pair()
     net.world.net.slow("client", "server", bytes_per_second=1000.0)
     before_ms = net.world.clock.now_ms
@@ -355,7 +355,7 @@ def test_a_slow_link_lets_so_much_through(net: Net) -> None:
     assert net.world.clock.now_ms - before_ms < 50.0
 
 
-def test_reads_and_writes_may_be_torn(net: Net) -> None:
+def test_rechunk_limits_reads_and_writes(net: Net) -> None:
     near, far = net.pair()
     net.world.net.rechunk("client", "server")
     assert near.stream.sendmsg([b"ab", b"cd"]) == 1
@@ -372,7 +372,7 @@ def test_reads_and_writes_may_be_torn(net: Net) -> None:
 
 
 @pytest.mark.parametrize("reset", [True, False])
-def test_a_connection_may_break_in_the_middle(reset: bool) -> None:
+def test_cut_ends_connections_with_bytes_in_flight(reset: bool) -> None:
     arrived: set[int] = set()
     for seed in range(12):
         with VirtualWorld(seed) as world:
@@ -391,7 +391,7 @@ def test_a_connection_may_break_in_the_middle(reset: bool) -> None:
     assert reset or len(arrived) > 3
 
 
-def test_a_close_with_bytes_unread_is_a_reset(net: Net) -> None:
+def test_close_with_unread_bytes_sends_a_reset(net: Net) -> None:
     near, far = net.pair()
     near.write(b"unread bytes")
     far.wait(READABLE)
@@ -409,7 +409,7 @@ def test_bytes_to_closed_socket_cause_reset(net: Net) -> None:
     fails(errno.ECONNRESET, lambda: near.stream.sendmsg([b"x"]))
 
 
-def test_a_socket_can_be_reset(net: Net) -> None:
+def test_socket_can_be_reset(net: Net) -> None:
     near, far = net.pair()
     near.stream.reset()
     near.stream.close()
@@ -420,7 +420,7 @@ def test_a_socket_can_be_reset(net: Net) -> None:
 # --- processes and machines
 
 
-def test_a_killed_process_resets_its_connections(net: Net) -> None:
+def test_killed_process_resets_its_connections(net: Net) -> None:
     near, _ = net.pair()
     net.server.kill()
     near.wait(READABLE)
@@ -428,7 +428,7 @@ def test_a_killed_process_resets_its_connections(net: Net) -> None:
     assert net.connect().connected() == errno.ECONNREFUSED
 
 
-def test_a_power_cut_is_silent_until_the_power_is_back(net: Net) -> None:
+def test_power_cut_is_unnoticed_until_power_on(net: Net) -> None:
     near, _ = net.pair()
     net.server.machine.power_cut()
     assert not net.server.alive
@@ -440,7 +440,7 @@ def test_a_power_cut_is_silent_until_the_power_is_back(net: Net) -> None:
     assert net.connect().connected() == errno.ECONNREFUSED
 
 
-def test_a_new_process_gets_the_port_of_a_dead_one(net: Net) -> None:
+def test_new_process_can_listen_on_port_of_killed_one(net: Net) -> None:
     net.listen()
     net.server.kill()
     net.server = net.server.machine.process("server")

@@ -41,7 +41,7 @@ def finish(world: VirtualWorld, *functions: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_lock_keeps_others_out(seed: int) -> None:
+def test_lock_excludes_other_tasks(seed: int) -> None:
     with VirtualWorld(seed, switch_probability=0.5) as world:
         process = world.machine("m").process("p")
         lock, inner = process.runtime.tasks.lock(), process.runtime.tasks.lock()
@@ -62,7 +62,7 @@ def test_a_lock_keeps_others_out(seed: int) -> None:
         assert seen != sorted(seen)  # they did take turns
 
 
-def test_without_lots_a_task_runs_until_it_waits(world: VirtualWorld) -> None:
+def test_task_runs_until_it_waits_without_random_switches(world: VirtualWorld) -> None:
     with VirtualWorld(1, switch_probability=0) as calm:
         process = calm.machine("m").process("p")
         lock = process.runtime.tasks.lock()
@@ -77,7 +77,7 @@ def test_without_lots_a_task_runs_until_it_waits(world: VirtualWorld) -> None:
         assert order in ([1] * 20 + [2] * 20, [2] * 20 + [1] * 20)
 
 
-def test_a_lock_of_another_cannot_be_released(process: VirtualProcess) -> None:
+def test_lock_of_another_task_cannot_be_released(process: VirtualProcess) -> None:
     with pytest.raises(RuntimeError, match="un-acquired"):
         process.runtime.tasks.lock().__exit__(None, None, None)
 
@@ -101,7 +101,7 @@ def test_deadlock_of_locks_is_reported(world: VirtualWorld, process: VirtualProc
 # --- conditions
 
 
-def test_a_notification_ends_a_wait(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_notification_ends_a_wait(world: VirtualWorld, process: VirtualProcess) -> None:
     condition = process.runtime.tasks.condition()
     received_by: list[bool] = []
 
@@ -131,7 +131,9 @@ def test_wait_ends_at_timeout(world: VirtualWorld, process: VirtualProcess) -> N
     assert world.clock.now_ms == START_MS + 4000
 
 
-def test_as_many_are_woken_as_are_notified(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_notify_wakes_the_given_number_of_tasks(
+    world: VirtualWorld, process: VirtualProcess
+) -> None:
     condition = process.runtime.tasks.condition()
     woken: list[bool] = []
 
@@ -148,14 +150,14 @@ def test_as_many_are_woken_as_are_notified(world: VirtualWorld, process: Virtual
     assert sorted(woken) == [False, True, True]
 
 
-def test_a_condition_must_be_held(process: VirtualProcess) -> None:
+def test_condition_methods_require_its_lock(process: VirtualProcess) -> None:
     condition = process.runtime.tasks.condition()
     for call in (lambda: condition.wait(1.0), condition.notify, condition.notify_all):
         with pytest.raises(RuntimeError, match="un-acquired"):
             call()
 
 
-def test_the_lock_is_had_again_after_a_wait(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_wait_acquires_the_lock_again(world: VirtualWorld, process: VirtualProcess) -> None:
     condition = process.runtime.tasks.condition()
     held: list[str] = []
 
@@ -179,7 +181,7 @@ def test_the_lock_is_had_again_after_a_wait(world: VirtualWorld, process: Virtua
 # --- tasks
 
 
-def test_a_step_is_called_until_it_returns_false(
+def test_step_is_called_until_it_returns_false(
     world: VirtualWorld, process: VirtualProcess
 ) -> None:
     left = [3]
@@ -198,7 +200,7 @@ def test_a_step_is_called_until_it_returns_false(
     assert not task.is_alive()
 
 
-def test_tasks_know_themselves(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_current_task_is_identified(world: VirtualWorld, process: VirtualProcess) -> None:
     ids = [process.runtime.tasks.caller_id()]
 
     def ask() -> VirtualTask:
@@ -213,7 +215,7 @@ def test_tasks_know_themselves(world: VirtualWorld, process: VirtualProcess) -> 
     assert task.result is task
 
 
-def test_what_ends_a_task_ends_the_run(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_task_failure_ends_the_run(world: VirtualWorld, process: VirtualProcess) -> None:
     def fail() -> None:
         process.sleep(1.0)
         raise ValueError("no")
@@ -225,7 +227,7 @@ def test_what_ends_a_task_ends_the_run(world: VirtualWorld, process: VirtualProc
     assert task.error is reported.value
 
 
-def test_what_ends_a_task_ends_the_wait_of_the_main_program(process: VirtualProcess) -> None:
+def test_task_failure_ends_a_wait_of_the_main_program(process: VirtualProcess) -> None:
     def fail() -> None:
         raise ValueError("no")
 
@@ -291,20 +293,22 @@ def test_livelock_is_reported(world: VirtualWorld, process: VirtualProcess) -> N
         world.run(timeout_ms=1)
 
 
-def test_what_runs_between_tasks_cannot_wait(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_functions_between_tasks_cannot_wait(world: VirtualWorld, process: VirtualProcess) -> None:
     world.on_step.append(lambda: process.sleep(1.0))
     process.spawn("any", lambda: None)
     with pytest.raises(SimulationError, match="cannot wait for 1"):
         world.run(timeout_ms=10)
 
 
-def test_only_the_main_program_runs_the_world(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_only_the_main_program_may_run_the_world(
+    world: VirtualWorld, process: VirtualProcess
+) -> None:
     process.spawn("any", world.run)
     with pytest.raises(SimulationError, match="run\\(\\) was called by p/any"):
         world.run(timeout_ms=10)
 
 
-def test_invariants_are_checked_at_every_step(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_on_step_functions_run_at_every_step(world: VirtualWorld, process: VirtualProcess) -> None:
     seen: list[float] = []
     world.on_step.append(lambda: seen.append(world.clock.now_ms))
     finish(world, lambda: process.sleep(1.0))
@@ -314,7 +318,7 @@ def test_invariants_are_checked_at_every_step(world: VirtualWorld, process: Virt
 # --- processes
 
 
-def test_a_killed_process_does_nothing_more(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_killed_process_runs_no_further_step(world: VirtualWorld, process: VirtualProcess) -> None:
     done: list[str] = []
     condition = process.runtime.tasks.condition()
 
@@ -337,7 +341,7 @@ def test_a_killed_process_does_nothing_more(world: VirtualWorld, process: Virtua
     assert world.machine("m").processes == []
 
 
-def test_the_end_of_the_world_frees_what_dead_tasks_hold() -> None:
+def test_closing_the_world_frees_resources_of_dead_tasks() -> None:
     class Held:
         pass
 
@@ -361,7 +365,7 @@ def test_the_end_of_the_world_frees_what_dead_tasks_hold() -> None:
     assert len(gone) == 1
 
 
-def test_a_task_may_kill_its_own_process(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_task_can_kill_its_own_process(world: VirtualWorld, process: VirtualProcess) -> None:
     done: list[str] = []
 
     def work() -> None:
@@ -375,9 +379,7 @@ def test_a_task_may_kill_its_own_process(world: VirtualWorld, process: VirtualPr
     assert not process.alive
 
 
-def test_a_dead_process_is_another_to_those_it_left_behind(
-    world: VirtualWorld, process: VirtualProcess
-) -> None:
+def test_tasks_of_a_killed_process_cannot_act(world: VirtualWorld, process: VirtualProcess) -> None:
     tasks = process.runtime.tasks
     other = world.machine("m").process("p")
     assert len({tasks.process_id(), other.runtime.tasks.process_id()}) == 2
@@ -407,9 +409,7 @@ def test_timers_of_paused_process_continue(world: VirtualWorld, process: Virtual
     assert sorted(ticks) == [-1, 1000, 6500, 7500]
 
 
-def test_an_exit_does_first_what_is_to_be_done(
-    world: VirtualWorld, process: VirtualProcess
-) -> None:
+def test_exit_runs_exit_handlers_first(world: VirtualWorld, process: VirtualProcess) -> None:
     done: list[str] = []
     tasks = process.runtime.tasks
     tasks.at_exit(lambda: done.append("first"))
@@ -425,7 +425,7 @@ def test_an_exit_does_first_what_is_to_be_done(
 # --- time and lots
 
 
-def test_calendars_may_be_wrong(world: VirtualWorld) -> None:
+def test_wall_clock_of_a_machine_can_be_wrong(world: VirtualWorld) -> None:
     one, two = world.machine("one"), world.machine("two")
     one.clock.wall_shift_ms = -3_600_000
     world.sleep(250)
@@ -434,7 +434,7 @@ def test_calendars_may_be_wrong(world: VirtualWorld) -> None:
     assert one.clock.wall_ns() == (WALL_START_MS + 250 - 3_600_000) * 1_000_000
 
 
-def test_each_name_has_its_own_lots() -> None:
+def test_each_name_has_its_own_random_generator() -> None:
     one, two = VirtualWorld(1), VirtualWorld(1)
     one.random("a").random()
     assert one.random("b").random() == two.random("b").random()
@@ -442,14 +442,14 @@ def test_each_name_has_its_own_lots() -> None:
     assert VirtualWorld(2).random("b").random() != VirtualWorld(1).random("b").random()
 
 
-def test_the_collector_rests_while_a_world_exists() -> None:
+def test_garbage_collector_is_disabled_while_a_world_exists() -> None:
     assert gc.isenabled()
     with VirtualWorld(1):
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
-def test_the_trace_may_be_read() -> None:
+def test_trace_keeps_lines_on_request() -> None:
     def lines(seed: int) -> list[str]:
         with VirtualWorld(seed, keep_lines=True) as world:
             process = world.machine("m").process("p")

@@ -40,7 +40,7 @@ def consume(world: VirtualWorld, count: int = COUNT) -> VirtualTask:
     return process.spawn("read", read)
 
 
-def test_what_is_sent_is_read() -> None:
+def test_sent_records_are_read() -> None:
     with VirtualWorld(1) as world:
         VirtualBroker(world)
         tasks = [produce(world), consume(world)]
@@ -49,7 +49,7 @@ def test_what_is_sent_is_read() -> None:
 
 
 @pytest.mark.parametrize("end", ["stop", "kill", "power_cut"])
-def test_a_broker_comes_back_with_what_it_had(end: str) -> None:
+def test_restarted_broker_keeps_its_records(end: str) -> None:
     with VirtualWorld(1) as world:
         # Flushed at each record, so that even a power cut leaves it.
         broker = VirtualBroker(world, {"log.flush.interval.messages": 1})
@@ -63,7 +63,7 @@ def test_a_broker_comes_back_with_what_it_had(end: str) -> None:
         assert reading.result == [b"%d" % number for number in range(10)] * 2
 
 
-def test_a_broker_fails_on_request() -> None:
+def test_broker_fails_on_request() -> None:
     with VirtualWorld(1) as world:
         broker = VirtualBroker(world)
         lost = broker.faults.drop_response(ApiKey.PRODUCE)
@@ -73,7 +73,7 @@ def test_a_broker_fails_on_request() -> None:
         assert tasks[1].result == [b"%d" % number for number in range(COUNT)]
 
 
-def test_two_brokers_cannot_share_a_disk_or_a_port() -> None:
+def test_second_broker_on_the_same_machine_is_refused() -> None:
     with VirtualWorld(1) as world:
         VirtualBroker(world)
         with pytest.raises(KafkaError, match="/data"):
@@ -84,7 +84,7 @@ def test_two_brokers_cannot_share_a_disk_or_a_port() -> None:
             VirtualBroker(world)
 
 
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "greenlet", None)
     spec = importlib.util.find_spec("kclient.testing.virtual.greenlets")
     assert spec is not None
