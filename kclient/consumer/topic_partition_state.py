@@ -20,7 +20,7 @@ class FetchState(Enum):
     AWAIT_VALIDATION = "position to be validated with the leader"
 
 
-_NEXT_STATES = {
+NEXT_STATES = {
     FetchState.INITIALIZING: {
         FetchState.FETCHING,
         FetchState.AWAIT_RESET,
@@ -210,7 +210,7 @@ class TopicPartitionState:
         return nodes.get(leader.id) if leader is not None else None
 
     def _enter(self, state: FetchState) -> None:
-        if state not in _NEXT_STATES[self.fetch_state]:
+        if state not in NEXT_STATES[self.fetch_state]:
             raise IllegalStateError(f"{self.partition}: {self.fetch_state.name} to {state.name}")
         self.fetch_state = state
         self.next_attempt_ms = 0.0

@@ -1,18 +1,5 @@
 """Member of a group in the classic protocol: states, generation, and whether it must rejoin.
 
-Transitions (Kafka: AbstractCoordinator.MemberState)::
-
-    UNJOINED              JOIN_SENT    PREPARING_REBALANCE
-    STABLE                JOIN_SENT    PREPARING_REBALANCE
-    PREPARING_REBALANCE   JOINED       COMPLETING_REBALANCE
-    PREPARING_REBALANCE   JOIN_FAILED  UNJOINED
-    COMPLETING_REBALANCE  ASSIGNED     STABLE
-    COMPLETING_REBALANCE  SYNC_FAILED  UNJOINED
-    UNJOINED              LEFT         UNJOINED
-    PREPARING_REBALANCE   LEFT         UNJOINED
-    COMPLETING_REBALANCE  LEFT         UNJOINED
-    STABLE                LEFT         UNJOINED
-
 A STABLE member that learns of a rebalance stays STABLE and continues to send heartbeats until its
 partitions are revoked and it sends JoinGroup.
 """

@@ -24,6 +24,7 @@ from kclient.spark.options.sink_options import SINK_TABLE
 from kclient.spark.options.source_options import CONSUMER_DEFAULTS, SOURCE_TABLE
 from kclient.spark.sink.producer_settings import PRODUCER_DEFAULTS
 from tests.support.checks.error_advice import ADVICE
+from tests.support.checks.state_diagrams import state_machines_page
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 
@@ -226,6 +227,7 @@ PAGES = {
     "errors.md": errors_page,
     "produce-errors.md": produce_errors_page,
     "spark-options.md": spark_page,
+    "state-machines.md": state_machines_page,
 }
 
 
