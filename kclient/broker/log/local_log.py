@@ -174,6 +174,10 @@ class LocalLog:
         """Return the size of all batches."""
         return self.segments.size_in_bytes()
 
+    def is_torn(self) -> bool:
+        """Return whether invalid bytes follow the last whole batch of the log."""
+        return len(self.segments) > 0 and self.active.is_torn()
+
     def open_segment(self, base_offset: int) -> LogSegment:
         """Open or create a segment; it is not added to the log."""
         segment = LogSegment.open(

@@ -68,8 +68,8 @@ class LogLoader:
         self._load_epochs()
         if not checkpoint.clean:
             self._recover_unflushed(checkpoint)
-        elif len(self._segments) and self._segments.last.is_torn():
-            self._recover(self._segments.last, checkpoint.log_start_offset)
+        elif self._local.is_torn():
+            self._recover(self._local.active, checkpoint.log_start_offset)
         if not len(self._segments):
             self._segments.add(self._local.open_segment(checkpoint.log_start_offset))
         log_start_offset = self._set_offsets(checkpoint)
