@@ -14,6 +14,7 @@ from kclient.common.errors import ClosedError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Address, Runtime
 from kclient.common.types import Node, TopicPartition
+from kclient.common.waiting import ConditionWait, Steps
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -156,12 +157,12 @@ class Metadata:
         with self._condition:
             return self._timing.request_full(cluster_changed=cluster_changed)
 
-    def await_update(self, last_version: int, timeout: float) -> bool:
+    def await_update(self, last_version: int, until_ms: float) -> Steps[bool]:
         """Wait for an update later than `last_version`.
 
         Args:
             last_version: From `update_version` or `request_update`.
-            timeout: Longest wait, seconds.
+            until_ms: Deadline in the clock's milliseconds.
 
         Returns:
             Whether there was one.
@@ -170,13 +171,13 @@ class Metadata:
             ClosedError: The client was closed.
             KafkaError: The error passed to `fatal_error`.
         """
+
+        def has_ended() -> bool:
+            later = self._timing.update_version > last_version
+            return later or self._closed or self._fatal_error is not None
+
+        yield ConditionWait(self._condition, has_ended, until_ms)
         with self._condition:
-
-            def has_ended() -> bool:
-                later = self._timing.update_version > last_version
-                return later or self._closed or self._fatal_error is not None
-
-            self._condition.wait_for(has_ended, max(0.0, timeout))
             self._raise_fatal_error()
             if self._closed:
                 raise ClosedError("the client was closed while it waited for metadata")

@@ -10,6 +10,7 @@ The handler is replaced for each call and not once, because other libraries look
 Python functions, and those of other signals, are left alone.
 """
 
+import os
 import threading
 
 # `signal.signal` converts its arguments to enumerations, which costs microseconds at each call.
@@ -21,93 +22,84 @@ from types import FrameType, TracebackType
 Handler = Callable[[int, FrameType | None], object]
 
 
-class _Deferral:
+class _MainThread:
     """State of the main thread, the only one that runs signal handlers.
 
     Attributes:
+        id: Its id, also in the child of a fork.
         handler: The program's handler while it is replaced, otherwise None.
         is_waiting: Whether a signal takes effect at once.
         is_pending: Whether a signal waits to take effect.
+        on_signal: The handler that replaces the program's.
     """
 
-    __slots__ = ("handler", "is_pending", "is_waiting")
+    __slots__ = ("handler", "id", "is_pending", "is_waiting", "on_signal")
 
     def __init__(self) -> None:
+        self.id = threading.main_thread().ident
+        os.register_at_fork(after_in_child=self._after_fork)
         self.handler: Handler | None = None
         self.is_waiting = False
         self.is_pending = False
+        self.on_signal: Handler = self._on_signal  # bound once, to be compared by identity
 
-    def on_signal(self, _number: int, frame: FrameType | None) -> None:
-        """Handle SIGINT in the place of the program's handler."""
+    def _after_fork(self) -> None:
+        self.id = get_ident()
+
+    def _on_signal(self, _number: int, frame: FrameType | None) -> None:
         if self.is_waiting:
-            self._run_handler(frame)
+            self.run_handler(frame)
         else:
             self.is_pending = True
-
-    def replace(self) -> bool:
-        """Replace the program's handler; return whether it was there to be replaced."""
-        handler = getsignal(SIGINT)
-        if not callable(handler):
-            return False
-        self.is_waiting = self.is_pending = False
-        self.handler = handler
-        try:
-            signal(SIGINT, self.on_signal)
-        except ValueError:  # the main thread of a subinterpreter gets no signals
-            self.handler = None
-            return False
-        except BaseException:  # the program's handler, called a moment before it was replaced
-            self.handler = None
-            raise
-        return True
-
-    def restore(self) -> None:
-        """Install the program's handler again, and run it if a signal came meanwhile."""
-        handler = self.handler
-        if getsignal(SIGINT) == self.on_signal:  # otherwise code of the application installed one
-            signal(SIGINT, handler)
-        self.handler = None
-        if self.is_pending:
-            self.is_pending = False
-            _run(handler, None)
 
     def take_effect(self) -> None:
         """Run the program's handler if a signal waits for it."""
         if self.is_pending:
             self.is_pending = False
-            self._run_handler(None)
+            self.run_handler(None)
 
-    def _run_handler(self, frame: FrameType | None) -> None:
-        _run(self.handler, frame)
-
-
-def _run(handler: Handler | None, frame: FrameType | None) -> None:
-    if handler is not None:
-        handler(SIGINT, frame)
+    def run_handler(self, frame: FrameType | None) -> None:
+        """Run the program's handler."""
+        if self.handler is not None:
+            self.handler(SIGINT, frame)
 
 
-_deferral = _Deferral()
+_main = _MainThread()
 
 
-class deferred_sigint:  # noqa: N801 (a context manager, named like a function)
+class deferred_sigint:  # noqa: N801 (used like `contextlib.suppress`, a function to its callers)
     """Context in which SIGINT takes effect at waits only; calls may be nested.
 
     Where a call is made by a callback of another call, its end is a place where the signal takes
     effect: the callback is code of the application.
     """
 
-    __slots__ = ("_began", "_was_waiting")
+    __slots__ = ("_replaced", "_was_waiting")
 
     def __enter__(self) -> None:
-        self._began = False
-        self._was_waiting: bool | None = None
-        if get_ident() != threading.main_thread().ident:
+        self._replaced: Handler | None = None
+        self._was_waiting = False
+        main = _main
+        if get_ident() != main.id:
             return
-        if _deferral.handler is None:
-            self._began = _deferral.replace()
-        else:
-            self._was_waiting = _deferral.is_waiting
-            _deferral.is_waiting = False
+        if main.handler is not None:
+            self._was_waiting = main.is_waiting
+            main.is_waiting = False
+            return
+        handler = getsignal(SIGINT)
+        if not callable(handler):
+            return
+        main.is_pending = False
+        main.handler = handler
+        try:
+            signal(SIGINT, main.on_signal)
+        except ValueError:  # the main thread of a subinterpreter gets no signals
+            main.handler = None
+            return
+        except BaseException:  # the program's handler, called a moment before it was replaced
+            main.handler = None
+            raise
+        self._replaced = handler
 
     def __exit__(
         self,
@@ -115,30 +107,36 @@ class deferred_sigint:  # noqa: N801 (a context manager, named like a function)
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._began:
-            _deferral.restore()
+        main = _main
+        handler = self._replaced
+        if handler is not None:
+            if getsignal(SIGINT) is main.on_signal:  # else code of the application installed one
+                signal(SIGINT, handler)
+            main.handler = None
+            if main.is_pending:
+                main.is_pending = False
+                handler(SIGINT, None)
         elif self._was_waiting:
-            _deferral.is_waiting = True
-            _deferral.take_effect()
+            main.is_waiting = True
+            main.take_effect()
 
 
-class sigint_takes_effect:  # noqa: N801 (a context manager, named like a function)
+class sigint_takes_effect:  # noqa: N801 (as deferred_sigint)
     """Context of a wait, or of code of the application, within `deferred_sigint`."""
 
     __slots__ = ("_is_outermost",)
 
     def __enter__(self) -> None:
+        main = _main
         self._is_outermost = (
-            _deferral.handler is not None
-            and not _deferral.is_waiting
-            and get_ident() == threading.main_thread().ident
+            main.handler is not None and not main.is_waiting and get_ident() == main.id
         )
         if self._is_outermost:
-            _deferral.is_waiting = True
+            main.is_waiting = True
             try:
-                _deferral.take_effect()
+                main.take_effect()
             except BaseException:  # __exit__ is not called
-                _deferral.is_waiting = False
+                main.is_waiting = False
                 raise
 
     def __exit__(
@@ -148,7 +146,7 @@ class sigint_takes_effect:  # noqa: N801 (a context manager, named like a functi
         trace: TracebackType | None,
     ) -> None:
         if self._is_outermost:
-            _deferral.is_waiting = False
+            _main.is_waiting = False
 
 
 def run_uninterrupted(step: Callable[[], None]) -> None:

@@ -39,7 +39,7 @@ class Network(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NetworkWait:
     """A wait for events of connections.
 
@@ -57,7 +57,7 @@ class NetworkWait:
         self.network.poll(max(0.0, self.until_ms - now_ms), now_ms)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConditionWait:
     """A wait for a change that another thread makes.
 
@@ -73,14 +73,12 @@ class ConditionWait:
 
     def block(self, clock: Clock) -> None:
         """Wait for the condition."""
-        left_ms = self.until_ms - clock.monotonic_ms()
+        timeout = _seconds_until(self.until_ms, clock)
         with self.condition:
-            self.condition.wait_for(
-                self.is_met, None if math.isinf(left_ms) else max(0.0, left_ms) / 1000.0
-            )
+            self.condition.wait_for(self.is_met, timeout)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TaskWait:
     """A wait for the end of a task.
 
@@ -94,8 +92,13 @@ class TaskWait:
 
     def block(self, clock: Clock) -> None:
         """Join the task."""
-        left_ms = self.until_ms - clock.monotonic_ms()
-        self.task.join(None if math.isinf(left_ms) else max(0.0, left_ms) / 1000.0)
+        self.task.join(_seconds_until(self.until_ms, clock))
+
+
+def _seconds_until(until_ms: float, clock: Clock) -> float | None:
+    if until_ms == math.inf:
+        return None
+    return max(0.0, until_ms - clock.monotonic_ms()) / 1000.0
 
 
 def perform(steps: Steps[T], clock: Clock) -> T:

@@ -6,7 +6,8 @@ from functools import partial
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.runtime import Clock
-from kclient.common.timeouts import Deadline, check_timeout
+from kclient.common.timeouts import check_timeout, deadline_ms
+from kclient.common.waiting import Steps, run_steps
 from kclient.producer.awaitable_outcome import AwaitableOutcome
 from kclient.producer.produce_request_result import Appended, Failed, ProduceRequestResult
 
@@ -71,9 +72,11 @@ class BatchDelivery(AwaitableOutcome[int]):
         if seconds != 0 and not self.done():
             refuse_in_event_loop("result", "delivery.result, …", awaitable=True)
         if not (self.done() and is_inside_event_loop()):  # else only callbacks are outstanding
-            deadline = Deadline(self._clock, seconds)
-            for segment in self._segments:
-                self._await(segment.result, deadline, timeout)
+            steps = self._await_all(deadline_ms(self._clock, seconds))
+            if not run_steps(steps, self._clock):
+                raise KafkaTimeoutError(
+                    f"not every record has an outcome after {timeout} s; the others are in flight"
+                )
         for error in self.failures():
             return error
         return None
@@ -114,15 +117,11 @@ class BatchDelivery(AwaitableOutcome[int]):
                 if isinstance(outcome, Failed):
                     yield outcome.error_of(inner)
 
-    def _await(
-        self, result: ProduceRequestResult, deadline: Deadline, timeout: float | None
-    ) -> None:
-        if not result.wait(deadline.remaining()):
-            raise KafkaTimeoutError(
-                f"not every record has an outcome after {timeout} s; the others are in flight"
-            )
-        for part in result.parts():
-            self._await(part, deadline, timeout)
+    def _await_all(self, until_ms: float) -> Steps[bool]:
+        for segment in self._segments:
+            if not (yield from segment.result.await_all(until_ms)):
+                return False
+        return True
 
 
 def _leaves(result: ProduceRequestResult) -> Iterator[ProduceRequestResult]:

@@ -8,6 +8,7 @@ from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import BufferExhaustedError, ClosedError
 from kclient.common.metrics import Sensor
 from kclient.common.runtime import Clock, Condition, Tasks
+from kclient.common.waiting import ConditionWait, Steps
 
 _CLOSED = "the producer was closed while a record waited for memory"
 
@@ -82,7 +83,7 @@ class BufferPool:
         self._waiters: deque[_Waiter] = deque()
         self._closed = False
 
-    def allocate(self, size: int, max_wait_ms: float) -> bytearray:
+    def allocate(self, size: int, max_wait_ms: float) -> Steps[bytearray]:
         """Return a buffer of `size` bytes, waiting at most `max_wait_ms` for memory to be freed.
 
         Raises:
@@ -95,49 +96,31 @@ class BufferPool:
                 f"a buffer of {size} bytes is needed, more than buffer.memory={self.total}"
             )
         waiter = _Waiter(size)
+        with self._lock:
+            if self._closed:
+                raise ClosedError(_CLOSED)
+            if not self._waiters:
+                self._grant(waiter)  # a partial grant counts towards the need of the first waiter
+            if not waiter.is_met():
+                waiter.ready = self._tasks.condition()
+                self._waiters.append(waiter)
         try:
-            with self._lock:
-                if self._closed:
-                    raise ClosedError(_CLOSED)
-                self._enqueue(waiter)
             if waiter.ready is not None:
-                self._wait(waiter, waiter.ready, max_wait_ms)
-            if waiter.buffer is None:
-                waiter.buffer = bytearray(size)
+                yield from self._wait(waiter, waiter.ready, max_wait_ms)
+            return bytearray(size) if waiter.buffer is None else waiter.buffer
         except BaseException:
-            try:
-                self._cancel(waiter)
-            except BaseException:  # interrupted by Ctrl-C
-                self._cancel(waiter)
-                raise
+            self._cancel(waiter)
             raise
-        return waiter.buffer
 
     def deallocate(self, buffer: bytearray) -> None:
         """Free a buffer."""
-        self.release_all([buffer])
-
-    def release_all(self, memory: list[bytearray]) -> None:
-        """Free the buffer in a list, if there is one, and empty the list.
-
-        Ctrl-C, which takes effect after calls, can only happen before or after both.
-        """
-        served: list[_Waiter] = []
-        try:
-            with self._lock:
-                if memory:
-                    size = len(memory[0])
-                    if size == self.poolable_size and not self._closed:
-                        self._free += memory
-                        del memory[:]
-                    else:
-                        self._unpooled += size
-                        del memory[:]
-                self._serve(served)
-            _wake(served)
-        except BaseException:
-            _wake(served)
-            raise
+        with self._lock:
+            if len(buffer) == self.poolable_size and not self._closed:
+                self._free.append(buffer)
+            else:
+                self._unpooled += len(buffer)
+            served = self._serve()
+        _wake(served)
 
     def close(self) -> None:
         """Fail every later and every waiting caller; buffers may still be freed."""
@@ -159,38 +142,24 @@ class BufferPool:
 
     def queued(self) -> int:
         """Return the number of callers that wait for memory."""
-        return sum(not waiter.is_met() for waiter in list(self._waiters))
+        return len(self._waiters)
 
-    def _enqueue(self, waiter: _Waiter) -> None:
-        """Add a caller to the queue; grant what is free if it is the first."""
-        while self._waiters and self._waiters[0].is_met():
-            self._waiters.popleft()  # left by Ctrl-C
-        if not self._waiters:
-            self._grant(waiter)  # a partial grant counts towards the need of the first waiter
-        if not waiter.is_met():
-            waiter.ready = self._tasks.condition()
-            self._waiters.append(waiter)
-
-    def _serve(self, served: list[_Waiter]) -> None:
-        """Grant free memory in queue order; add the waiters whose need is met to `served`."""
+    def _serve(self) -> list[_Waiter]:
+        """Grant free memory in queue order; remove and return the waiters whose need is met."""
+        served = []
         while self._waiters:
             first = self._waiters[0]
             self._grant(first)
             if not first.is_met():
-                return
-            served.append(first)
-            if self._waiters[0] is first:
-                self._waiters.popleft()
+                break
+            served.append(self._waiters.popleft())
+        return served
 
     def _grant(self, waiter: _Waiter) -> None:
-        """Grant a caller a kept buffer, or free bytes up to its need.
-
-        There is no call between the two updates, where Ctrl-C could lose the memory.
-        """
+        """Grant a caller a kept buffer, or free bytes up to its need."""
         if waiter.needed == self.poolable_size and self._free and not waiter.granted:
-            waiter.buffer = self._free[-1]
+            waiter.buffer = self._free.pop()
             waiter.granted = waiter.needed
-            del self._free[-1]
             return
         missing = waiter.needed - waiter.granted
         while self._unpooled < missing and self._free:
@@ -202,17 +171,18 @@ class BufferPool:
 
     def _return_grant(self, waiter: _Waiter) -> None:
         if waiter.buffer is not None and len(waiter.buffer) == self.poolable_size:
-            self._free += [waiter.buffer]
+            self._free.append(waiter.buffer)
         else:
             self._unpooled += waiter.granted
         waiter.buffer, waiter.granted = None, 0
 
-    def _wait(self, waiter: _Waiter, ready: Condition, max_wait_ms: float) -> None:
+    def _wait(self, waiter: _Waiter, ready: Condition, max_wait_ms: float) -> Steps[None]:
         started_ms = self._clock.monotonic_ms()
         self._on_wait()
         try:
-            with ready:
-                ready.wait_for(lambda: waiter.refused or waiter.is_met(), max_wait_ms / 1000.0)
+            yield ConditionWait(
+                ready, lambda: waiter.refused or waiter.is_met(), started_ms + max_wait_ms
+            )
         finally:
             self._wait_time.record((self._clock.monotonic_ms() - started_ms) * 1e6)
         with self._lock:
@@ -228,12 +198,11 @@ class BufferPool:
 
     def _cancel(self, waiter: _Waiter) -> None:
         """Remove a waiter and free what was granted to it."""
-        served: list[_Waiter] = []
         with self._lock:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             self._return_grant(waiter)
-            self._serve(served)
+            served = self._serve()
         _wake(served)
 
 

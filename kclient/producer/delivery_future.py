@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
-from kclient.common.timeouts import Deadline, check_timeout
+from kclient.common.timeouts import check_timeout, deadline_ms
 from kclient.common.types import RecordMetadata
+from kclient.common.waiting import run_steps
 from kclient.producer.awaitable_outcome import AwaitableOutcome
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.hot_path import RecordHandle
@@ -98,19 +99,21 @@ class DeliveryFuture(RecordHandle, AwaitableOutcome[RecordMetadata]):
             on_delivery(self._metadata(outcome, index), None)
 
     def _await(self, timeout: float | None) -> tuple[Appended | Failed, int]:
-        outcome, index = self._result.outcome_of(self._index)
-        if outcome is not None and (self._result.is_finished or is_inside_event_loop()):
+        result, index = self._result.locate(self._index)
+        outcome = result.outcome
+        if isinstance(outcome, Appended | Failed) and (
+            self._result.is_finished or is_inside_event_loop()
+        ):
             return outcome, index
         seconds = check_timeout("timeout", timeout)
         if outcome is None and seconds != 0:  # else only callbacks are outstanding
             refuse_in_event_loop("result", "future.result, …", awaitable=True)
-        deadline = Deadline(self._result.clock, seconds)
-        result, index = self._result.locate(self._index)
-        while result.wait(seconds):
+        clock = result.clock
+        until_ms = deadline_ms(clock, seconds)
+        while run_steps(result.wait(until_ms), clock):
             if isinstance(result.outcome, Appended | Failed):
                 return result.outcome, index
             result, index = result.locate(index)  # the batch was split
-            seconds = deadline.remaining()
         raise KafkaTimeoutError(
             f"the record for {self._result.topic_partition} has no outcome after {timeout} s; "
             "it is in flight"

@@ -2,8 +2,7 @@
 
 from kclient.common.errors import ClosedError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Tasks
-from kclient.common.timeouts import Deadline
-from kclient.producer.produce_request_result import ProduceRequestResult
+from kclient.common.waiting import Steps
 from kclient.producer.producer_batch import ProducerBatch
 
 
@@ -82,22 +81,17 @@ class IncompleteBatches:
                 return batch.last_error
         return None
 
-    def wait(self, deadline: Deadline) -> None:
+    def wait(self, until_ms: float) -> Steps[None]:
         """Wait until the present batches have their outcomes and their callbacks have run.
 
         Raises:
-            KafkaTimeoutError: The deadline passed first.
+            KafkaTimeoutError: Not all have an outcome at `until_ms`.
         """
         for batch in self.all():
-            self._wait_for(batch.result, deadline)
-
-    def _wait_for(self, result: ProduceRequestResult, deadline: Deadline) -> None:
-        if not result.wait(deadline.remaining()):
-            raise KafkaTimeoutError(
-                f"flush: {self.record_count()} records have no outcome yet; they are in flight"
-            )
-        for part in result.parts():
-            self._wait_for(part, deadline)
+            if not (yield from batch.result.await_all(until_ms)):
+                raise KafkaTimeoutError(
+                    f"flush: {self.record_count()} records have no outcome yet; they are in flight"
+                )
 
     def close(self) -> None:
         """Reject new batches from now on."""

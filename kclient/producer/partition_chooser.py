@@ -8,10 +8,9 @@ from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
 from kclient.producer.arrow_records import ArrowPart
 from kclient.producer.errors import UnknownPartitionError
-from kclient.producer.partitioner import Partitioner
+from kclient.producer.partitioner import Partitioner, partition_of_key, partitions_of_keys
 from kclient.producer.rows import ColumnRows, Rows
 from kclient.producer.topic_info import PartitionQueue, TopicInfo
-from kclient.record import Header, murmur2
 
 _ROWS_AT_ONCE = 1 << 15
 
@@ -43,7 +42,7 @@ class PartitionChooser:
             if self._partitioner is not None:
                 partition = self._ask(self._partitioner, info, key)
             elif key is not None and not self._ignore_keys:
-                partition = (murmur2(key) & 0x7FFFFFFF) % info.partition_count
+                partition = partition_of_key(key, info.partition_count)
         return None if partition is None else info.queues[partition]
 
     def _ask(self, partitioner: Partitioner, info: TopicInfo, key: bytes | None) -> int | None:
@@ -57,46 +56,28 @@ class PartitionChooser:
         return chosen if chosen >= 0 else None
 
     def rows_by_queue(
-        self,
-        info: TopicInfo,
-        partition: int | None,
-        keys: list[bytes | None] | None,
-        values: list[bytes | None],
-        times: int | list[int],
-        headers: list[Header],
+        self, info: TopicInfo, partition: int | None, rows: Rows
     ) -> list[tuple[PartitionQueue | None, Rows]]:
-        """Group records by queue, keeping their order within each.
+        """Group rows by queue, keeping their order within each.
 
         Raises:
             KafkaError: As `queue`.
         """
+        keys = rows.keys
         if partition is not None or (
             self._partitioner is None and (keys is None or self._ignore_keys)
         ):
-            queue = self.queue(info, partition, None)
-            return [(queue, Rows(times, keys, values, headers))]
+            return [(self.queue(info, partition, None), rows)]
         members: dict[PartitionQueue | None, list[int]] = {}
         if keys is None or not self.is_default:
-            for row in range(len(values)):
+            for row in range(len(rows)):
                 key = None if keys is None else keys[row]
                 members.setdefault(self.queue(info, None, key), []).append(row)
         else:
-            queues, count = info.queues, info.partition_count
-            for row, key in enumerate(keys):
-                chosen = None if key is None else queues[(murmur2(key) & 0x7FFFFFFF) % count]
-                members.setdefault(chosen, []).append(row)
-        return [
-            (
-                queue,
-                Rows(
-                    times if isinstance(times, int) else [times[row] for row in rows],
-                    None if keys is None else [keys[row] for row in rows],
-                    [values[row] for row in rows],
-                    headers,
-                ),
-            )
-            for queue, rows in members.items()
-        ]
+            queues = info.queues
+            for row, number in enumerate(partitions_of_keys(keys, info.partition_count)):
+                members.setdefault(None if number < 0 else queues[number], []).append(row)
+        return [(queue, rows.select(chosen)) for queue, chosen in members.items()]
 
     def choose_each(self, info: TopicInfo, part: ArrowPart) -> WireBytes | None:
         """Return the partition of each row that names one or for which the partitioner chooses one.

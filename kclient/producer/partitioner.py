@@ -12,11 +12,25 @@ Partitioner = Callable[[str, bytes | None, int], int]
 sticky one."""
 
 
+def partition_of_key(key: bytes, partition_count: int) -> int:
+    """Return the partition of a key by Kafka's hash, as the Java client does.
+
+    The hot path of `send` computes the same inline.
+    """
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+def partitions_of_keys(keys: Sequence[bytes | None], partition_count: int) -> list[int]:
+    """Return the partition of each key as `partition_of_key` does, -1 for None."""
+    # Inline: a call for each key would cost a third of the loop.
+    return [-1 if key is None else (murmur2(key) & 0x7FFFFFFF) % partition_count for key in keys]
+
+
 def murmur2_partition(topic: str, key: bytes | None, partition_count: int) -> int:
     """Choose by Kafka's hash of the key, as the Java client does; -1 without a key."""
     if key is None:
         return -1
-    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+    return partition_of_key(key, partition_count)
 
 
 def murmur3_partition(topic: str, key: bytes | None, partition_count: int) -> int:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock, Condition
 from kclient.common.types import RecordMetadata, TopicPartition
+from kclient.common.waiting import ConditionWait, Steps
 from kclient.producer.callback_runner import CallbackRunner
 
 
@@ -198,8 +199,8 @@ class ProduceRequestResult:
         outcome = self.outcome
         return outcome.parts if isinstance(outcome, Split) else ()
 
-    def wait(self, timeout: float | None) -> bool:
-        """Wait up to `timeout` seconds until this batch is finished; return whether it is.
+    def wait(self, until_ms: float) -> Steps[bool]:
+        """Wait until this batch is finished; return whether it is.
 
         Inside a delivery callback a known outcome suffices: the other callbacks run after it.
 
@@ -210,5 +211,17 @@ class ProduceRequestResult:
         if self.is_finished or (self.outcome is not None and self._runner.inside()):
             return True
         self._runner.check_may_wait("result()")
-        with self._latch:
-            return self._latch.wait_for(lambda: self.is_finished, timeout)
+        yield ConditionWait(self._latch, self._has_finished, until_ms)
+        return self.is_finished
+
+    def _has_finished(self) -> bool:
+        return self.is_finished
+
+    def await_all(self, until_ms: float) -> Steps[bool]:
+        """Wait until the batch, and those it was split into, are finished; see `wait`."""
+        if not (yield from self.wait(until_ms)):
+            return False
+        for part in self.parts():
+            if not (yield from part.await_all(until_ms)):
+                return False
+        return True

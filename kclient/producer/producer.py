@@ -15,32 +15,31 @@ from kclient.common.errors import (
     KafkaError,
 )
 from kclient.common.event_loop import refuse_in_event_loop
-from kclient.common.files import WireBytes
 from kclient.common.foreign_names import WithForeignNames
+from kclient.common.interrupts import deferred_sigint, sigint_takes_effect
 from kclient.common.log_context import LogContext
 from kclient.common.process_bound import ProcessBound
-from kclient.common.runtime import Runtime
-from kclient.common.timeouts import Deadline, check_timeout
+from kclient.common.runtime import Clock, Runtime
+from kclient.common.timeouts import check_timeout, deadline_ms
 from kclient.common.types import check_topic_name
+from kclient.common.waiting import Steps, run_steps
 from kclient.network.system_runtime import system_runtime
-from kclient.producer.arrow_records import ArrowPart, ArrowRows, arrow_batches, arrow_parts
+from kclient.producer.arrow_records import ArrowRows, arrow_batches, arrow_parts
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.foreign_names import PRODUCER_NAMES
 from kclient.producer.hot_path import SendPath
 from kclient.producer.interceptors import ProducerInterceptors
-from kclient.producer.metadata_waiter import MetadataWaiter
-from kclient.producer.partition_chooser import PartitionChooser
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import (
     OptionsWithoutSerializers,
     ProducerConfig,
     SerializerOf,
 )
-from kclient.producer.producer_parts import ProducerParts, assemble
+from kclient.producer.producer_core import ProducerCore
 from kclient.producer.producer_record import K_contra, ProducerRecord, V_contra
 from kclient.producer.record_preparer import RecordPreparer
-from kclient.producer.rows import SingleRecord
+from kclient.producer.rows import Rows, SingleRecord
 from kclient.producer.send_arguments import (
     all_bytes,
     check_headers,
@@ -49,8 +48,7 @@ from kclient.producer.send_arguments import (
     check_rows,
     check_timestamps,
 )
-from kclient.producer.sender_thread import SenderThread
-from kclient.producer.topic_info import TopicInfo
+from kclient.producer.topic_info import PartitionQueue, TopicInfo
 from kclient.record import Header, record_size_upper_bound
 
 if TYPE_CHECKING:
@@ -113,23 +111,18 @@ class Producer(
         runtime = system_runtime() if runtime is None else runtime
         name = settings.values["client_id"] or f"kclient-producer-{next(_numbers)}"
         log_context = LogContext("Producer", {"clientId": name})
-        parts = assemble(settings, runtime, log_context)
+        core = ProducerCore(settings, runtime, name, log_context)
         super().__init__(
-            parts.metadata.cluster,
-            partial(parts.accumulator.append_to_new_batch, max_wait_ms=settings.max_block_ms),
+            core.topics,
+            core.cluster,
+            partial(_append_to_new_batch, core, runtime.clock, settings.max_block_ms),
             runtime.clock.wall_ns,
             runtime.tasks.process_id,
         )
+        self._core = core
         self._log = log_context.logger(__name__)
         self._clock = runtime.clock
-        self._accumulator = parts.accumulator
-        self._metrics = parts.metrics
-        self._runner = parts.runner
-        self._sender = parts.sender
         self._max_block_ms = settings.max_block_ms
-        self._chooser = PartitionChooser(
-            settings.partitioner, ignore_keys=settings.values["partitioner_ignore_keys"]
-        )
         self._interceptors = ProducerInterceptors(
             settings.values["interceptor_classes"], log_context
         )
@@ -139,14 +132,17 @@ class Producer(
             self._interceptors,
             runtime.clock.wall_ms,
         )
-        self._waiter = _metadata_waiter(parts, runtime)
-        self._thread = SenderThread(f"{name}-sender", parts.sender, runtime.tasks, log_context)
         self._ending = runtime.tasks.lock()  # guards: _ended
         self._ended = False  # so that only one caller of close() closes the interceptors
         # Bytes can be appended as they are, and partitions are chosen by Kafka's rules.
-        self._fast_path_enabled = self._chooser.is_default and not self._preparer.changes_records
-        self._thread.start()
-        self._closed = False  # right after the start: after Ctrl-C the thread can be closed
+        self._fast_path_enabled = core.is_partitioner_default and not self._preparer.changes_records
+        try:
+            with deferred_sigint():
+                core.start()
+                self._closed = False
+        except BaseException:  # also of a signal handler, at the end of the block
+            self.close(0)
+            raise
 
     # -- sending ----------------------------------------------------------------------------------
 
@@ -169,21 +165,22 @@ class Producer(
         try:
             prepared = self._preparer.prepare(record)
             # Before any wait: the error does not depend on a reachable cluster.
-            self._accumulator.settings.check_size(
+            self._core.check_size(
                 record_size_upper_bound(prepared.key, prepared.value, prepared.headers)
             )
             info, left_ms = self._topic(prepared.topic, prepared.partition)
-            return self._accumulator.append(
-                info,
-                self._chooser.queue(info, prepared.partition, prepared.key),
-                SingleRecord(
-                    prepared.timestamp_ms,
-                    prepared.key,
-                    prepared.value,
-                    prepared.headers,
-                    self._interceptors.before(on_delivery),
-                ),
+            queue = self._core.choose_queue(info, prepared.partition, prepared.key)
+            return _append(
+                self._core,
+                self._clock,
                 left_ms,
+                info,
+                queue,
+                prepared.timestamp_ms,
+                prepared.key,
+                prepared.value,
+                prepared.headers,
+                self._interceptors.before(on_delivery),
             )
         except ClosedError:
             self._refuse("send")
@@ -193,20 +190,10 @@ class Producer(
 
     def _topic(self, topic: str, partition: int | None) -> tuple[TopicInfo, float]:
         """Return a topic with known partitions, and the time that `send` may still wait."""
-        info = self._topics.get(topic)
-        if (
-            info is not None
-            and info.cluster is self._cluster()
-            and (info.partition_count if partition is None else info.partition_count > partition)
-        ):
-            info.used = True
+        info = self._core.known_topic(topic, partition)
+        if info is not None:
             return info, self._max_block_ms
-        started_ms = self._clock.monotonic_ms()
-        info = self._waiter.await_topic(topic, partition, self._max_block_ms)
-        info.used = True
-        self._topics[topic] = info
-        waited_ms = self._clock.monotonic_ms() - started_ms
-        return info, max(self._max_block_ms - waited_ms, 0.0)
+        return run_steps(self._core.await_topic(topic, partition), self._clock)
 
     def send_many(
         self,
@@ -255,12 +242,12 @@ class Producer(
             times = self._clock.wall_ms()
         segments: list[Segment] = []
         try:
-            info, left_ms = self._topic(topic, partition)
-            groups = self._chooser.rows_by_queue(
-                info, partition, key_bytes, value_bytes, times, header_list
+            run_steps(
+                self._core.append_rows(
+                    topic, partition, Rows(times, key_bytes, value_bytes, header_list), segments
+                ),
+                self._clock,
             )
-            for queue, group in groups:
-                self._accumulator.append_many(info, queue, group, left_ms, segments)
         except ClosedError:
             self._refuse("send_many")
         except KafkaError as error:
@@ -334,16 +321,10 @@ class Producer(
         batches = arrow_batches(topic, batch)
         if self._preparer.changes_records:
             return self._send_rows_one_by_one(topic, batches)
-        check = partial(
-            self._accumulator.settings.check_columns, memory=self._accumulator.pool.total
-        )
-        parts = arrow_parts(topic, batches, self._clock.wall_ms(), check)
+        parts = arrow_parts(topic, batches, self._clock.wall_ms(), self._core.check_columns)
         segments: list[Segment] = []
         try:
-            ready, left_ms = self._ready(parts)
-            for info, part, chosen in ready:
-                for queue, rows in self._chooser.columns_by_queue(info, part, chosen):
-                    self._accumulator.append_many(info, queue, rows, left_ms, segments)
+            run_steps(self._core.append_columns(parts, segments), self._clock)
         except ClosedError:
             self._refuse("send_arrow")
         except KafkaError as error:
@@ -352,18 +333,6 @@ class Producer(
             error.add_note(f"send_arrow: {taken} of {count} records were queued before")
             raise
         return BatchDelivery(segments, self._clock)
-
-    def _ready(
-        self, parts: list[ArrowPart]
-    ) -> tuple[list[tuple[TopicInfo, ArrowPart, WireBytes | None]], float]:
-        """Return parts, their topics and partitions, and the time that the call may still wait."""
-        left_ms = self._max_block_ms
-        ready = []
-        for part in parts:
-            info, left = self._topic(part.topic, part.last_partition)
-            left_ms = min(left_ms, left)
-            ready.append((info, part, self._chooser.choose_each(info, part)))
-        return ready, left_ms
 
     def _send_rows_one_by_one(self, topic: str | None, batches: list[Any]) -> BatchDelivery:
         keys, values = self._preparer.serializes_keys, self._preparer.serializes_values
@@ -416,7 +385,7 @@ class Producer(
         """
         if self._process_id() != self._created_in:
             self._refuse("metrics")
-        return self._metrics.registry.snapshot()
+        return self._core.metrics()
 
     # -- flushing and closing ---------------------------------------------------------------------
 
@@ -438,16 +407,12 @@ class Producer(
         seconds = check_timeout("timeout", timeout)
         if self._closed or self._process_id() != self._created_in:
             self._refuse("flush")
-        if self._sender.failure is not None:
+        if self._core.failure() is not None:
             self._refuse("flush")
-        self._runner.check_not_inside("flush()")
+        self._core.runner.check_not_inside("flush()")
         if seconds != 0:
             refuse_in_event_loop("flush", "producer.flush, …")
-        started_ms = self._clock.monotonic_ms()
-        try:
-            self._accumulator.flush(Deadline(self._clock, seconds))
-        finally:
-            self._metrics.flush_ns.record((self._clock.monotonic_ms() - started_ms) * 1e6)
+        run_steps(self._core.flush(deadline_ms(self._clock, seconds)), self._clock)
 
     def close(self, timeout: float | None = None) -> None:
         """Send queued records, then stop the thread and close the connections.
@@ -466,20 +431,22 @@ class Producer(
             self._closed = True  # the thread and the connections are the parent's
             self._fast_path_enabled = False
             return
-        self._runner.check_not_inside("close()")
+        self._core.runner.check_not_inside("close()")
         self._closed = True
         self._fast_path_enabled = False
-        lost = self._thread.close(seconds)
+        run_steps(self._close(deadline_ms(self._clock, seconds)), self._clock)
+
+    def _close(self, until_ms: float) -> Steps[None]:
+        lost = yield from self._core.close(until_ms)
         with self._ending:
             first, self._ended = not self._ended, True
-        if first:
+        if not first:
+            return
+        if lost:
+            cause = self._core.failure_cause()
+            self._log.warning("close: %d record(s) had no outcome and failed%s", lost, cause)
+        with sigint_takes_effect():  # code of the application
             self._interceptors.close()
-            if lost:
-                self._log.warning(
-                    "close: %d record(s) had no outcome and failed%s",
-                    lost,
-                    self._thread.failure_cause(),
-                )
 
     def __enter__(self) -> Self:
         """Return the producer; the end of the block closes it.
@@ -503,7 +470,7 @@ class Producer(
         # At interpreter exit, modules are cleared before this is called.
         if self._closed or self._process_id() != self._created_in:
             return
-        self._thread.initiate_close()
+        self._core.initiate_close()
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def _refuse(self, call: str) -> NoReturn:
@@ -519,22 +486,40 @@ class Producer(
                 f"{call}: the producer was created in process {self._created_in}, this is "
                 f"{self._process_id()}; create one after fork()"
             )
-        if self._sender.failure is not None:
+        failure = self._core.failure()
+        if failure is not None:
             # The error is shared by all calls: its traceback would grow with every raise.
-            raise self._sender.failure.with_traceback(None)
+            raise failure.with_traceback(None)
         raise ClosedError(f"{call}: the producer is closed")
 
 
-def _metadata_waiter(parts: ProducerParts, runtime: Runtime) -> MetadataWaiter:
-    return MetadataWaiter(
-        parts.metadata,
-        parts.accumulator,
-        parts.client.wakeup,
-        parts.client.bootstrap_error,
-        parts.runner,
-        runtime.clock,
-        parts.metrics.metadata_wait_ns,
-    )
+def _append(
+    core: ProducerCore,
+    clock: Clock,
+    max_wait_ms: float,
+    info: TopicInfo,
+    queue: PartitionQueue | None,
+    *record: Any,
+) -> DeliveryFuture:
+    """Append a record, given as the fields of `SingleRecord`, and return its future."""
+    target = queue or info.sticky_queue
+    future = None if target is None else target.try_append(*record)
+    if future is not None:
+        return future
+    return _append_to_new_batch(core, clock, max_wait_ms, info, queue, target, *record)
+
+
+def _append_to_new_batch(
+    core: ProducerCore,
+    clock: Clock,
+    max_wait_ms: float,
+    info: TopicInfo,
+    queue: PartitionQueue | None,
+    missed: PartitionQueue | None,
+    *record: Any,
+) -> DeliveryFuture:
+    rows = SingleRecord(*record)
+    return run_steps(core.append_to_new_batch(info, queue, missed, rows, max_wait_ms), clock)
 
 
 def _note_queued(error: KafkaError, segments: Iterable[Segment], count: int) -> None:

@@ -1,6 +1,6 @@
 """Accumulator of records in batches by partition, until the sender drains them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from kclient.client.cluster import Cluster
@@ -8,21 +8,19 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime
-from kclient.common.timeouts import Deadline
 from kclient.common.types import TopicPartition
-from kclient.producer.batch_delivery import Segment
+from kclient.common.waiting import Steps
 from kclient.producer.batch_drainer import BatchDrainer, NextBatch, ReadyCheckResult, oldest_batch
 from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.callback_runner import CallbackRunner
-from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import possibly_written
 from kclient.producer.incomplete_batches import IncompleteBatches
 from kclient.producer.partitioner import BuiltInPartitioner
-from kclient.producer.produce_request_result import OnDelivery, ProduceRequestResult
+from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.producer.producer_batch import ProducerBatch
-from kclient.producer.rows import Appendable, ColumnRows, Rows, SingleRecord
+from kclient.producer.rows import Appendable
 from kclient.producer.topic_info import PartitionQueue, SlowNodes, TopicInfo
-from kclient.record import RECORD_BATCH_OVERHEAD, Header, RecordColumns
+from kclient.record import RECORD_BATCH_OVERHEAD, RecordColumns
 
 T = TypeVar("T")
 
@@ -157,7 +155,7 @@ class RecordAccumulator:
         queue: PartitionQueue | None,
         rows: Appendable[T],
         max_wait_ms: float,
-    ) -> T:
+    ) -> Steps[T]:
         """Append as many records as fit into one batch, at least one; return what `fill` does.
 
         Args:
@@ -177,85 +175,52 @@ class RecordAccumulator:
                 filled = rows.fill(target)
             if filled is not None:
                 return filled
-        return self._append_to_new_batch(info, queue, target, rows, max_wait_ms)
+        return (yield from self.append_to_new_batch(info, queue, target, rows, max_wait_ms))
 
     def append_to_new_batch(
         self,
         info: TopicInfo,
         queue: PartitionQueue | None,
         missed: PartitionQueue | None,
-        timestamp_ms: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Header] | None,
-        on_delivery: OnDelivery | None,
-        *,
+        rows: Appendable[T],
         max_wait_ms: float,
-    ) -> DeliveryFuture:
-        """Append a record after `try_append` of a queue, `missed`, had no space for it.
+    ) -> Steps[T]:
+        """Append to a new batch, after the open batch of a queue, `missed`, had no space.
 
         The other arguments, and the errors, are those of `append`.
         """
-        record = SingleRecord(timestamp_ms, key, value, headers, on_delivery)
-        return self._append_to_new_batch(info, queue, missed, record, max_wait_ms)
-
-    def append_many(
-        self,
-        info: TopicInfo,
-        queue: PartitionQueue | None,
-        rows: Rows | ColumnRows,
-        max_wait_ms: float,
-        segments: list[Segment],
-    ) -> None:
-        """Append all records to one partition, or to sticky partitions.
-
-        Args:
-            info: The topic.
-            queue: Queue of the partition, or None for sticky ones.
-            rows: The records.
-            max_wait_ms: Time to wait for memory, for each new batch.
-            segments: Receives the segments that were appended, also before an error.
-
-        Raises:
-            KafkaError: As `append`.
-        """
-        while not rows.all_taken():
-            segments.append(self.append(info, queue, rows, max_wait_ms))
-
-    def _append_to_new_batch(
-        self,
-        info: TopicInfo,
-        queue: PartitionQueue | None,
-        missed: PartitionQueue | None,
-        rows: Appendable[T],
-        max_wait_ms: float,
-    ) -> T:
-        """Append to a new batch after `missed`, if there is one, had no space."""
         record_size = rows.next_size()
         try:
             self.settings.check_size(record_size)
             if queue is not None:
-                return self._append_with_memory(queue, rows, record_size, max_wait_ms)[1]
+                appended = yield from self._append_with_memory(
+                    queue, rows, record_size, max_wait_ms
+                )
+                return appended[1]
             target, filled = self._switch_partition(info, missed, rows)
             if filled is not None:
                 return filled
-            batch, appended = self._append_with_memory(target, rows, record_size, max_wait_ms)
+            batch, made = yield from self._append_with_memory(
+                target, rows, record_size, max_wait_ms
+            )
             if batch.is_registered:
                 info.sticky_batch_opened(batch)
-            return appended
+            return made
         finally:
             self._wakeup()  # a batch was opened or closed
 
     def _append_with_memory(
         self, queue: PartitionQueue, rows: Appendable[T], record_size: int, max_wait_ms: float
-    ) -> tuple[ProducerBatch, T]:
+    ) -> Steps[tuple[ProducerBatch, T]]:
         """Append to a new batch, or to one that another thread opens meanwhile.
 
         Returns:
             The new batch, which is not registered if it was not needed, and the result of `fill`.
         """
         size = max(self.settings.batch_size, RECORD_BATCH_OVERHEAD + record_size)
-        batch = self._allocate(queue.topic_partition, size, max_wait_ms)
+        result = self.new_result(queue.topic_partition)
+        buffer = yield from self.pool.allocate(size, 0.0 if self._runner.inside() else max_wait_ms)
+        batch = ProducerBatch(buffer, result, self._clock.monotonic_ms())
         try:
             with queue.lock:
                 # Another thread may have opened a batch meanwhile.
@@ -282,18 +247,6 @@ class RecordAccumulator:
             if filled is not None:
                 return target, filled
             missed = target
-
-    def _allocate(
-        self, topic_partition: TopicPartition, size: int, max_wait_ms: float
-    ) -> ProducerBatch:
-        """Return a new batch once there is memory for it."""
-        result = self.new_result(topic_partition)
-        buffer = self.pool.allocate(size, 0.0 if self._runner.inside() else max_wait_ms)
-        try:
-            return ProducerBatch(buffer, result, self._clock.monotonic_ms())
-        except BaseException:
-            self.pool.deallocate(buffer)
-            raise
 
     def _open(self, batch: ProducerBatch, queue: PartitionQueue, rows: Appendable[T]) -> T:
         """Queue a batch with its first record, or leave no trace of it; the queue is locked."""
@@ -379,17 +332,17 @@ class RecordAccumulator:
 
     # -- flushing and closing ---------------------------------------------------------------------
 
-    def flush(self, deadline: Deadline) -> None:
+    def flush(self, until_ms: float) -> Steps[None]:
         """Send queued batches without linger, and wait for their outcomes.
 
         Raises:
-            KafkaTimeoutError: The deadline passed first.
+            KafkaTimeoutError: Not all have an outcome at `until_ms`.
         """
         flush = object()
+        self._flushes.add(flush)
         try:
-            self._flushes.add(flush)
             self._wakeup()
-            self.incomplete.wait(deadline)
+            yield from self.incomplete.wait(until_ms)
         finally:
             self._flushes.discard(flush)
 

@@ -64,10 +64,11 @@ class Rows:
     """Parallel lists of keys, values and timestamps, appended to batches from the front.
 
     Attributes:
+        keys: Keys, or None for records without.
         taken: Number of records appended.
     """
 
-    __slots__ = ("_headers", "_keys", "_timestamps_ms", "_values", "taken")
+    __slots__ = ("_headers", "_timestamps_ms", "_values", "keys", "taken")
 
     def __init__(
         self,
@@ -77,10 +78,23 @@ class Rows:
         headers: Sequence[Header] | None,
     ) -> None:
         self._timestamps_ms = timestamps_ms
-        self._keys = keys
+        self.keys = keys
         self._values = values
         self._headers = headers
         self.taken = 0
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def select(self, rows: list[int]) -> "Rows":
+        """Return the records of some rows."""
+        keys, times = self.keys, self._timestamps_ms
+        return Rows(
+            times if isinstance(times, int) else [times[row] for row in rows],
+            None if keys is None else [keys[row] for row in rows],
+            [self._values[row] for row in rows],
+            self._headers,
+        )
 
     def all_taken(self) -> bool:
         """Return whether no record is left."""
@@ -88,7 +102,7 @@ class Rows:
 
     def next_size(self) -> int:
         """Return an upper bound of the next record's size in bytes."""
-        key = None if self._keys is None else self._keys[self.taken]
+        key = None if self.keys is None else self.keys[self.taken]
         return record_size_upper_bound(key, self._values[self.taken], self._headers)
 
     def fill(self, queue: PartitionQueue) -> Segment | None:
@@ -98,7 +112,7 @@ class Rows:
             return None
         first_index = batch.builder.record_count
         count = batch.builder.append_many(
-            self._timestamps_ms, self._keys, self._values, self.taken, self._headers
+            self._timestamps_ms, self.keys, self._values, self.taken, self._headers
         )
         if count == 0:
             queue.close_full_batch()

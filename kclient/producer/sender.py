@@ -1,5 +1,6 @@
 """Sender: the loop that sends batches from the accumulator to the brokers."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import EndOfTaskError, Runtime
+from kclient.common.waiting import NetworkWait, Steps
 from kclient.producer.batch_drainer import ReadyCheckResult
 from kclient.producer.errors import ProducerFatalError
 from kclient.producer.kafka_client import KafkaClient
@@ -49,9 +51,10 @@ class SenderSettings(NamedTuple):
 
 
 class Sender:
-    """Sends due batches, as a step function (Kafka: Sender).
+    """Sends due batches, as a loop in steps (Kafka: Sender).
 
-    One thread calls `step`; others may use `initiate_close`, `force_close`, `wakeup` and `failure`.
+    One task runs `steps`; other threads may use `initiate_close`, `force_close`, `wakeup` and
+    `failure`.
 
     Attributes:
         failure: Error that stopped the sender permanently, None while it runs.
@@ -90,7 +93,8 @@ class Sender:
         self._slow_nodes = accumulator.slow_nodes
         self._transactions = transactions
         self._metrics = metrics
-        self._clock = runtime.clock
+        self._clock, self._tasks = runtime.clock, runtime.tasks
+        self._process_id = runtime.tasks.process_id()
         self._handler = ProduceResponseHandler(
             accumulator,
             metadata,
@@ -122,42 +126,41 @@ class Sender:
 
     # -- the loop ---------------------------------------------------------------------------------
 
-    def step(self) -> bool:
-        """Run once; return False when the sender has ended."""
+    def steps(self, on_end: Callable[[], None] = lambda: None) -> Steps[None]:
+        """Send until the producer is closed, then call `on_end`."""
         try:
-            if self._forced or (self._closing and not len(self._incomplete)):
-                self._finish(KafkaError("the producer was closed before the acknowledgement"))
-                return False
-            self.run_once(self._clock.monotonic_ms())
-        except EndOfTaskError:
+            while not (self._forced or (self._closing and not len(self._incomplete))):
+                if self._tasks.process_id() != self._process_id:
+                    return  # a callback forked: the connections are the parent's
+                yield NetworkWait(self._client, self.send_due(self._clock.monotonic_ms()))
+                if self._unexpected is not None:
+                    raise self._unexpected
+            self._finish(KafkaError("the producer was closed before the acknowledgement"))
+        except (EndOfTaskError, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 (no caller could report it; see below)
             self._crash(error)
-            return False
-        return True
+        on_end()
 
-    def run_once(self, now_ms: float) -> None:
-        """Send due batches, then poll the network until the next is due."""
+    def send_due(self, now_ms: float) -> float:
+        """Send due batches; return until when to poll the network before the next call."""
         if now_ms >= self._next_topic_use_ms:
             self._renew_topic_use(now_ms)
-        timeout_ms = min(self._prepare_sequences(now_ms), self._send_producer_data(now_ms))
-        self._client.poll(max(timeout_ms, 0.0), now_ms)
-        if self._unexpected is not None:
-            raise self._unexpected
+        return now_ms + min(self._prepare_sequences(now_ms), self._send_producer_data(now_ms))
 
     def _guarded(self, handle: ResponseCallback) -> ResponseCallback:
-        """Wrap a callback so that `run_once` raises its errors: the client would only log them."""
+        """Wrap a callback so that `steps` raises its errors: the client would only log them."""
 
         def callback(response: ClientResponse) -> None:
             try:
                 handle(response)
-            except Exception as error:  # noqa: BLE001 (raised again by run_once)
+            except Exception as error:  # noqa: BLE001 (raised again by steps)
                 self._unexpected = error
 
         return callback
 
     def wakeup(self) -> None:
-        """Wake a waiting `run_once`."""
+        """End the present wait of `steps`."""
         self._client.wakeup()
 
     def initiate_close(self) -> None:

@@ -11,7 +11,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "socket": ("network/",),
     "selectors": ("network/",),
     "ssl": ("network/",),
-    "time": ("common/system_condition.py", "common/system_tasks.py", "cli/"),
+    "time": ("common/system_tasks.py", "cli/"),
     # In testing/ it is seeded, so that a fault comes again when it is asked for again.
     "random": ("common/runtime.py", "network/system_runtime.py", "testing/"),
     "secrets": (),
@@ -27,6 +27,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "shutil": ("common/system_files.py", "spark/environment/machine.py"),
     "tempfile": ("testing/", "cli/"),
     "os": (
+        "common/interrupts.py",  # the main thread of the child of a fork
         "common/system_files.py",
         "common/system_tasks.py",
         "network/",

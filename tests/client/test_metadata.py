@@ -12,6 +12,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import ClosedError
 from kclient.common.types import Node, TopicPartition
+from kclient.common.waiting import run_steps
 from kclient.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -82,6 +83,10 @@ class MetadataWorld:
     def update(self, *topics: MetadataResponseTopic, metadata: Metadata | None = None) -> None:
         target = metadata or self.metadata
         target.update(target.next_request(self.now_ms), response(*topics), self.now_ms)
+
+    def await_update(self, last_version: int, timeout_ms: float) -> bool:
+        steps = self.metadata.await_update(last_version, self.now_ms + timeout_ms)
+        return run_steps(steps, self.net.clock)
 
     def leader(self) -> tuple[int | None, int]:
         info = self.metadata.cluster().partition(ORDERS)
@@ -353,18 +358,18 @@ def test_expired_metadata_is_requested(world: MetadataWorld) -> None:
 def test_await_update_ends_on_response_error_or_close(world: MetadataWorld) -> None:
     version = world.metadata.update_version()
     before = world.now_ms
-    assert not world.metadata.await_update(version, 0.5)
+    assert not world.await_update(version, 500)
     assert world.now_ms - before == 500
     world.net.clock.after(100, lambda: world.update(topic()))
-    assert world.metadata.await_update(version, 5)
+    assert world.await_update(version, 5_000)
     world.net.clock.after(
         100, lambda: world.metadata.fatal_error(SaslAuthenticationError("wrong password"))
     )
     with pytest.raises(SaslAuthenticationError, match="wrong password"):
-        world.metadata.await_update(world.metadata.update_version(), 5)
+        world.await_update(world.metadata.update_version(), 5_000)
     world.net.clock.after(100, world.metadata.close)
     with pytest.raises(ClosedError):
-        world.metadata.await_update(world.metadata.update_version(), 5)
+        world.await_update(world.metadata.update_version(), 5_000)
 
 
 def test_consumer_requests_subscribed_topics() -> None:

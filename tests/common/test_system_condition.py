@@ -1,4 +1,4 @@
-"""`SystemCondition`: the behaviour of `threading.Condition`, and interrupts at any instruction."""
+"""`SystemCondition`: waits, notifications and interrupts."""
 
 import threading
 import time
@@ -6,9 +6,10 @@ from functools import partial
 
 import pytest
 
+from kclient.common.interrupts import deferred_sigint
 from kclient.common.system_condition import SystemCondition
-from tests.support.checks.interrupts import Interruption, at_every_place
 from tests.support.checks.waiting import wait_until
+from tests.support.processes.sigint import repeated_interrupts
 
 
 def start(work: object) -> threading.Thread:
@@ -92,7 +93,7 @@ def test_late_notification_is_forwarded_to_next_waiter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     condition = SystemCondition()
-    restore = condition._restore
+    restore = condition._acquire_restore
     woken: list[bool] = []
 
     def other() -> None:
@@ -100,12 +101,12 @@ def test_late_notification_is_forwarded_to_next_waiter(
             woken.append(condition.wait(10))
 
     def notified_meanwhile(state: object) -> None:
-        condition._restore = restore
+        condition._acquire_restore = restore
         with condition:
             condition.notify()
         restore(state)
 
-    condition._restore = notified_meanwhile
+    condition._acquire_restore = notified_meanwhile
     with condition:
         thread = start(other)
         assert not condition.wait(0.2)
@@ -114,27 +115,12 @@ def test_late_notification_is_forwarded_to_next_waiter(
 
 
 @pytest.mark.fault("W18")
-@pytest.mark.parametrize("timeout", [0.001, None])
-def test_interrupt_leaves_lock_free_and_no_waiter_registered(timeout: float | None) -> None:
-    def try_at(interruption: Interruption) -> bool:
-        condition = SystemCondition()
-        done: list[bool] = []
-
-        def wake() -> None:
-            with condition:
-                done.append(True)
-                condition.notify_all()
-
-        def scenario() -> None:
-            with condition:
-                if timeout is None:
-                    start(wake)
-                condition.wait_for(lambda: bool(done), timeout)
-                condition.notify()
-
-        interrupted = interruption.during(scenario)
-        assert is_free(condition), interruption.place
-        assert not condition._waiters, interruption.place
-        return interrupted
-
-    assert at_every_place(try_at) >= 2
+@pytest.mark.parametrize("timeout", [60, None])
+def test_interrupted_wait_has_the_lock_and_leaves_no_waiter(timeout: float | None) -> None:
+    condition = SystemCondition()
+    with condition:
+        with deferred_sigint(), pytest.raises(KeyboardInterrupt), repeated_interrupts():
+            condition.wait_for(lambda: False, timeout)
+        assert not is_free(condition)
+        assert not condition._waiters
+    assert is_free(condition)

@@ -48,7 +48,7 @@ def batches(
     )
     try:
         partitions = [each.partition for each in producer.partitions_for(topic)]
-        accumulator = producer._accumulator
+        accumulator = producer._core._accumulator
         for partition in partitions:
             accumulator.mute(TopicPartition(topic, partition), muted=True)
         send(producer)

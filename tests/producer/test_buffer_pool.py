@@ -1,6 +1,7 @@
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -12,7 +13,8 @@ from kclient.common.errors import BufferExhaustedError, ClosedError
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Condition
 from kclient.common.system_tasks import SystemClock, SystemTasks
-from kclient.producer.buffer_pool import BufferPool, _Waiter
+from kclient.common.waiting import ConditionWait, Steps, run_steps
+from kclient.producer.buffer_pool import BufferPool
 from kclient.testing.virtual.virtual_clock import VirtualClock
 from kclient.testing.virtual.virtual_lock import VirtualCondition
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
@@ -50,6 +52,10 @@ def pool(kind: type[VirtualTasks] = VirtualTasks) -> tuple[BufferPool, VirtualCl
     return BufferPool(TOTAL, POOLABLE, home.clock, tasks, wait, exhausted, wake_nothing), home.clock
 
 
+def allocate(buffers: BufferPool, size: int, max_wait_ms: float) -> bytearray:
+    return run_steps(buffers.allocate(size, max_wait_ms), buffers._clock)
+
+
 def pausing_pool(while_waiting: Callable[[BufferPool], None]) -> BufferPool:
     made, _ = pool(PausingTasks)
     PausingCondition.while_waiting = staticmethod(lambda: while_waiting(made))
@@ -64,44 +70,44 @@ def test_waiting_caller_wakes_the_sender_after_it_is_counted() -> None:
     buffers = BufferPool(
         TOTAL, POOLABLE, home.clock, tasks, sensor, sensor, lambda: queued.append(buffers.queued())
     )
-    buffers.allocate(TOTAL, 50)
+    allocate(buffers, TOTAL, 50)
     assert queued == []
     with pytest.raises(BufferExhaustedError):
-        buffers.allocate(POOLABLE, 50)
+        allocate(buffers, POOLABLE, 50)
     assert queued == [1]
 
 
 def test_buffers_of_the_pooled_size_are_reused() -> None:
     buffers, _ = pool()
-    first = buffers.allocate(POOLABLE, 0)
+    first = allocate(buffers, POOLABLE, 0)
     buffers.deallocate(first)
-    assert buffers.allocate(POOLABLE, 0) is first
-    other = buffers.allocate(70, 0)
+    assert allocate(buffers, POOLABLE, 0) is first
+    other = allocate(buffers, 70, 0)
     buffers.deallocate(other)
-    assert buffers.allocate(70, 0) is not other
+    assert allocate(buffers, 70, 0) is not other
 
 
 def test_pooled_buffers_are_freed_for_another_size() -> None:
     buffers, _ = pool()
-    for buffer in [buffers.allocate(POOLABLE, 0) for _ in range(10)]:
+    for buffer in [allocate(buffers, POOLABLE, 0) for _ in range(10)]:
         buffers.deallocate(buffer)
-    assert len(buffers.allocate(950, 0)) == 950
+    assert len(allocate(buffers, 950, 0)) == 950
     assert buffers.available() == 50
 
 
 def test_more_than_buffer_memory_raises_at_once() -> None:
     buffers, _ = pool()
     with pytest.raises(RecordTooLargeError, match=r"1001 bytes .* buffer\.memory=1000"):
-        buffers.allocate(TOTAL + 1, 60_000)
+        allocate(buffers, TOTAL + 1, 60_000)
 
 
 @pytest.mark.fault("W9")
 def test_timed_out_wait_leaks_no_memory() -> None:
     buffers, clock = pool()
-    held = buffers.allocate(950, 0)
+    held = allocate(buffers, 950, 0)
     started = clock.now_ms
     with pytest.raises(BufferExhaustedError, match=r"within 300 ms; buffer\.memory=1000"):
-        buffers.allocate(POOLABLE, 300)
+        allocate(buffers, POOLABLE, 300)
     assert clock.now_ms - started == 300
     assert (buffers.available(), buffers.queued()) == (50, 0)
     buffers.deallocate(held)
@@ -112,8 +118,8 @@ def test_timed_out_wait_leaks_no_memory() -> None:
 def test_freed_memory_goes_to_the_first_waiter() -> None:
     held: list[bytearray] = []
     buffers = pausing_pool(lambda made: made.deallocate(held.pop()))
-    held += [buffers.allocate(600, 0), buffers.allocate(400, 0)]
-    assert len(buffers.allocate(300, 1_000)) == 300
+    held += [allocate(buffers, 600, 0), allocate(buffers, 400, 0)]
+    assert len(allocate(buffers, 300, 1_000)) == 300
     assert buffers.available() == 100
 
 
@@ -126,8 +132,8 @@ def test_large_request_is_granted_in_pieces() -> None:
             made.deallocate(held.pop())
 
     buffers = pausing_pool(free_all)
-    held += [buffers.allocate(POOLABLE, 0) for _ in range(10)]
-    assert len(buffers.allocate(1_000, 1_000)) == 1_000
+    held += [allocate(buffers, POOLABLE, 0) for _ in range(10)]
+    assert len(allocate(buffers, 1_000, 1_000)) == 1_000
     assert buffers.available() == 0
 
 
@@ -140,22 +146,41 @@ def test_interrupt_while_waiting_frees_the_memory() -> None:
         raise KeyboardInterrupt
 
     buffers = pausing_pool(interrupt)
-    held += [buffers.allocate(500, 0), buffers.allocate(500, 0)]
+    held += [allocate(buffers, 500, 0), allocate(buffers, 500, 0)]
     with pytest.raises(KeyboardInterrupt):
-        buffers.allocate(600, 1_000)
+        allocate(buffers, 600, 1_000)
     assert (buffers.available(), buffers.queued()) == (500, 0)
 
 
 @pytest.mark.fault("W9", "W16")
 def test_close_fails_present_and_later_waiters() -> None:
     buffers = pausing_pool(BufferPool.close)
-    held = buffers.allocate(TOTAL, 0)
+    held = allocate(buffers, TOTAL, 0)
     with pytest.raises(ClosedError):
-        buffers.allocate(POOLABLE, 1_000)
+        allocate(buffers, POOLABLE, 1_000)
     with pytest.raises(ClosedError):
-        buffers.allocate(POOLABLE, 1_000)
+        allocate(buffers, POOLABLE, 1_000)
     buffers.deallocate(held)
     assert buffers.available() == TOTAL
+
+
+class Caller(NamedTuple):
+    """A call that waits for memory."""
+
+    size: int
+    steps: Steps[bytearray]
+    wait: ConditionWait
+
+    def end(self) -> bytearray | None:
+        """Resumes the call; returns its buffer, or None if its wait timed out."""
+        try:
+            next(self.steps)
+        except StopIteration as returned:
+            buffer: bytearray = returned.value
+            return buffer
+        except BufferExhaustedError:
+            return None
+        raise AssertionError("the call waits again")
 
 
 class Pool(RuleBasedStateMachine):
@@ -167,18 +192,23 @@ class Pool(RuleBasedStateMachine):
         super().__init__()
         self.pool, _ = pool()
         self.out = 0
-        # The pool's waiters: a real caller would block in allocate().
-        self.line: list[_Waiter] = []
+        self.line: list[Caller] = []
 
     @rule(target=buffers, size=st.sampled_from([30, POOLABLE, 250, 900]))
     def allocate(self, size: int) -> bytearray:
-        if self.line or size > self.pool.available():
-            waiter = _Waiter(size)
-            self.pool._enqueue(waiter)
-            self.line.append(waiter)
-            return bytearray()
-        self.out += size
-        return self.pool.allocate(size, 0)
+        steps = self.pool.allocate(size, 1_000)
+        must_wait = bool(self.pool.queued()) or size > self.pool.available()
+        try:
+            wait = next(steps)
+        except StopIteration as returned:
+            assert not must_wait
+            self.out += size
+            buffer: bytearray = returned.value
+            return buffer
+        assert must_wait
+        assert isinstance(wait, ConditionWait)
+        self.line.append(Caller(size, steps, wait))
+        return bytearray()
 
     @rule(buffer=consumes(buffers))
     def deallocate(self, buffer: bytearray) -> None:
@@ -186,31 +216,40 @@ class Pool(RuleBasedStateMachine):
             self.out -= len(buffer)
             self.pool.deallocate(buffer)
 
-    @rule(target=buffers)
-    def collect_grant(self) -> bytearray:
-        if not self.line or not self.line[0].is_met():
+    @rule(target=buffers, position=st.integers(0, 3))
+    def end_wait(self, position: int) -> bytearray:
+        if position >= len(self.line):
             return bytearray()
-        waiter = self.line.pop(0)
-        self.out += waiter.needed
-        return waiter.buffer or bytearray(waiter.needed)
+        caller = self.line.pop(position)
+        is_met = caller.wait.is_met()
+        buffer = caller.end()
+        assert (buffer is not None) == is_met
+        if buffer is None:
+            return bytearray()
+        assert len(buffer) == caller.size
+        self.out += caller.size
+        return buffer
 
     @rule(position=st.integers(0, 3))
-    def time_out(self, position: int) -> None:
+    def interrupt_wait(self, position: int) -> None:
         if position < len(self.line):
-            self.pool._cancel(self.line.pop(position))
+            with pytest.raises(KeyboardInterrupt):
+                self.line.pop(position).steps.throw(KeyboardInterrupt())
 
     @invariant()
     def no_byte_is_lost_or_created(self) -> None:
-        granted = sum(waiter.granted for waiter in self.line)
+        granted = sum(caller.size for caller in self.line if caller.wait.is_met())
+        granted += sum(waiter.granted for waiter in self.pool._waiters)
         assert self.out + granted + self.pool.available() == TOTAL
 
     @invariant()
     def waiters_are_served_in_order(self) -> None:
-        unmet = [waiter for waiter in self.line if not waiter.is_met()]
-        assert all(waiter.granted == 0 for waiter in unmet[1:])
-        if unmet:
+        met = [caller.wait.is_met() for caller in self.line]
+        assert met == sorted(met, reverse=True)
+        assert all(waiter.granted == 0 for waiter in list(self.pool._waiters)[1:])
+        if not all(met):
             assert self.pool.available() == 0
-        assert self.pool.queued() == len(unmet)
+        assert self.pool.queued() == met.count(False)
 
 
 Pool.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
@@ -228,7 +267,7 @@ def test_waiting_threads_are_all_served() -> None:
 
     def work() -> None:
         for _ in range(200):
-            buffer = buffers.allocate(POOLABLE, 20_000)
+            buffer = allocate(buffers, POOLABLE, 20_000)
             buffers.deallocate(buffer)
         served.append(1)
 
@@ -247,11 +286,11 @@ def test_threads_are_served_in_order_of_arrival() -> None:
     metrics = Metrics(clock, tasks)
     wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
     buffers = BufferPool(3 * POOLABLE, POOLABLE, clock, tasks, wait, exhausted, wake_nothing)
-    held = [buffers.allocate(POOLABLE, 0) for _ in range(3)]
+    held = [allocate(buffers, POOLABLE, 0) for _ in range(3)]
     served: dict[int, bytearray] = {}
 
     def work(number: int, size: int) -> None:
-        served[number] = buffers.allocate(size, 20_000)
+        served[number] = allocate(buffers, size, 20_000)
 
     # The second needs more than is freed at a time: later callers do not overtake it.
     for number, size in enumerate([POOLABLE, 2 * POOLABLE, POOLABLE, 30]):

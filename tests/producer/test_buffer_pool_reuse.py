@@ -93,6 +93,6 @@ def test_forced_close_closes_sockets_before_freeing_memory(
 
     monkeypatch.setattr(world.client, "close", close)
     world.sender.force_close()
-    assert not world.sender.step()
+    assert not world.step()
     assert memory_at_close[0] < world.pool.total
     assert world.pool.available() == world.pool.total

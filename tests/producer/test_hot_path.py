@@ -85,8 +85,13 @@ class World:
         self.topic.queues = self.queues
         self.topic.sticky_queue = self.queues[1]
         self.topic.used = False
-        self.sending = sending(lambda: self.cluster, self.append, lambda: NOW_NS, lambda: self.pid)
-        self.sending._topics["t"] = self.topic
+        self.sending = sending(
+            {"t": self.topic},
+            lambda: self.cluster,
+            self.append,
+            lambda: NOW_NS,
+            lambda: self.pid,
+        )
         self.sending._fast_path_enabled = True
 
     def append(self, info: object, queue: object, missed: object, *rest: object) -> str:

@@ -6,6 +6,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.metrics import Metrics
 from kclient.common.system_tasks import SystemClock, SystemTasks
 from kclient.common.types import RecordMetadata, TopicPartition
+from kclient.common.waiting import run_steps
 from kclient.producer.callback_runner import CallbackRunner
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.produce_request_result import ProduceRequestResult
@@ -16,6 +17,11 @@ def result_of_a_batch() -> ProduceRequestResult:
     errors = Metrics(clock, tasks).sensor(total="errors")
     runner = CallbackRunner(tasks, errors)
     return ProduceRequestResult(TopicPartition("t", 0), tasks.condition(), runner, clock)
+
+
+def wait(result: ProduceRequestResult, timeout_ms: float) -> bool:
+    clock = SystemClock()
+    return run_steps(result.wait(clock.monotonic_ms() + timeout_ms), clock)
 
 
 def test_wait_ends_after_the_last_callback() -> None:
@@ -34,9 +40,9 @@ def test_wait_ends_after_the_last_callback() -> None:
     sender.start()
     assert entered.wait(10)
     assert future.done()
-    assert not result.wait(0.01)
+    assert not wait(result, 10)
     released.set()
-    assert result.wait(10)
+    assert wait(result, 10_000)
     assert future.result(10) == seen[0]
     assert future.result(10).offset == 7
     sender.join(10)

@@ -346,6 +346,6 @@ def test_forced_close_distinguishes_sent_from_unsent_records() -> None:
     queued = producer.send(b"y")
     assert builder_of(producer.client.requests()[0]).batches[0].on_wire
     producer.sender.force_close()
-    assert not producer.sender.step()
+    assert not producer.step()
     assert "may hold it nevertheless" in str(fails(on_wire, KafkaError, written=True))
     assert "may hold" not in str(fails(queued, KafkaError, written=False))

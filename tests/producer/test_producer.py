@@ -365,14 +365,14 @@ def test_every_call_reports_a_stopped_sender(
     def explode(now_ms: float) -> None:
         raise ZeroDivisionError("surprise")
 
-    monkeypatch.setattr(producer._sender, "run_once", explode)
+    monkeypatch.setattr(producer._core._sender, "send_due", explode)
     try:
         future: DeliveryFuture | None = producer.send(topic, b"y")
     except ProducerFatalError:
         future = None
     if future is not None:
         assert isinstance(future.exception(10), ProducerFatalError)
-    task = producer._thread._task
+    task = producer._core._task
     assert task is not None
     task.join(10)
     for call in (
@@ -428,7 +428,7 @@ def test_ctrl_c_ends_every_wait(call: str, topic: str) -> None:
 
         def interrupt(number: int, frame: object) -> None:
             raised_at.append(time.monotonic())
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
         before = signal.signal(signal.SIGALRM, interrupt)
         try:
@@ -507,9 +507,9 @@ def test_process_exit_reports_lost_records() -> None:
         """
         import sys
         from kclient import Producer
-        from kclient.producer import sender_thread
+        from kclient.producer import producer_core
         from kclient.testing.embedded_cluster import EmbeddedCluster
-        sender_thread.EXIT_TIMEOUT = 0.5
+        producer_core.EXIT_TIMEOUT = 0.5
         with EmbeddedCluster() as cluster:
             producer = Producer(bootstrap_servers=cluster.bootstrap_servers)
             producer.send("t", b"").result(10)
@@ -534,8 +534,8 @@ def test_process_exit_is_not_blocked_by_a_callback(cluster: EmbeddedCluster, top
         """
         import sys, threading
         from kclient import Producer
-        from kclient.producer import sender_thread
-        sender_thread.EXIT_TIMEOUT = 0.5
+        from kclient.producer import producer_core
+        producer_core.EXIT_TIMEOUT = 0.5
         producer = Producer(bootstrap_servers=sys.argv[1], linger_ms=0)
         inside = threading.Event()
         def never_return(metadata, error):
@@ -563,8 +563,8 @@ def test_process_exit_is_not_blocked_by_a_silent_broker() -> None:
             """
             import sys
             from kclient import Producer
-            from kclient.producer import sender_thread
-            sender_thread.EXIT_TIMEOUT = 0.5
+            from kclient.producer import producer_core
+            producer_core.EXIT_TIMEOUT = 0.5
             producer = Producer(bootstrap_servers=sys.argv[1], linger_ms=0)
             producer.send("t", b"").result(20)
             futures = [producer.send("t", b"lost") for number in range(5)]

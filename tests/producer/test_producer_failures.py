@@ -176,7 +176,7 @@ def test_fenced_producer_raises_at_every_call(
     (future,) = sending.send()
     assert isinstance(future.exception(10), ProducerFencedError)
     producer = sending.producer
-    wait_until(lambda: producer._sender.failure is not None, "the sender has given up")
+    wait_until(lambda: producer._core._sender.failure is not None, "the sender has given up")
     for call in (
         lambda: producer.send(topic, b"late"),
         lambda: producer.send_many(topic, [b"late"]),
@@ -314,7 +314,7 @@ def test_unreferenced_producer_while_no_response_arrives(
     sending = Sending(cluster, topic, delivery_timeout_ms=3_000)
     cluster.faults.mute()
     sending.send(5)
-    task = sending.producer._thread._task
+    task = sending.producer._core._task
     started = time.monotonic()
     with pytest.warns(ResourceWarning, match="was never closed"):
         del sending.producer
@@ -347,7 +347,7 @@ def test_close_while_a_callback_does_not_return(
     assert seen.done()
     assert not any(future.done() for future in sending.futures)
     resume.set()
-    task = producer._thread._task
+    task = producer._core._task
     assert task is not None
     assert task.join(10)
     assert seen.exception(0) is None
@@ -384,16 +384,16 @@ def test_error_in_the_sender_fails_every_waiting_call(
     threads = [threading.Thread(target=block, args=(call,), daemon=True) for call in calls]
     for thread in threads:
         thread.start()
-    wait_until(lambda: producer._accumulator.pool.queued() == 1, "one waits for memory")
+    wait_until(lambda: producer._core._accumulator.pool.queued() == 1, "one waits for memory")
 
     def explode(*_: object) -> None:
         raise raised("surprise")
 
-    close_client = producer._sender._client.close
+    close_client = producer._core._sender._client.close
     if at_the_end:
-        monkeypatch.setattr(producer._sender._client, "close", explode)
-    monkeypatch.setattr(producer._sender, "run_once", explode)
-    producer._sender.wakeup()
+        monkeypatch.setattr(producer._core._sender._client, "close", explode)
+    monkeypatch.setattr(producer._core._sender, "send_due", explode)
+    producer._core._sender.wakeup()
     for thread in threads:
         thread.join(10)
         assert not thread.is_alive()

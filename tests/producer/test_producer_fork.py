@@ -80,8 +80,8 @@ def test_fork_in_a_callback_starts_no_second_sender(cluster: EmbeddedCluster) ->
     def fork(metadata: object, error: object) -> None:
         child = os.fork()
         if child == 0:
-            thread = producer._thread
-            os._exit(int(thread._step()))  # the next step of the sender's thread in the child
+            waits = sum(1 for _ in producer._core._sender.steps())  # as the child's thread does
+            os._exit(waits)
         ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
     with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:

@@ -1,14 +1,19 @@
-"""Ctrl-C in send, flush, result and close: in every wait, and at random times."""
+"""Ctrl-C in send, flush, result and close: in every wait, in user code, and at random times."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kclient import Producer
+from kclient.producer import ProducerInterceptor, ProducerRecord
 from kclient.record import IMPLEMENTATION
+from tests.support.clients.foreign import ForeignRecord
 
 PROGRAM = "tests.support.processes.interrupt_trials"
 PURE = {"KCLIENT_PURE_PYTHON": "1"}
@@ -53,3 +58,64 @@ def test_random_signals_keep_the_producer_usable(environment: dict[str, str]) ->
     assert struck.pop("slow") <= 5  # the machine may be loaded
     assert struck.pop("too late", 0) < 90
     assert min(struck.values()) >= 6
+
+
+def interrupt(*_: object) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.fault("W18")
+def test_ctrl_c_in_code_of_the_application_ends_the_call(
+    make: Callable[..., Producer], topic: str, stored: Callable[[str], list[ForeignRecord]]
+) -> None:
+    class Interceptor(ProducerInterceptor):
+        def on_send(self, record: ProducerRecord) -> ProducerRecord:
+            interrupt()
+            return record
+
+    def partitioner(topic: str, key: bytes | None, count: int) -> int:
+        interrupt()
+        return 0
+
+    def serializer(value: object) -> bytes:
+        interrupt()
+        return b"serialized"
+
+    for options in (
+        {"interceptor_classes": [Interceptor()]},
+        {"partitioner_class": partitioner},
+        {"value_serializer": serializer},
+    ):
+        producer = make(**options)
+        with pytest.raises(KeyboardInterrupt):
+            producer.send(topic, b"x")
+        with pytest.raises(KeyboardInterrupt):
+            producer.send_many(topic, [b"x", b"y"])
+        producer.flush(10)
+    assert stored(topic) == []
+
+
+@pytest.mark.fault("W18")
+def test_call_that_does_not_wait_completes_before_ctrl_c_takes_effect(
+    make: Callable[..., Producer],
+    topic: str,
+    stored: Callable[[str], list[ForeignRecord]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    producer = make(linger_ms=60_000)
+    producer.partitions_for(topic)
+    accumulator = producer._core._accumulator
+    wakeup = accumulator._wakeup
+
+    def interrupted_wakeup() -> None:
+        interrupt()  # the batch is open
+        wakeup()
+
+    monkeypatch.setattr(accumulator, "_wakeup", interrupted_wakeup)
+    with pytest.raises(KeyboardInterrupt):
+        producer.send(topic, b"sent")
+    with pytest.raises(KeyboardInterrupt):
+        producer.send_many(topic, [b"first", b"second"], partition=1)
+    monkeypatch.undo()
+    producer.flush(10)
+    assert sorted(each.value or b"" for each in stored(topic)) == [b"first", b"second", b"sent"]

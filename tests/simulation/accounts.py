@@ -6,14 +6,14 @@ from kclient.client.network_client import NetworkClient
 
 def client_of(producer: Producer) -> NetworkClient:
     """Return the network client of a producer."""
-    client = producer._sender._client
+    client = producer._core._sender._client
     assert isinstance(client, NetworkClient)
     return client
 
 
 def open_accounts(producer: Producer) -> dict[str, int]:
     """Return the counts of a producer's unfinished work."""
-    accumulator, transactions = producer._accumulator, producer._sender._transactions
+    accumulator, transactions = producer._core._accumulator, producer._core._sender._transactions
     entries = [] if transactions is None else list(transactions._partitions.values())
     pool = accumulator.pool
     return {

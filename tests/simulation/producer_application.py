@@ -75,7 +75,7 @@ class ProducerApplication(Application):
         producer = self.producer
         if producer is None:
             return
-        pool = producer._accumulator.pool
+        pool = producer._core._accumulator.pool
         out = pool.total - pool._unpooled - sum(map(len, pool._free))
         if not 0 <= out <= pool.total:
             raise AssertionError(f"{self.name}: {out} of {pool.total} bytes are allocated")

@@ -148,8 +148,8 @@ cdef class SendPath:
 
     __class_getitem__ = classmethod(GenericAlias)
 
-    def __init__(self, cluster, append, wall_ns, process_id):
-        self._topics = {}
+    def __init__(self, topics, cluster, append, wall_ns, process_id):
+        self._topics = topics
         self._cluster = cluster
         self._append = append
         self._wall_ns = wall_ns

@@ -160,7 +160,7 @@ Append = Callable[
     ],
     "DeliveryFuture",
 ]
-"""`RecordAccumulator.append_to_new_batch` with a bound `max_wait_ms`."""
+"""Appends a record to a new batch: topic, queue, queue without space, fields of the record."""
 
 Topic = TypeVar("Topic", bound=TopicView)
 
@@ -170,6 +170,7 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
 
     def __init__(
         self,
+        topics: dict[str, Topic],
         cluster: Callable[[], Cluster],
         append: Append,
         wall_ns: Callable[[], int],
@@ -178,6 +179,7 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         """Start with the fast path disabled.
 
         Args:
+            topics: Topics with known partitions, by name.
             cluster: Returns the current view of the cluster.
             append: Appends a record that needs a new batch, given the topic, the queue of the
                 partition (None: the sticky one), the queue without space, and the record.
@@ -185,7 +187,7 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
             process_id: Returns the id of the current process.
         """
         self._fast_path_enabled = False
-        self._topics: dict[str, Topic] = {}
+        self._topics = topics
         self._cluster = cluster
         self._append = append
         self._wall_ns = wall_ns

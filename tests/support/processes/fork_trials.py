@@ -24,17 +24,17 @@ PATIENCE = 20.0
 
 def locks_of(producer: Any, future: Any) -> Iterable[Any]:
     """Return all locks that a thread may hold when the process forks, in lock order."""
-    accumulator, client = producer._accumulator, producer._sender._client
+    accumulator, client = producer._core._accumulator, producer._core._sender._client
     topics = accumulator.topics()
     yield from (queue.lock for info in topics for queue in info.queues)
     yield from (info._lock for info in topics)
     yield from (accumulator._lock, accumulator._drainer._lock)
     yield from (accumulator.incomplete._lock, accumulator.pool._lock)
-    yield producer._sender._metadata._condition._lock
+    yield producer._core._sender._metadata._condition._lock
     yield future._result._latch._lock
-    registry = producer._metrics.registry
+    registry = producer._core._metrics.registry
     yield from (registry._lock, *(sensor._lock for sensor in registry._sensors))
-    yield producer._thread._task._state._lock
+    yield producer._core._task._state._lock
     yield client._selector._poller._bell._lock
 
 

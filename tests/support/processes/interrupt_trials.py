@@ -1,8 +1,8 @@
 """Interrupts the waiting calls of a producer at each place, and checks that it stays usable.
 
 `python -m tests.support.processes.interrupt_trials` does so with the hot path that the environment
-selects. With a seed and a number of rounds it sends real signals at random times instead, during
-all calls. Either way it prints the number of interrupts of each call.
+selects. With a seed and a number of rounds it sends SIGINT at random times instead, during all
+calls. Either way it prints the number of interrupts of each call.
 """
 
 import json
@@ -109,7 +109,7 @@ class Trials:
 
     def check(self) -> None:
         """Check that the producer is as if there had been no interrupt."""
-        producer, accumulator = self.producer, self.producer._accumulator
+        producer, accumulator = self.producer, self.producer._core._accumulator
         marker = producer.send(self._topic, b"marker", partition=0)
         producer.flush(IN_TIME)
         assert marker.result(0).offset >= 0
@@ -171,7 +171,7 @@ class Trials:
 
     def _check_closed(self) -> None:
         self.producer.close(IN_TIME)
-        task = self.producer._thread._task
+        task = self.producer._core._task
         assert task is not None
         assert not task.is_alive()
         assert all(future.exception(0) is None for future in self.futures)
@@ -204,11 +204,11 @@ def go_through_all(trials: Trials) -> dict[str, int]:
 
 
 class Storm:
-    """Real signals at random times, until each call was interrupted many times.
+    """SIGINT at random times, until each call was interrupted many times.
 
     Attributes:
         struck: Number of interrupts of each call.
-        took: Seconds from each signal's handler to the handler of the exception in the caller.
+        took: Seconds from each signal to the handler of the exception in the caller.
     """
 
     def __init__(self, trials: Trials, dice: random.Random) -> None:
@@ -243,7 +243,7 @@ class Storm:
         if self._armed:
             self._armed.clear()
             self._raised_at = time.monotonic()
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     def _strike_within(self, name: str, call: Callable[[], object]) -> None:
         self._armed.append(True)

@@ -24,6 +24,7 @@ from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
 from kclient.common.types import Node, TopicPartition
+from kclient.common.waiting import run_steps
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.batch_drainer import oldest_batch
 from kclient.producer.buffer_pool import BufferPool
@@ -319,6 +320,7 @@ class ProducerWorld:
         )
         self.accumulator = self._accumulator(self.runtime, options)
         self.sender = self._sender(options)
+        self._loop = self.sender.steps()
         self.broker = [ModelPartition() for _ in range(options.partitions)]
         self.leaders: dict[int, int] = {
             partition: partition % options.nodes for partition in range(options.partitions)
@@ -423,12 +425,9 @@ class ProducerWorld:
         info = self.accumulator.topic_info(TOPIC)
         info.refresh(self.cluster())
         queue = None if partition is None else info.queues[partition]
-        return self.accumulator.append(
-            info,
-            queue,
-            SingleRecord(self.clock.wall_ms(), key, value, None, on_delivery),
-            max_wait_ms,
-        )
+        record = SingleRecord(self.clock.wall_ms(), key, value, None, on_delivery)
+        steps = self.accumulator.append(info, queue, record, max_wait_ms)
+        return run_steps(steps, self.clock)
 
     def send_rows(self, values: list[bytes | None], partition: int | None = 0) -> list[Segment]:
         """Appends many records."""
@@ -436,13 +435,24 @@ class ProducerWorld:
         info.refresh(self.cluster())
         segments: list[Segment] = []
         queue = None if partition is None else info.queues[partition]
-        self.accumulator.append_many(info, queue, Rows(1, None, values, None), 0.0, segments)
+        rows = Rows(1, None, values, None)
+        while not rows.all_taken():
+            steps = self.accumulator.append(info, queue, rows, 0.0)
+            segments.append(run_steps(steps, self.clock))
         return segments
 
-    def step(self, advance_ms: float = 0.0) -> None:
-        """Runs the sender once, after some time."""
+    def step(self, advance_ms: float = 0.0) -> bool:
+        """Runs the sender up to its next wait, after some time; returns False at its end."""
         self.clock.now_ms += advance_ms
-        self.sender.run_once(self.clock.now_ms)
+        try:
+            wait = next(self._loop)
+            try:
+                wait.block(self.clock)
+            except Exception as error:  # noqa: BLE001 (raised again by the sender)
+                self._loop.throw(error)
+        except StopIteration:
+            return False
+        return True
 
     # -- the broker -------------------------------------------------------------------------------
 

@@ -1,0 +1,409 @@
+"""Core of a producer: its components, and its calls in steps."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from kclient.client.client_metadata import ProducerMetadata
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.network_client import NetworkClient
+from kclient.client.network_client_builder import build_network_client
+from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
+from kclient.common.interrupts import sigint_takes_effect
+from kclient.common.log_context import LogContext
+from kclient.common.metrics import Metrics
+from kclient.common.runtime import Runtime, Task
+from kclient.common.waiting import Steps, TaskWait, perform, run_steps
+from kclient.producer.arrow_records import ArrowPart
+from kclient.producer.batch_delivery import Segment
+from kclient.producer.batch_drainer import oldest_batch
+from kclient.producer.buffer_pool import BufferPool
+from kclient.producer.callback_runner import CallbackRunner
+from kclient.producer.errors import UnknownPartitionError
+from kclient.producer.partition_chooser import PartitionChooser
+from kclient.producer.producer_config import ProducerConfig
+from kclient.producer.producer_metrics import ProducerMetrics
+from kclient.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
+from kclient.producer.rows import ColumnRows, Rows
+from kclient.producer.sender import Sender, SenderSettings
+from kclient.producer.topic_info import PartitionQueue, SlowNodes, TopicInfo
+from kclient.producer.transaction_manager import TransactionManager
+from kclient.record import RecordColumns
+
+T = TypeVar("T")
+
+EXIT_TIMEOUT = 5.0
+"""Seconds that the exit of the process waits for unsent records."""
+
+_CLIENT_ID = "kclient-producer"
+_FORCED_TIMEOUT_MS = 500.0
+
+
+class ProducerCore:
+    """The calls of a producer, in steps that any driver can run (`kclient.common.waiting`).
+
+    It has no reference to the producer, so that an unreferenced producer is collected.
+
+    Attributes:
+        topics: Topics with known partitions, by name; `send` looks them up here.
+        runner: Runs delivery callbacks.
+        is_partitioner_default: Whether partitions are chosen by Kafka's rules.
+        cluster: Returns the present view of the cluster, as `Metadata.cluster`.
+        append_to_new_batch: Appends a record, as `RecordAccumulator.append_to_new_batch`.
+    """
+
+    def __init__(
+        self, config: ProducerConfig, runtime: Runtime, name: str, log_context: LogContext
+    ) -> None:
+        """Create the components, without connecting or starting a thread.
+
+        Args:
+            config: Options.
+            runtime: Clock, tasks and sockets.
+            name: Name of the producer.
+            log_context: Prefix of log lines.
+        """
+        self.topics: dict[str, TopicInfo] = {}
+        self._name = name
+        self._log = log_context.logger(__name__)
+        self._clock = runtime.clock
+        self._tasks = runtime.tasks
+        self._process_id = runtime.tasks.process_id()
+        self._max_block_ms = config.max_block_ms
+        self._chooser = PartitionChooser(
+            config.partitioner, ignore_keys=config.values["partitioner_ignore_keys"]
+        )
+        self.is_partitioner_default = self._chooser.is_default
+        self._metrics = _metrics(config, runtime)
+        self.runner = CallbackRunner(runtime.tasks, self._metrics.callback_errors, log_context)
+        self._metadata = _metadata(config, runtime, log_context)
+        self._client = _client(config, runtime, self._metadata, log_context)
+        transactions = TransactionManager(log_context) if config.enable_idempotence else None
+        self._pool = _pool(config, runtime, self._metrics, self._client.wakeup)
+        self._accumulator = RecordAccumulator(
+            _accumulator_settings(config),
+            self._pool,
+            runtime,
+            self.runner,
+            _backoff(config, runtime),
+            SlowNodes(config.values["partitioner_availability_timeout_ms"]),
+            self._client.wakeup,
+            oldest_batch if transactions is None else transactions.next_batch,
+        )
+        self._sender = Sender(
+            _sender_settings(config, runtime),
+            self._client,
+            self._metadata,
+            self._accumulator,
+            transactions,
+            self._metrics,
+            runtime,
+            log_context,
+        )
+        self.cluster = self._metadata.cluster
+        self.append_to_new_batch = self._accumulator.append_to_new_batch
+        _show_levels(self._metrics, self._pool, self._client, self._metadata)
+        self._task: Task | None = None
+        self._unregister_exit: Callable[[], None] = lambda: None
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics by Kafka's names."""
+        return self._metrics.registry.snapshot()
+
+    def failure(self) -> KafkaError | None:
+        """Return the error that stopped the sender permanently, if there is one."""
+        return self._sender.failure
+
+    def known_topic(self, topic: str, partition: int | None) -> TopicInfo | None:
+        """Return a topic whose partitions are known, with the given one if it is not None."""
+        info = self.topics.get(topic)
+        if info is None or info.cluster is not self._metadata.cluster():
+            return None
+        if not (info.partition_count if partition is None else info.partition_count > partition):
+            return None
+        info.used = True
+        return info
+
+    # -- appending --------------------------------------------------------------------------------
+
+    def await_topic(self, topic: str, partition: int | None) -> Steps[tuple[TopicInfo, float]]:
+        """Return a topic once its partitions are known (Kafka: KafkaProducer.waitOnMetadata).
+
+        Args:
+            topic: Topic name, checked.
+            partition: Partition that must exist, or None.
+
+        Returns:
+            The topic, and the milliseconds that are left of ``max.block.ms``.
+
+        Raises:
+            KafkaTimeoutError: No broker described the topic, or the partition, in time;
+                BootstrapError if no broker was reachable. Metadata was requested, also if
+                ``max.block.ms`` is 0.
+            UnknownPartitionError: The topic has fewer partitions.
+            TopicAuthorizationError: Not authorized to access the topic.
+            ClosedError: The producer was closed meanwhile.
+        """
+        known = self.known_topic(topic, partition)
+        if known is not None:
+            return known, self._max_block_ms
+        started_ms = self._clock.monotonic_ms()
+        try:
+            info = yield from self._described(topic, partition, started_ms)
+        finally:
+            waited_ms = self._clock.monotonic_ms() - started_ms
+            self._metrics.metadata_wait_ns.record(waited_ms * 1e6)
+        info.used = True
+        self.topics[topic] = info
+        return info, max(self._max_block_ms - waited_ms, 0.0)
+
+    def _described(self, topic: str, partition: int | None, started_ms: float) -> Steps[TopicInfo]:
+        now_ms = started_ms
+        info = self._accumulator.topic_info(topic)
+        asked_for_partition = False
+        while True:
+            self._metadata.add_topic(topic, now_ms)
+            cluster = self._metadata.cluster()
+            count = info.partition_count if info.cluster is cluster else info.refresh(cluster)
+            if count and (partition is None or partition < count):
+                return info
+            self._metadata.maybe_raise_error_for_topic(topic)
+            if partition is not None and count and asked_for_partition:
+                raise UnknownPartitionError(topic, partition, count)
+            asked_for_partition = count > 0
+            # Also if this call does not wait: the next one may find the topic.
+            version = self._metadata.request_update_for_topic(topic)
+            self._client.wakeup()
+            end_ms = started_ms + self._max_block_ms
+            if now_ms >= end_ms or self.runner.inside():
+                raise self._timeout(topic, partition, count, now_ms - started_ms)
+            yield from self._metadata.await_update(version, end_ms)
+            now_ms = self._clock.monotonic_ms()
+
+    def _timeout(
+        self, topic: str, partition: int | None, count: int, waited_ms: float
+    ) -> KafkaTimeoutError:
+        what = f"topic {topic!r}: not described by any broker within {waited_ms:.0f} ms"
+        if count:
+            what = (
+                f"partition {partition} of topic {topic!r}: not known within {waited_ms:.0f} ms;"
+                f" the topic had {count} partitions"
+            )
+        unreached = self._client.bootstrap_error()
+        if self._metadata.cluster().is_bootstrap and unreached is not None:
+            error: KafkaTimeoutError = BootstrapError(f"{what}; {unreached}")
+            error.__cause__ = unreached.__cause__
+            return error
+        reason = self._metadata.topic_error(topic)
+        error = KafkaTimeoutError(f"{what}" if reason is None else f"{what}; {reason}")
+        error.__cause__ = reason
+        return error
+
+    def check_size(self, record_size: int) -> None:
+        """Reject a record that does not fit into a request; see `AccumulatorSettings`."""
+        self._accumulator.settings.check_size(record_size)
+
+    def check_columns(self, columns: RecordColumns, first_row: int) -> None:
+        """Reject columns with a row that is malformed or too large; see `AccumulatorSettings`."""
+        self._accumulator.settings.check_columns(columns, first_row, self._pool.total)
+
+    def choose_queue(
+        self, info: TopicInfo, partition: int | None, key: bytes | None
+    ) -> PartitionQueue | None:
+        """Return the queue of a record, or None for the sticky one; see `PartitionChooser`."""
+        return self._chooser.queue(info, partition, key)
+
+    def append_rows(
+        self, topic: str, partition: int | None, rows: Rows, segments: list[Segment]
+    ) -> Steps[None]:
+        """Append rows to the partitions of a topic.
+
+        Args:
+            topic: Topic name, checked.
+            partition: Partition of all rows, or None to choose it for each.
+            rows: The rows.
+            segments: Receives the segments that were appended, also before an error.
+        """
+        info, left_ms = yield from self.await_topic(topic, partition)
+        with sigint_takes_effect():  # the partitioner is code of the application
+            groups = self._chooser.rows_by_queue(info, partition, rows)
+        yield from self._append_groups(info, groups, left_ms, segments)
+
+    def append_columns(self, parts: list[ArrowPart], segments: list[Segment]) -> Steps[None]:
+        """Append columns to the partitions of their topics; `segments` as for `append_rows`."""
+        most_ms = self._max_block_ms
+        ready = []
+        for part in parts:
+            info, left_ms = yield from self.await_topic(part.topic, part.last_partition)
+            most_ms = min(most_ms, left_ms)
+            with sigint_takes_effect():  # the partitioner is code of the application
+                ready.append((info, part, self._chooser.choose_each(info, part)))
+        for info, part, chosen in ready:
+            groups = self._chooser.columns_by_queue(info, part, chosen)
+            yield from self._append_groups(info, groups, most_ms, segments)
+
+    def _append_groups(
+        self,
+        info: TopicInfo,
+        groups: Iterable[tuple[PartitionQueue | None, Rows | ColumnRows]],
+        max_wait_ms: float,
+        segments: list[Segment],
+    ) -> Steps[None]:
+        append = self._accumulator.append
+        for queue, rows in groups:
+            while not rows.all_taken():
+                segments.append((yield from append(info, queue, rows, max_wait_ms)))
+
+    # -- flushing and closing ---------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the sender's loop; if that fails, no connection is left open."""
+        self._unregister_exit = self._tasks.at_exit(self._at_exit)
+        try:
+            self._task = self._tasks.run(
+                f"{self._name}-sender", self._sender.steps(self._unregister_exit)
+            )
+        except BaseException:
+            self._unregister_exit()
+            self._sender.force_close()
+            perform(self._sender.steps(), self._clock)
+            raise
+
+    def flush(self, until_ms: float) -> Steps[None]:
+        """Send queued records without linger, and wait for their outcomes.
+
+        Raises:
+            KafkaTimeoutError: Not all have an outcome at `until_ms`.
+        """
+        started_ms = self._clock.monotonic_ms()
+        try:
+            yield from self._accumulator.flush(until_ms)
+        finally:
+            self._metrics.flush_ns.record((self._clock.monotonic_ms() - started_ms) * 1e6)
+
+    def initiate_close(self) -> None:
+        """Send queued records and end the sender, without waiting."""
+        self._sender.initiate_close()
+
+    def close(self, until_ms: float) -> Steps[int]:
+        """Send queued records and end the sender; those without an outcome at `until_ms` fail.
+
+        Returns:
+            The number of records without an outcome.
+        """
+        self._sender.initiate_close()
+        if self._task is not None:
+            yield TaskWait(self._task, until_ms)
+            if self._task.is_alive():
+                self._sender.force_close()
+                yield TaskWait(self._task, self._clock.monotonic_ms() + _FORCED_TIMEOUT_MS)
+        return self._sender.lost_records()
+
+    def failure_cause(self) -> str:
+        """Return the last error, as the end of a log line; empty if there is none."""
+        cause = self._sender.blocking_error
+        return "" if cause is None else f"; the last error was: {cause}"
+
+    def _at_exit(self) -> None:
+        if self._process_id != self._tasks.process_id():
+            return  # the child of a fork: the records are the parent's
+        until_ms = self._clock.monotonic_ms() + EXIT_TIMEOUT * 1000.0
+        lost = run_steps(self.close(until_ms), self._clock)
+        if lost:
+            cause = self.failure_cause() or ": close() the producer first"
+            self._log.warning("the process ended with %d records unsent%s", lost, cause)
+
+
+def _metrics(config: ProducerConfig, runtime: Runtime) -> ProducerMetrics:
+    return ProducerMetrics(
+        Metrics(
+            runtime.clock,
+            runtime.tasks,
+            num_samples=config.values["metrics_num_samples"],
+            sample_window_ms=config.values["metrics_sample_window_ms"],
+        )
+    )
+
+
+def _client(
+    config: ProducerConfig, runtime: Runtime, metadata: ProducerMetadata, log_context: LogContext
+) -> NetworkClient:
+    return build_network_client(
+        config.values,
+        runtime,
+        metadata,
+        client_id=_CLIENT_ID,
+        max_in_flight=config.values["max_in_flight_requests_per_connection"],
+        log_context=log_context,
+    )
+
+
+def _accumulator_settings(config: ProducerConfig) -> AccumulatorSettings:
+    values = config.values
+    return AccumulatorSettings(
+        config.batch_size,
+        values["linger_ms"],
+        config.delivery_timeout_ms,
+        values["max_request_size"],
+        values["partitioner_adaptive_partitioning_enable"],
+    )
+
+
+def _pool(
+    config: ProducerConfig, runtime: Runtime, metrics: ProducerMetrics, wakeup: Callable[[], None]
+) -> BufferPool:
+    return BufferPool(
+        config.values["buffer_memory"],
+        config.batch_size,
+        runtime.clock,
+        runtime.tasks,
+        metrics.buffer_wait,
+        metrics.buffer_exhausted,
+        wakeup,
+    )
+
+
+def _metadata(
+    config: ProducerConfig, runtime: Runtime, log_context: LogContext
+) -> ProducerMetadata:
+    values = config.values
+    return ProducerMetadata(
+        runtime,
+        refresh_backoff_ms=values["retry_backoff_ms"],
+        refresh_backoff_max_ms=values["retry_backoff_max_ms"],
+        max_age_ms=values["metadata_max_age_ms"],
+        max_idle_ms=values["metadata_max_idle_ms"],
+        log_context=log_context,
+    )
+
+
+def _sender_settings(config: ProducerConfig, runtime: Runtime) -> SenderSettings:
+    values = config.values
+    return SenderSettings(
+        acks=config.acks,
+        retries=values["retries"],
+        request_timeout_ms=values["request_timeout_ms"],
+        keep_order=values["max_in_flight_requests_per_connection"] == 1,
+        compression=values["compression_type"],
+        compression_level=config.compression_level,
+        retry_backoff=_backoff(config, runtime),
+    )
+
+
+def _backoff(config: ProducerConfig, runtime: Runtime) -> ExponentialBackoff:
+    values = config.values
+    return ExponentialBackoff(
+        values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
+    )
+
+
+def _show_levels(
+    metrics: ProducerMetrics, pool: BufferPool, client: NetworkClient, metadata: ProducerMetadata
+) -> None:
+    registry = metrics.registry
+    registry.gauge("buffer-total-bytes", lambda: pool.total)
+    registry.gauge("buffer-available-bytes", pool.available)
+    registry.gauge("waiting-threads", pool.queued)
+    registry.gauge("requests-in-flight", client.in_flight_request_count)
+    registry.gauge("metadata-age", lambda: metadata.age_ms() / 1000.0)
