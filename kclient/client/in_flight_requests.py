@@ -31,6 +31,11 @@ class InFlightRequest:
     sent_ms: float
 
     @property
+    def api_name(self) -> str:
+        """Name of the API, for error texts and log lines."""
+        return self.message.api_key.name
+
+    @property
     def deadline_ms(self) -> float:
         """Time at which the request times out."""
         return self.sent_ms + self.request.request_timeout_ms

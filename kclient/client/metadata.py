@@ -110,7 +110,7 @@ class Metadata:
 
     def topic_error(self, topic: str) -> KafkaError | None:
         """Return the error that the last response has for a topic; None if it has none."""
-        known = self._snapshot.topics.get(topic)
+        known = self._snapshot.topic(topic)
         return known.error if known is not None else None
 
     def maybe_raise_any_error(self) -> None:

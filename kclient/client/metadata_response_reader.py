@@ -148,7 +148,7 @@ class MetadataResponseReader:
         error = described.error
         if error is not None and error.invalid_metadata:
             self.refresh_needed = True
-        known = self._known.topics.get(name)
+        known = self._known.topic(name)
         if isinstance(error, LeaderNotAvailableError) and known is not None and known.partitions:
             return known  # a leader is being elected: keep the old description
         if isinstance(error, UnknownTopicOrPartitionError):

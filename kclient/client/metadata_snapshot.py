@@ -71,6 +71,10 @@ class MetadataSnapshot:
         """Return the snapshot of the bootstrap servers, before the first response."""
         return cls(Cluster.bootstrap(addresses).nodes, is_bootstrap=True)
 
+    def topic(self, topic: str) -> TopicMetadata | None:
+        """Return a topic by name, or None."""
+        return self.topics.get(topic)
+
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
         """Return a partition, or None if it is not known."""
         known = self.topics.get(topic)

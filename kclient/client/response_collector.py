@@ -107,7 +107,7 @@ class ResponseCollector:
         if correlation_id != expected:
             raise CorrelationIdMismatchError(
                 f"correlation id: got {correlation_id},"
-                f" expected {expected} of the oldest {item.message.api_key.name} request"
+                f" expected {expected} of the oldest {item.api_name} request"
             )
         if item.message.api_key is ApiKey.API_VERSIONS and item.request.internal:
             self._in_flight.complete_next(node_id)
@@ -129,7 +129,7 @@ class ResponseCollector:
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug(
                 "received %s response v%d, correlation id %d, %d bytes, from %s after %.1f ms",
-                item.message.api_key.name,
+                item.api_name,
                 item.version,
                 item.request.correlation_id,
                 size,
@@ -185,14 +185,13 @@ class ResponseCollector:
     def _handle_timed_out_requests(self, now_ms: float) -> None:
         for item in self._in_flight.overdue(now_ms):
             reason = DisconnectedError(
-                f"no response to {item.message.api_key.name}"
-                f" within {item.request.request_timeout_ms:.0f} ms"
+                f"no response to {item.api_name} within {item.request.request_timeout_ms:.0f} ms"
             )
             self.end_connection(item.request.destination, now_ms, reason)
 
     def _disconnected_error(self, item: InFlightRequest, reason: KafkaError) -> DisconnectedError:
         kind = type(reason) if isinstance(reason, DisconnectedError) else DisconnectedError
         node = self._connections.describe(item.request.destination)
-        error = kind(f"{item.message.api_key.name} to {node} got no response: {reason}")
+        error = kind(f"{item.api_name} to {node} got no response: {reason}")
         error.__cause__ = reason
         return error

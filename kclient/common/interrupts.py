@@ -3,7 +3,9 @@
 While a call runs in the main thread, `deferred_sigint` replaces the program's handler of SIGINT.
 The program's handler runs as soon as the call waits (for brokers, for memory, for another thread)
 or runs code of the application such as a callback, otherwise when the call ends. So no exception
-of the handler, as KeyboardInterrupt, leaves the client's state half changed.
+of the handler, as KeyboardInterrupt, leaves the client's state half changed. `Producer.send` into
+an open batch defers nothing: compiled code runs no handler, and its Python twin changes the batch
+without a call in between, so that the record is queued or not.
 
 The handler is replaced for each call and not once, because other libraries look at it:
 `asyncio.run` handles SIGINT only where Python's own handler is installed. Handlers that are not
@@ -47,21 +49,16 @@ class _MainThread:
         self.id = get_ident()
 
     def _on_signal(self, _number: int, frame: FrameType | None) -> None:
+        self.is_pending = True
         if self.is_waiting:
-            self.run_handler(frame)
-        else:
-            self.is_pending = True
+            self.take_effect(frame)
 
-    def take_effect(self) -> None:
-        """Run the program's handler if a signal waits for it."""
-        if self.is_pending:
-            self.is_pending = False
-            self.run_handler(None)
-
-    def run_handler(self, frame: FrameType | None) -> None:
-        """Run the program's handler."""
-        if self.handler is not None:
+    def take_effect(self, frame: FrameType | None = None) -> None:
+        """Run the program's handler if a signal waits for it; if it raises, the wait has ended."""
+        if self.is_pending and self.handler is not None:
+            self.is_pending = self.is_waiting = False
             self.handler(SIGINT, frame)
+            self.is_waiting = True
 
 
 _main = _MainThread()
@@ -89,7 +86,7 @@ class deferred_sigint:  # noqa: N801 (used like `contextlib.suppress`, a functio
         handler = getsignal(SIGINT)
         if not callable(handler):
             return
-        main.is_pending = False
+        main.is_pending = main.is_waiting = False
         main.handler = handler
         try:
             signal(SIGINT, main.on_signal)
@@ -110,9 +107,9 @@ class deferred_sigint:  # noqa: N801 (used like `contextlib.suppress`, a functio
         main = _main
         handler = self._replaced
         if handler is not None:
+            main.handler = None  # first: the next signal may raise once its handler is restored
             if getsignal(SIGINT) is main.on_signal:  # else code of the application installed one
                 signal(SIGINT, handler)
-            main.handler = None
             if main.is_pending:
                 main.is_pending = False
                 handler(SIGINT, None)
@@ -133,11 +130,7 @@ class sigint_takes_effect:  # noqa: N801 (as deferred_sigint)
         )
         if self._is_outermost:
             main.is_waiting = True
-            try:
-                main.take_effect()
-            except BaseException:  # __exit__ is not called
-                main.is_waiting = False
-                raise
+            main.take_effect()
 
     def __exit__(
         self,
@@ -147,12 +140,3 @@ class sigint_takes_effect:  # noqa: N801 (as deferred_sigint)
     ) -> None:
         if self._is_outermost:
             _main.is_waiting = False
-
-
-def run_uninterrupted(step: Callable[[], None]) -> None:
-    """Run a step; if Ctrl-C interrupts it, run it again before the exception is raised."""
-    try:
-        step()
-    except BaseException:
-        step()
-        raise

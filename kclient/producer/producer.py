@@ -409,7 +409,7 @@ class Producer(
             self._refuse("flush")
         if self._core.failure() is not None:
             self._refuse("flush")
-        self._core.runner.check_not_inside("flush()")
+        self._core.check_not_in_callback("flush()")
         if seconds != 0:
             refuse_in_event_loop("flush", "producer.flush, …")
         run_steps(self._core.flush(deadline_ms(self._clock, seconds)), self._clock)
@@ -431,7 +431,7 @@ class Producer(
             self._closed = True  # the thread and the connections are the parent's
             self._fast_path_enabled = False
             return
-        self._core.runner.check_not_inside("close()")
+        self._core.check_not_in_callback("close()")
         self._closed = True
         self._fast_path_enabled = False
         run_steps(self._close(deadline_ms(self._clock, seconds)), self._clock)

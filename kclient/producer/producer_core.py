@@ -45,7 +45,6 @@ class ProducerCore:
 
     Attributes:
         topics: Topics with known partitions, by name; `send` looks them up here.
-        runner: Runs delivery callbacks.
         is_partitioner_default: Whether partitions are chosen by Kafka's rules.
         cluster: Returns the present view of the cluster, as `Metadata.cluster`.
         append_to_new_batch: Appends a record, as `RecordAccumulator.append_to_new_batch`.
@@ -73,17 +72,20 @@ class ProducerCore:
             config.partitioner, ignore_keys=config.values["partitioner_ignore_keys"]
         )
         self.is_partitioner_default = self._chooser.is_default
-        self._metrics = _metrics(config, runtime)
-        self.runner = CallbackRunner(runtime.tasks, self._metrics.callback_errors, log_context)
+        metrics = _metrics(config, runtime)
+        self._registry = metrics.registry
+        self._metadata_wait_ns, self._flush_ns = metrics.metadata_wait_ns, metrics.flush_ns
+        self._runner = CallbackRunner(runtime.tasks, metrics.callback_errors, log_context)
         self._metadata = _metadata(config, runtime, log_context)
         self._client = _client(config, runtime, self._metadata, log_context)
         transactions = TransactionManager(log_context) if config.enable_idempotence else None
-        self._pool = _pool(config, runtime, self._metrics, self._client.wakeup)
+        self._settings = _accumulator_settings(config)
+        self._pool = _pool(config, runtime, metrics, self._client.wakeup)
         self._accumulator = RecordAccumulator(
-            _accumulator_settings(config),
+            self._settings,
             self._pool,
             runtime,
-            self.runner,
+            self._runner,
             _backoff(config, runtime),
             SlowNodes(config.values["partitioner_availability_timeout_ms"]),
             self._client.wakeup,
@@ -95,13 +97,13 @@ class ProducerCore:
             self._metadata,
             self._accumulator,
             transactions,
-            self._metrics,
+            metrics,
             runtime,
             log_context,
         )
         self.cluster = self._metadata.cluster
         self.append_to_new_batch = self._accumulator.append_to_new_batch
-        _show_levels(self._metrics, self._pool, self._client, self._metadata)
+        _show_levels(metrics, self._pool, self._client, self._metadata)
         self._task: Task | None = None
         self._unregister_exit: Callable[[], None] = lambda: None
 
@@ -109,11 +111,19 @@ class ProducerCore:
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics by Kafka's names."""
-        return self._metrics.registry.snapshot()
+        return self._registry.snapshot()
 
     def failure(self) -> KafkaError | None:
         """Return the error that stopped the sender permanently, if there is one."""
         return self._sender.failure
+
+    def check_not_in_callback(self, call: str) -> None:
+        """Reject a call that would wait for the sender inside a delivery callback.
+
+        Raises:
+            IllegalStateError: The caller is inside a delivery callback.
+        """
+        self._runner.check_not_inside(call)
 
     def known_topic(self, topic: str, partition: int | None) -> TopicInfo | None:
         """Return a topic whose partitions are known, with the given one if it is not None."""
@@ -153,7 +163,7 @@ class ProducerCore:
             info = yield from self._described(topic, partition, started_ms)
         finally:
             waited_ms = self._clock.monotonic_ms() - started_ms
-            self._metrics.metadata_wait_ns.record(waited_ms * 1e6)
+            self._metadata_wait_ns.record(waited_ms * 1e6)
         info.used = True
         self.topics[topic] = info
         return info, max(self._max_block_ms - waited_ms, 0.0)
@@ -176,7 +186,7 @@ class ProducerCore:
             version = self._metadata.request_update_for_topic(topic)
             self._client.wakeup()
             end_ms = started_ms + self._max_block_ms
-            if now_ms >= end_ms or self.runner.inside():
+            if now_ms >= end_ms or self._runner.inside():
                 raise self._timeout(topic, partition, count, now_ms - started_ms)
             yield from self._metadata.await_update(version, end_ms)
             now_ms = self._clock.monotonic_ms()
@@ -202,11 +212,11 @@ class ProducerCore:
 
     def check_size(self, record_size: int) -> None:
         """Reject a record that does not fit into a request; see `AccumulatorSettings`."""
-        self._accumulator.settings.check_size(record_size)
+        self._settings.check_size(record_size)
 
     def check_columns(self, columns: RecordColumns, first_row: int) -> None:
         """Reject columns with a row that is malformed or too large; see `AccumulatorSettings`."""
-        self._accumulator.settings.check_columns(columns, first_row, self._pool.total)
+        self._settings.check_columns(columns, first_row, self._pool.total)
 
     def choose_queue(
         self, info: TopicInfo, partition: int | None, key: bytes | None
@@ -280,7 +290,7 @@ class ProducerCore:
         try:
             yield from self._accumulator.flush(until_ms)
         finally:
-            self._metrics.flush_ns.record((self._clock.monotonic_ms() - started_ms) * 1e6)
+            self._flush_ns.record((self._clock.monotonic_ms() - started_ms) * 1e6)
 
     def initiate_close(self) -> None:
         """Send queued records and end the sender, without waiting."""

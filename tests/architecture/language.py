@@ -33,7 +33,7 @@ WORDS = {
     r"(does|no|do) harm": "is harmless, is idempotent, has no effect",
     r"in words": "describe, as text",
     r"troubles?": "error, failure, last_error",
-    r"surely": "run_uninterrupted, always",
+    r"surely": "always",
     r"rooms?": "package",
     r"knock(s|ed)?": "retry, connect to",
     r"to and fro": "back and forth",

@@ -292,12 +292,15 @@ class RecordBatchBuilder:
         self._buffer[self._end : end] = b"".join(
             (length, head, key_length, key_bytes, value_length, value_bytes, encoded_headers)
         )
-        self._largest_record = max(self._largest_record, end - self._end)
+        largest = max(self._largest_record, end - self._end)
+        latest = max(self._max_timestamp, timestamp_ms)
+        # No calls from here on: Ctrl-C adds the record or does not, see kclient.common.interrupts.
+        self._largest_record = largest
+        self._max_timestamp = latest
         self._end = end
         self._count = count + 1
         self._last_delta = delta
         self._first_timestamp = first
-        self._max_timestamp = max(self._max_timestamp, timestamp_ms)
         return count
 
     def seal(
