@@ -15,10 +15,10 @@ from kclient.broker.coordinator.group.membership import Membership
 from kclient.broker.coordinator.group.rebalance import Rebalancer
 from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from kclient.broker.log.file_records import FileRecords
-from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_loader import LogLoader
 from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.log_validator import LogValidator
+from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.broker.replication.partition import Partition
 from kclient.client import response_collector
 from kclient.client.in_flight_requests import InFlightRequests
@@ -139,7 +139,7 @@ def _forget_producers(replace: Replace) -> None:
 
 
 def _ignore_duplicates(replace: Replace) -> None:
-    replace(LogAppender, "_find_duplicate", lambda *_: None)
+    replace(ProducerStateManager, "find_duplicate", lambda *_: None)
     check = "kclient.broker.log.producer_state_entry.ProducerAppendInfo._check_sequence"
     owner, _, name = check.rpartition(".")
     replace(_named(owner), name, lambda *_: None)
@@ -315,7 +315,7 @@ BUGS: dict[str, PlantedBug] = {
         "crash",
     ),
     "renumbered-retry": PlantedBug(
-        "a retried batch gets a new sequence", _renumber_retries, 10, "duplicate"
+        "a retried batch gets a new sequence", _renumber_retries, 38, "duplicate"
     ),
     "early-reuse": PlantedBug(
         "the buffer of a batch is released to the pool before its retry",
