@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -302,14 +303,13 @@ def test_column_twins_append_alike(
 ) -> None:
     stories = []
     for module in twins:
-        columns = outcome(lambda module=module: record_columns(module)(*parts))  # type: ignore[misc]  # a lambda in a loop
+        columns = outcome(partial(record_columns(module), *parts))
         story: list[Any] = [isinstance(columns, tuple) and columns]
         if not story[0]:
             builder = module.RecordBatchBuilder(bytearray(capacity))
-            story.append(outcome(lambda columns=columns: columns.check(limit, 7)))  # type: ignore[misc]  # as above
+            story.append(outcome(partial(columns.check, limit, 7)))
             if not isinstance(story[-1], tuple):
-                call = builder.append_columns
-                story.append(outcome(lambda call=call, columns=columns: call(columns, rows, start)))  # type: ignore[misc]  # as above
+                story.append(outcome(partial(builder.append_columns, columns, rows, start)))
             if builder.record_count:
                 story.append(bytes(builder.seal()))
         stories.append(story)

@@ -30,7 +30,7 @@ from tests.support.clients.wire import Wire, ask_metadata, batch, fetch_request,
 # --- passing on
 
 
-def test_without_a_fault_clients_notice_nothing(proxy: FaultProxy) -> None:
+def test_proxy_without_faults_passes_all_frames(proxy: FaultProxy) -> None:
     values = [b"%d" % number * 50 for number in range(2000)]
     with Producer(bootstrap_servers=proxy.bootstrap_servers, compression_type="zstd") as producer:
         producer.send_many("ordinary", values, partition=0).result(20)
@@ -44,7 +44,7 @@ def test_without_a_fault_clients_notice_nothing(proxy: FaultProxy) -> None:
     assert {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.OFFSET_COMMIT} <= used
 
 
-def test_bytes_are_left_as_they_are_where_nothing_is_advertised(cluster: EmbeddedCluster) -> None:
+def test_proxy_without_advertising_changes_no_byte(cluster: EmbeddedCluster) -> None:
     responses = []
     with FaultProxy(cluster.bootstrap_servers, advertise=False) as proxy:
         for address in (cluster.bootstrap_servers, proxy.bootstrap_servers):
@@ -55,7 +55,9 @@ def test_bytes_are_left_as_they_are_where_nothing_is_advertised(cluster: Embedde
 
 
 @pytest.mark.parametrize("version", [0, 1, 5, 8, 9, 12, 13])
-def test_metadata_names_the_proxy(proxy: FaultProxy, wire: Wire, version: int) -> None:
+def test_metadata_contains_the_address_of_the_proxy(
+    proxy: FaultProxy, wire: Wire, version: int
+) -> None:
     response = wire.ask(MetadataRequest(topics=[]), version, MetadataResponse)
     assert [(broker.host, broker.port) for broker in response.brokers] == [proxy.address]
 
@@ -77,7 +79,7 @@ def test_all_responses_with_broker_addresses_are_rewritten(proxy: FaultProxy, wi
     assert (broker.host, broker.port) == proxy.address
 
 
-def test_each_broker_that_is_named_gets_a_port_of_its_own() -> None:
+def test_each_advertised_broker_gets_its_own_port() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
@@ -93,7 +95,7 @@ def test_each_broker_that_is_named_gets_a_port_of_its_own() -> None:
             assert [one.port for one in ask_metadata(second).brokers] == [broker.port]
 
 
-def test_what_is_not_kafka_passes_too() -> None:
+def test_bytes_of_other_protocols_pass() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with (
@@ -111,7 +113,7 @@ def test_what_is_not_kafka_passes_too() -> None:
             assert client.recv(100) == b""
 
 
-def test_half_a_frame_comes_out_when_its_sender_ends() -> None:
+def test_incomplete_frame_is_passed_on_when_its_sender_closes() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with FaultProxy(f"127.0.0.1:{port}") as proxy:
@@ -125,7 +127,7 @@ def test_half_a_frame_comes_out_when_its_sender_ends() -> None:
 
 
 @pytest.mark.parametrize("target", ["a closed port", "no-such-host.invalid:1"])
-def test_a_broker_that_is_not_there_is_a_reset(target: str) -> None:
+def test_unreachable_broker_resets_the_connection(target: str) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         closed = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -138,7 +140,7 @@ def test_a_broker_that_is_not_there_is_a_reset(target: str) -> None:
             wait_until(lambda: proxy.accepted == 1 and not proxy.connections, "it was reset")
 
 
-def test_frames_are_counted_by_what_was_asked_for(proxy: FaultProxy) -> None:
+def test_frames_are_counted_by_the_selection_of_the_fault(proxy: FaultProxy) -> None:
     with ExitStack() as stack:
         first, second = (stack.enter_context(Wire(proxy.bootstrap_servers)) for _ in range(2))
         ask_metadata(first)
@@ -154,7 +156,7 @@ def test_frames_are_counted_by_what_was_asked_for(proxy: FaultProxy) -> None:
 # --- faults of connections
 
 
-def test_kill_connections_and_take_new_ones(proxy: FaultProxy, wire: Wire) -> None:
+def test_new_connections_are_accepted_after_kill_connections(proxy: FaultProxy, wire: Wire) -> None:
     ask_metadata(wire)
     proxy.kill_connections()
     assert proxy.connections == 0
@@ -164,7 +166,7 @@ def test_kill_connections_and_take_new_ones(proxy: FaultProxy, wire: Wire) -> No
     assert proxy.accepted == 2
 
 
-def test_connections_live_only_so_long(proxy: FaultProxy) -> None:
+def test_limit_lifetime_closes_connections(proxy: FaultProxy) -> None:
     proxy.limit_lifetime(0.1, 0.2)
     started = time.monotonic()
     with Wire(proxy.bootstrap_servers) as wire:
@@ -173,7 +175,7 @@ def test_connections_live_only_so_long(proxy: FaultProxy) -> None:
     assert time.monotonic() - started >= 0.1
 
 
-def test_refuse_and_heal_at_the_same_port(proxy: FaultProxy, wire: Wire) -> None:
+def test_heal_listens_at_the_refused_port_again(proxy: FaultProxy, wire: Wire) -> None:
     ask_metadata(wire)
     proxy.refuse()
     with pytest.raises(ConnectionRefusedError):
@@ -184,7 +186,7 @@ def test_refuse_and_heal_at_the_same_port(proxy: FaultProxy, wire: Wire) -> None
         ask_metadata(again)
 
 
-def test_heal_says_that_its_port_was_taken(proxy: FaultProxy) -> None:
+def test_heal_reports_that_its_port_is_in_use(proxy: FaultProxy) -> None:
     proxy.refuse()
     with socket.create_server(proxy.address), pytest.raises(OSError, match="in use"):
         proxy.heal()
@@ -193,7 +195,7 @@ def test_heal_says_that_its_port_was_taken(proxy: FaultProxy) -> None:
         ask_metadata(wire)
 
 
-def test_a_black_hole_swallows(proxy: FaultProxy, wire: Wire) -> None:
+def test_black_hole_passes_no_byte(proxy: FaultProxy, wire: Wire) -> None:
     ask_metadata(wire)
     proxy.black_hole()
     with Wire(proxy.bootstrap_servers) as fresh:
@@ -207,7 +209,7 @@ def test_a_black_hole_swallows(proxy: FaultProxy, wire: Wire) -> None:
     assert wire.is_closed_by_peer()
 
 
-def test_hold_lets_nothing_move_and_loses_nothing(proxy: FaultProxy, wire: Wire) -> None:
+def test_held_bytes_are_passed_on_after_heal(proxy: FaultProxy, wire: Wire) -> None:
     ask_metadata(wire)
     proxy.hold()
     sent = wire.send(MetadataRequest(topics=[]), 12)
@@ -219,7 +221,7 @@ def test_hold_lets_nothing_move_and_loses_nothing(proxy: FaultProxy, wire: Wire)
     assert wire.receive(MetadataResponse, 12)[0] == sent
 
 
-def test_a_reader_that_does_not_read_is_waited_for(proxy: FaultProxy, wire: Wire) -> None:
+def test_proxy_waits_for_a_slow_reader(proxy: FaultProxy, wire: Wire) -> None:
     wire.produce("t", batch([b"big" * 200_000]))
     end = wire.fetch("t", 0).high_watermark
     asked = 30
@@ -238,7 +240,7 @@ def fetch_frame(offset: int) -> bytes:
 # --- life
 
 
-def test_leaves_nothing_behind(cluster: EmbeddedCluster) -> None:
+def test_closed_proxy_leaves_no_descriptor_or_thread(cluster: EmbeddedCluster) -> None:
     def descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))
 
@@ -250,7 +252,7 @@ def test_leaves_nothing_behind(cluster: EmbeddedCluster) -> None:
     assert not [one for one in threading.enumerate() if one.name == "kclient-fault-proxy"]
 
 
-def test_is_used_in_a_with_block(cluster: EmbeddedCluster) -> None:
+def test_proxy_requires_a_with_block(cluster: EmbeddedCluster) -> None:
     proxy = FaultProxy(cluster.bootstrap_servers)
     for use in (proxy.heal, proxy.refuse, lambda: proxy.address, lambda: proxy.connections):
         with pytest.raises(IllegalStateError, match="with block"):

@@ -37,7 +37,7 @@ def end_of_log(cluster: EmbeddedCluster) -> int:
         return straight.fetch("t", 0).high_watermark
 
 
-def test_delay_keeps_frames_back(proxy: FaultProxy, wire: Wire) -> None:
+def test_delay_holds_frames_for_its_duration(proxy: FaultProxy, wire: Wire) -> None:
     rule = proxy.delay(0.3)
     assert seconds_to_ask(wire) >= 0.6
     assert rule.hits == 2
@@ -86,7 +86,7 @@ def test_limit_rate_paces_bytes(proxy: FaultProxy, wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_chunk_cuts_frames_small_and_changes_no_byte(
+def test_chunk_splits_frames_without_changing_bytes(
     proxy: FaultProxy, wire: Wire, size: int
 ) -> None:
     proxy.chunk(size)
@@ -94,7 +94,7 @@ def test_chunk_cuts_frames_small_and_changes_no_byte(
     assert records_of(wire.fetch("t", offset).records)[-1].value == b"chunk" * 50
 
 
-def test_chunk_with_a_gap_drips(proxy: FaultProxy, wire: Wire) -> None:
+def test_chunk_with_gap_pauses_between_pieces(proxy: FaultProxy, wire: Wire) -> None:
     proxy.chunk(1, gap=0.02, direction=Direction.TO_CLIENT, times=1)
     started = time.monotonic()
     wire.send(MetadataRequest(topics=[]), 12)
@@ -104,7 +104,7 @@ def test_chunk_with_a_gap_drips(proxy: FaultProxy, wire: Wire) -> None:
 
 @pytest.mark.parametrize("ending", [Ending.CLOSE, Ending.RESET])
 @pytest.mark.parametrize("after", [0, 1, 4, 10])
-def test_cut_lets_so_many_bytes_through(
+def test_cut_passes_the_given_number_of_bytes(
     proxy: FaultProxy, wire: Wire, after: int, ending: Ending
 ) -> None:
     ask_metadata(wire)
@@ -124,7 +124,7 @@ def test_cut_lets_so_many_bytes_through(
         ask_metadata(again)
 
 
-def test_cut_of_a_request_keeps_it_from_the_broker(
+def test_cut_request_does_not_reach_the_broker(
     proxy: FaultProxy, wire: Wire, cluster: EmbeddedCluster
 ) -> None:
     before = end_of_log(cluster)
@@ -134,7 +134,7 @@ def test_cut_of_a_request_keeps_it_from_the_broker(
     assert end_of_log(cluster) == before
 
 
-def test_drop_response_lets_the_request_take_effect(
+def test_request_with_dropped_response_takes_effect(
     proxy: FaultProxy, wire: Wire, cluster: EmbeddedCluster
 ) -> None:
     before = end_of_log(cluster)
@@ -144,7 +144,7 @@ def test_drop_response_lets_the_request_take_effect(
     assert end_of_log(cluster) == before + 1
 
 
-def test_silence_leaves_the_connection_half_open(proxy: FaultProxy, wire: Wire) -> None:
+def test_ending_with_silence_keeps_connection_half_open(proxy: FaultProxy, wire: Wire) -> None:
     proxy.drop_response(ApiKey.METADATA, Ending.SILENCE)
     wire.send(MetadataRequest(topics=[]), 12)
     wire.socket.settimeout(0.3)
@@ -180,7 +180,7 @@ def corrupted(cluster: EmbeddedCluster, seed: int, at: int | None) -> list[int]:
     return [index + 8 for index, pair in enumerate(zip(*frames, strict=True)) if len({*pair}) > 1]
 
 
-def test_corrupt_turns_one_bit_over_the_same_for_the_same_seed(cluster: EmbeddedCluster) -> None:
+def test_corrupt_flips_one_bit_that_depends_on_the_seed(cluster: EmbeddedCluster) -> None:
     assert corrupted(cluster, 3, 12) == [12]
     first = corrupted(cluster, 3, None)
     assert len(first) == 1
@@ -188,7 +188,7 @@ def test_corrupt_turns_one_bit_over_the_same_for_the_same_seed(cluster: Embedded
     assert [corrupted(cluster, seed, None) for seed in range(4, 8)] != [first] * 4
 
 
-def test_replace_puts_any_bytes_in_place(proxy: FaultProxy, wire: Wire) -> None:
+def test_replace_substitutes_bytes_of_a_frame(proxy: FaultProxy, wire: Wire) -> None:
     proxy.replace(b"HTTP/1.1", direction=Direction.TO_CLIENT)
     wire.send(MetadataRequest(topics=[]), 12)
     assert wire.socket.recv(100) == b"HTTP/1.1"
@@ -227,7 +227,7 @@ def test_failing_fault_function_resets_connection_and_raises_at_close(
     proxy.close()  # raised once
 
 
-def test_a_fault_that_failed_does_not_hide_what_failed_before_it(cluster: EmbeddedCluster) -> None:
+def test_failing_fault_does_not_hide_an_earlier_error(cluster: EmbeddedCluster) -> None:
     def fail_in_the_block() -> None:
         with FaultProxy(cluster.bootstrap_servers) as proxy:
             proxy.corrupt(at=1_000_000)
@@ -238,7 +238,7 @@ def test_a_fault_that_failed_does_not_hide_what_failed_before_it(cluster: Embedd
         fail_in_the_block()
 
 
-def test_a_fault_that_fails_where_bytes_are_written_costs_only_its_connection(
+def test_fault_that_fails_while_writing_closes_only_its_connection(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A frame's beginning that a broken connection leaves behind is shaped while bytes are sent."""
@@ -257,7 +257,7 @@ def test_a_fault_that_fails_where_bytes_are_written_costs_only_its_connection(
         proxy.close()
 
 
-def test_threads_that_set_faults_at_once_lose_none(proxy: FaultProxy) -> None:
+def test_faults_set_by_concurrent_threads_are_kept(proxy: FaultProxy) -> None:
     rules: list[FaultRule] = []
 
     def set_many() -> None:

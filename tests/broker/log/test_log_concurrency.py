@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -93,10 +94,7 @@ def test_concurrent_appends_reads_and_maintenance(bench: LogBench, retention_byt
         crew.work(crew.until_done(action))
         for action in (maintain, look_up, lambda: read_from_start(log))
     ]
-    writers = [
-        crew.work(lambda producer_id=number: append_batches(log, producer_id))  # type: ignore[misc]  # mypy cannot infer it
-        for number in range(2)
-    ]
+    writers = [crew.work(partial(append_batches, log, number)) for number in range(2)]
     for thread in writers:
         thread.join()
     crew.done.set()
