@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import ContextLogger
-from kclient.common.runtime import Clock
+from kclient.common.waiting import Steps
 from kclient.consumer.commit_calls import CommitCalls
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.fetcher import Fetcher
@@ -17,7 +17,8 @@ from kclient.consumer.interceptors import ConsumerInterceptors
 from kclient.consumer.poll_loop import PollLoop
 from kclient.consumer.subscription_state import SubscriptionState
 
-Step = Callable[[float], object]
+Step = Callable[[float], Steps[None] | None]
+"""A step of closing that takes the deadline; it may wait."""
 
 
 @dataclass(eq=False, slots=True)
@@ -34,7 +35,6 @@ class Closing:
         group: Membership and commits, None without a group.
         commit_calls: Commits that wait, None without a group.
         heartbeats: Heartbeat task, None without a group.
-        clock: Clock.
         log: Logger.
         may_commit: Whether the last positions may be committed automatically.
     """
@@ -48,11 +48,10 @@ class Closing:
     group: Group | None
     commit_calls: CommitCalls | None
     heartbeats: HeartbeatTask | None
-    clock: Clock
     log: ContextLogger
     may_commit: bool = field(default=True, init=False)
 
-    def run(self, deadline_ms: float) -> BaseException | None:
+    def run(self, deadline_ms: float) -> Steps[BaseException | None]:
         """Run all steps and return the first error, also that of Ctrl-C while a step waits.
 
         Args:
@@ -61,7 +60,9 @@ class Closing:
         first: BaseException | None = None
         for step in self._steps():
             try:
-                step(deadline_ms)
+                waiting = step(deadline_ms)
+                if waiting is not None:
+                    yield from waiting
             except BaseException as error:  # noqa: BLE001 (raised after the last step)
                 first = first or error
         return first
@@ -79,33 +80,35 @@ class Closing:
             lambda _: self.interceptors.close(),
         )
 
-    def _commit_last(self, deadline_ms: float) -> None:
+    def _commit_last(self, deadline_ms: float) -> Steps[None]:
         group, calls = self.group, self.commit_calls
         if group is None or calls is None:
             return
         offsets = self.subscriptions.all_consumed() if group.auto_commits() else {}
         if self.may_commit and offsets and group.can_commit():
             try:
-                calls.commit(offsets, deadline_ms)
+                yield from calls.commit(offsets, deadline_ms)
             except KafkaError as error:
                 self.log.warning("Commit at close failed: %s", error)
         with suppress(KafkaError):
-            calls.drain(deadline_ms)
+            yield from calls.drain(deadline_ms)
         group.commits.run_callbacks()
 
-    def _leave(self, deadline_ms: float) -> None:
+    def _leave(self, deadline_ms: float) -> Steps[None]:
         group = self.group
         if group is None or not self.subscriptions.is_group_managed():
             return
         try:
             group.membership.revoke_partitions()
         finally:
-            self._send_leave(group, deadline_ms)
+            yield from self._send_leave(group, deadline_ms)
 
-    def _send_leave(self, group: Group, deadline_ms: float) -> None:
+    def _send_leave(self, group: Group, deadline_ms: float) -> Steps[None]:
         left = group.membership.leave("the consumer is being closed")
         with suppress(KafkaError):
-            self.loop.wait_for(lambda: left.done, lambda _: 1000.0, deadline_ms, "leaving")
+            yield from self.loop.wait_for(
+                lambda: left.done, lambda _: 1000.0, deadline_ms, "leaving"
+            )
 
     def _close_sessions(self) -> None:
         """Close the fetch sessions without waiting for the responses."""
@@ -113,7 +116,5 @@ class Closing:
             if self.fetcher.close():
                 self.loop.flush()
 
-    def _stop_heartbeats(self, deadline_ms: float) -> None:
-        left_ms = deadline_ms - self.clock.monotonic_ms()
-        if self.heartbeats is not None:
-            self.heartbeats.stop(max(left_ms, 0.0) / 1000.0)
+    def _stop_heartbeats(self, deadline_ms: float) -> Steps[None] | None:
+        return None if self.heartbeats is None else self.heartbeats.stop(deadline_ms)

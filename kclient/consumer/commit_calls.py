@@ -9,6 +9,7 @@ from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
+from kclient.common.waiting import Steps
 from kclient.consumer.commits import OffsetCommitter, Offsets
 from kclient.consumer.committed_offsets import Committed, CommittedOffsets, UnfinishedLookup
 from kclient.consumer.membership import ConsumerGroupMetadata
@@ -40,12 +41,12 @@ class CommitCalls:
     clock: Clock
     unfinished: UnfinishedLookup = field(repr=False)
 
-    def commit(self, offsets: Offsets, deadline_ms: float) -> None:
+    def commit(self, offsets: Offsets, deadline_ms: float) -> Steps[None]:
         """Commit and retry until the deadline; raises what `Consumer.commit` raises."""
         self.unfinished.discard()
         existence = ExistenceCheck(self.metadata, offsets)
         try:
-            self._commit_until(offsets, existence, deadline_ms)
+            yield from self._commit_until(offsets, existence, deadline_ms)
         finally:
             self.metadata.set_transient_topics(())
 
@@ -56,9 +57,9 @@ class CommitCalls:
         self.commits.commit_async(offsets, callback)
         self.loop.flush()
 
-    def drain(self, deadline_ms: float) -> None:
+    def drain(self, deadline_ms: float) -> Steps[None]:
         """Wait until no commit is queued or in flight."""
-        self.loop.wait_for(
+        return self.loop.wait_for(
             lambda: not self.commits.has_pending(), self.step, deadline_ms, "pending commits"
         )
 
@@ -67,7 +68,7 @@ class CommitCalls:
         partitions: Sequence[TopicPartition],
         member: ConsumerGroupMetadata,
         deadline_ms: float,
-    ) -> Committed:
+    ) -> Steps[Committed]:
         """Look up committed offsets.
 
         Args:
@@ -80,16 +81,16 @@ class CommitCalls:
         def step(now_ms: float) -> float:
             return min(self.step(now_ms), lookup.step(self.lookup, self.backoff, now_ms))
 
-        self.loop.wait_for(lambda: lookup.done, step, deadline_ms, "committed offsets")
+        yield from self.loop.wait_for(lambda: lookup.done, step, deadline_ms, "committed offsets")
         self.unfinished.discard()
         return lookup.value
 
     def _commit_until(
         self, offsets: Offsets, existence: ExistenceCheck, deadline_ms: float
-    ) -> None:
+    ) -> Steps[None]:
         attempts = 0
         while True:
-            error = self._attempt(offsets, deadline_ms)
+            error = yield from self._attempt(offsets, deadline_ms)
             self.commits.run_callbacks()
             if error is None:
                 return
@@ -105,12 +106,12 @@ class CommitCalls:
             if now_ms + rest_ms >= deadline_ms:
                 late = self.loop.timed_out("commit")
                 raise KafkaTimeoutError(f"{late}; the last attempt: {error}") from error
-            self.loop.rest(now_ms + rest_ms, self.step)
+            yield from self.loop.rest(now_ms + rest_ms, self.step)
 
-    def _attempt(self, offsets: Offsets, deadline_ms: float) -> KafkaError | None:
+    def _attempt(self, offsets: Offsets, deadline_ms: float) -> Steps[KafkaError | None]:
         future = self.commits.commit(offsets)
         try:
-            self.loop.wait_for(lambda: future.done, self.step, deadline_ms, "commit")
+            yield from self.loop.wait_for(lambda: future.done, self.step, deadline_ms, "commit")
         finally:
             if not future.done:  # a queued commit must not be sent after the call has failed
                 future.fail(self.loop.timed_out("commit"))

@@ -374,8 +374,7 @@ class Consumer(
         if known is not None:
             return known
         deadline_ms = self._core.deadline_ms(timeout, "position")
-        with self._core.call():
-            return self._core.position(checked, deadline_ms)
+        return self._core.run(self._core.position(checked, deadline_ms))
 
     def seek(
         self, partition: TopicPartition, offset: int | OffsetAndMetadata | OffsetAndTimestamp
@@ -465,8 +464,7 @@ class Consumer(
         """
         checked = check_timestamps(timestamps)
         deadline_ms = self._core.deadline_ms(timeout, "offsets_for_times")
-        with self._core.call():
-            return self._core.look_up(checked, deadline_ms)
+        return self._core.run(self._core.look_up(checked, deadline_ms))
 
     def lag(self, partition: TopicPartition) -> int:
         """Return the number of offsets between the position and the end of the readable log.
@@ -525,8 +523,7 @@ class Consumer(
         refuse_keywords("Consumer.commit", _unknown, COMMIT)
         checked = None if offsets is None else check_commit(offsets)
         deadline_ms = self._core.deadline_ms(timeout, "commit")
-        with self._core.call():
-            self._core.commit(checked, deadline_ms)
+        self._core.run(self._core.commit(checked, deadline_ms))
 
     def commit_async(
         self, offsets: CommitOffsets | None = None, callback: CommitCallback | None = None
@@ -568,8 +565,7 @@ class Consumer(
         refuse_keywords("Consumer.committed", _unknown, TIMEOUT)
         checked = check_partitions(partitions)
         deadline_ms = self._core.deadline_ms(timeout, "committed")
-        with self._core.call():
-            return self._core.committed(checked, deadline_ms)
+        return self._core.run(self._core.committed(checked, deadline_ms))
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return the group metadata that a transactional producer needs to commit offsets.
@@ -615,8 +611,7 @@ class Consumer(
         deadline_ms = self._core.deadline_ms(timeout)
         if self._core.is_closed():
             return
-        with self._core.call():
-            self._core.close(deadline_ms)
+        self._core.run(self._core.close(deadline_ms))
 
     def __enter__(self) -> Self:
         """Return the consumer; the end of the block closes it.
@@ -657,8 +652,7 @@ class Consumer(
     ) -> dict[TopicPartition, int]:
         checked = dict.fromkeys(check_partitions(partitions), timestamp)
         deadline_ms = self._core.deadline_ms(timeout, call)
-        with self._core.call():
-            found = self._core.look_up(checked, deadline_ms)
+        found = self._core.run(self._core.look_up(checked, deadline_ms))
         return {
             partition: offset.offset if offset is not None else 0
             for partition, offset in found.items()

@@ -9,9 +9,11 @@ from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.errors import ClosedError, ConcurrentAccessError, IllegalStateError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
+from kclient.common.interrupts import deferred_sigint
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
+from kclient.common.waiting import Steps, perform
 from kclient.consumer.arguments import check_timeout
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
 from kclient.consumer.closing import Closing
@@ -57,7 +59,8 @@ _BEING_TAKEN = object()
 class ConsumerCore:
     """State and calls of a consumer; `wiring` creates it.
 
-    A call holds the lock: `with core.call(): core.seek(...)`. Calls that wait take a deadline.
+    A call holds the lock: `with core.call(): core.seek(...)`. A call that waits takes a deadline,
+    and is made in steps: `core.run(core.position(...))`.
     The methods under "any thread" take no lock; attributes that they read are replaced as a whole,
     never changed in place.
 
@@ -103,8 +106,17 @@ class ConsumerCore:
         """Return a context that holds the lock during a call."""
         return Call(self)
 
-    def begin_call(self) -> None:
-        """Acquire the lock, and put back records of an earlier call that were not returned."""
+    def run(self, steps: Steps[R]) -> R:
+        """Make a call in steps, whose waits block the calling thread."""
+        with self.call():
+            return perform(steps, self.runtime.clock)
+
+    def begin_call(self, *, polls: bool = False) -> None:
+        """Acquire the lock, and put back records of an earlier call that were not returned.
+
+        A driver of an event loop calls it before the first step of a call, and `end_call` after the
+        last one.
+        """
         is_outermost = self.lock.acquire()
         try:
             if self.closed:
@@ -114,12 +126,16 @@ class ConsumerCore:
                 self.unreturned = None
             if self.pending:
                 self._put_back()
+            if polls:
+                self._begin_poll()
         except BaseException:
             self.lock.release()
             raise
 
-    def end_call(self) -> None:
+    def end_call(self, *, polls: bool = False) -> None:
         """Release the lock."""
+        if polls:
+            self._polling = False
         self.lock.release()
 
     def deadline_ms(self, timeout: float | None, call: str = "") -> float:
@@ -156,16 +172,15 @@ class ConsumerCore:
         timeout_ms = check_timeout(timeout, default_ms=_POLL_TIMEOUT_MS)
         if timeout_ms > 0:
             self.refuse_in_event_loop(name)
-        with self.call():
-            if self._polling:
-                raise IllegalStateError("poll was called from within one of its callbacks")
-            self._polling = True
+        with deferred_sigint():  # as in `call`, with fewer Python calls
+            self.begin_call(polls=True)
             try:
-                self._begin_poll()
-                result = finish(target) if self.loop.poll(target, timeout_ms) else None
-                self.unreturned = result
+                found = self.loop.take_buffered(target) or perform(
+                    self.loop.poll(target, timeout_ms), self.runtime.clock
+                )
+                self.unreturned = result = finish(target) if found else None
             finally:
-                self._polling = False
+                self.end_call(polls=True)
         return result
 
     def take_records(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
@@ -190,12 +205,15 @@ class ConsumerCore:
                 return
 
     def _begin_poll(self) -> None:
+        if self._polling:
+            raise IllegalStateError("poll was called from within one of its callbacks")
         if self.subscriptions.kind is SubscriptionType.NONE:
             raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
         if self.heartbeats is not None and self.subscriptions.is_group_managed():
             self.heartbeats.start(self.runtime.tasks, "kclient-consumer-heartbeat")
         self.collector.confirm()
         self.unreturned = _BEING_TAKEN
+        self._polling = True
 
     def _set_pending(self, collected: CollectedRecords) -> None:
         records = list(self._intercepted(collected))
@@ -203,7 +221,7 @@ class ConsumerCore:
         self.pending, self.next_pending, self.unreturned = records, 0, None
 
     def _intercepted(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
-        if len(self.interceptors):
+        if self.interceptors.any:
             return self.interceptors.on_consume(collected)
         return ConsumerRecords(collected.by_partition)
 
@@ -278,7 +296,7 @@ class ConsumerCore:
 
     # --- positions
 
-    def position(self, partition: TopicPartition, deadline_ms: float) -> int:
+    def position(self, partition: TopicPartition, deadline_ms: float) -> Steps[int]:
         """Return the position of a partition, and wait until it is known."""
         state = self.subscriptions.state(partition)
         existence = ExistenceCheck(self.metadata, [partition])
@@ -288,7 +306,9 @@ class ConsumerCore:
             self.positions.step(now_ms)
             return self.backoff.backoff(0)
 
-        self.loop.wait_for(state.has_valid_position, step, deadline_ms, f"position of {partition}")
+        yield from self.loop.wait_for(
+            state.has_valid_position, step, deadline_ms, f"position of {partition}"
+        )
         if state.position is None:
             raise IllegalStateError(f"{partition} was revoked during the call")
         return state.position.offset
@@ -316,7 +336,7 @@ class ConsumerCore:
 
     def look_up(
         self, timestamps: Mapping[TopicPartition, int], deadline_ms: float
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | None]]:
         """Look up the first offset at or after each timestamp, or a special position."""
         lookup = OffsetLookup(timestamps)
         existence = ExistenceCheck(self.metadata, timestamps)
@@ -327,7 +347,7 @@ class ConsumerCore:
 
         self.metadata.set_transient_topics({partition.topic for partition in timestamps})
         try:
-            self.loop.wait_for(
+            yield from self.loop.wait_for(
                 lambda: lookup.done,
                 step,
                 deadline_ms,
@@ -339,10 +359,11 @@ class ConsumerCore:
 
     # --- commits
 
-    def commit(self, offsets: Offsets | None, deadline_ms: float) -> None:
+    def commit(self, offsets: Offsets | None, deadline_ms: float) -> Steps[None]:
         """Commit offsets, or all positions for None, and wait for the response."""
         calls = self._commits("commit")
-        calls.commit(self.subscriptions.all_consumed() if offsets is None else offsets, deadline_ms)
+        chosen = self.subscriptions.all_consumed() if offsets is None else offsets
+        yield from calls.commit(chosen, deadline_ms)
 
     def commit_async(
         self, offsets: Offsets | None, callback: "Callable[..., object] | None"
@@ -355,10 +376,11 @@ class ConsumerCore:
 
     def committed(
         self, partitions: Sequence[TopicPartition], deadline_ms: float
-    ) -> dict[TopicPartition, Any]:
+    ) -> Steps[dict[TopicPartition, Any]]:
         """Look up committed offsets."""
         member = self.the_group("committed").membership.metadata()
-        return self._commits("committed").committed(partitions, member, deadline_ms)
+        calls = self._commits("committed")
+        return (yield from calls.committed(partitions, member, deadline_ms))
 
     def the_group(self, call: str) -> Group:
         """Return the group; raise `IllegalStateError` without one."""
@@ -377,9 +399,9 @@ class ConsumerCore:
         """Make `close` commit no positions automatically."""
         self.closing.may_commit = False
 
-    def close(self, deadline_ms: float) -> None:
+    def close(self, deadline_ms: float) -> Steps[None]:
         """Commit, leave the group and disconnect; raise the first error of a callback."""
-        error = self.closing.run(deadline_ms)
+        error = yield from self.closing.run(deadline_ms)
         self.closed = True
         if error is not None:
             raise error

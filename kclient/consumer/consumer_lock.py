@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 from kclient.common.errors import ConcurrentAccessError, ForkedClientError
 from kclient.common.interrupts import deferred_sigint, sigint_takes_effect
 from kclient.common.runtime import Tasks
+from kclient.common.waiting import ConditionWait
 
 R = TypeVar("R")
 
@@ -41,17 +42,19 @@ class ConsumerLock:
         self._tasks = tasks
         self._created_in = tasks.process_id()
         self.last_owner: int | None = None
-        self._changed = tasks.condition()  # guards: everything below
-        self._owner: int | None = None
+        self._owner: dict[None, int] = {}  # empty or one entry; `setdefault` is atomic
+        # Of the owner. The heartbeat task sets `_background`, then looks at `_locked`; the owner
+        # sets `_locked`, then looks at `_background`. So at most one of them continues.
         self._depth = 0
         self._released_at: int | None = None
         self._locked = False
+        self._changed = tasks.condition()  # guards: everything below
         self._background = False
         self._stopped = False
 
     def is_held(self) -> bool:
         """Return whether the calling thread holds the lock."""
-        return self._owner == self._tasks.caller_id()
+        return self._owner.get(None) == self._tasks.caller_id()
 
     def acquire(self) -> bool:
         """Acquire the lock for the application; reentrant. `release` must follow.
@@ -63,25 +66,36 @@ class ConsumerLock:
             ConcurrentAccessError: Another thread of the application holds the lock.
             ForkedClientError: The consumer was created in another process.
         """
-        self.check_process()
+        if self._tasks.process_id() != self._created_in:
+            self.check_process()
         caller = self._tasks.caller_id()
-        with self._changed:
-            self._refuse_others(caller)
-            while self._background:
-                self._changed.wait()
-                self._refuse_others(caller)
-            self._owner = self.last_owner = caller
-            self._depth += 1
-            self._locked = True
-            return self._depth == 1
+        owner = self._owner.setdefault(None, caller)
+        if owner != caller:
+            raise ConcurrentAccessError(
+                f"a consumer serves one thread at a time: thread {caller} called while thread "
+                f"{owner} is inside; other threads may call wakeup(), metrics(), "
+                "assignment() and lag()"
+            )
+        self._depth += 1
+        self._locked = True
+        if self._background:
+            try:
+                self._await_background()
+            except BaseException:
+                self.release()
+                raise
+        self.last_owner = caller
+        return self._depth == 1
 
     def release(self) -> None:
         """Release the lock once for each `acquire`."""
-        with self._changed:
-            self._depth -= 1
-            if self._depth == 0:
-                self._owner = self._released_at = None
-            self._locked = self._depth > 0 and self._depth != self._released_at
+        self._depth -= 1
+        if self._depth:
+            self._locked = self._depth != self._released_at
+        else:
+            self._released_at = None
+            self._locked = False
+            self._owner.clear()
 
     def is_used_elsewhere(self) -> bool:
         """Return whether another thread acquired the lock last."""
@@ -99,31 +113,33 @@ class ConsumerLock:
         Returns:
             The result of `code`.
         """
-        if self._owner != self._tasks.caller_id():
+        if not self.is_held():
             return code()
-        outer, depth = self._released_at, self._depth
-        # Set without the condition, whose cost matters in `poll`: no thread waits for these, and
-        # the heartbeat task acquires the lock only when it sees the last of them.
-        self._released_at = depth
+        outer, self._released_at = self._released_at, self._depth
         self._locked = False
         try:
             return code()
         finally:
-            self._reacquire(outer)
+            self._released_at = outer
+            self._locked = True
+            if self._background:
+                self._await_background()
 
-    def acquire_in_background(self, wait_ms: float) -> bool:
-        """Wait `wait_ms`, then acquire the lock for the heartbeat task if it is free.
+    def until_stopped(self, until_ms: float) -> ConditionWait:
+        """Return a wait for `stop`."""
+        return ConditionWait(self._changed, lambda: self._stopped, until_ms)
+
+    def acquire_in_background(self) -> bool:
+        """Acquire the lock for the heartbeat task if it is free.
 
         Returns:
             Whether the lock was acquired; `release_in_background` must follow.
         """
-        with self._changed:
-            if wait_ms > 0 and not self._stopped:
-                self._changed.wait(wait_ms / 1000.0)
-            if self._stopped or self._locked:
-                return False
-            self._background = True
-            return True
+        self._background = True
+        if self._stopped or self._locked:
+            self.release_in_background()
+            return False
+        return True
 
     def release_in_background(self) -> None:
         """Release the lock of the heartbeat task."""
@@ -132,7 +148,7 @@ class ConsumerLock:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Make every later `acquire_in_background` fail, and end its wait."""
+        """Make every later `acquire_in_background` fail."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -154,20 +170,10 @@ class ConsumerLock:
                 f"process {self._tasks.process_id()} needs one of its own"
             )
 
-    def _refuse_others(self, caller: int) -> None:
-        if self._owner is not None and self._owner != caller:
-            raise ConcurrentAccessError(
-                f"a consumer serves one thread at a time: thread {caller} called while thread "
-                f"{self._owner} is inside; other threads may call wakeup(), metrics(), "
-                "assignment() and lag()"
-            )
-
-    def _reacquire(self, released_at: int | None) -> None:
-        """End a release, after the heartbeat task's present step."""
+    def _await_background(self) -> None:
+        """Wait for the end of the heartbeat task's present step; Ctrl-C takes effect after it."""
         raised: BaseException | None = None
         with self._changed:
-            self._released_at = released_at
-            self._locked = True
             while self._background:
                 try:
                     self._changed.wait()

@@ -118,19 +118,27 @@ class ConsumerNetworkClient:
 
     # --- network
 
-    def poll(self, timeout_ms: float, *, membership_only: bool = False) -> None:
+    def poll(self, timeout_ms: float, now_ms: float) -> None:
         """Send queued requests, wait for the network at most `timeout_ms`, complete futures.
 
         Does not wait if futures are to be completed. Raises fatal errors of the metadata.
-
-        Args:
-            timeout_ms: Longest wait.
-            membership_only: Whether to complete only the futures of group membership requests. The
-                heartbeat task uses it: it may run while the application is in a callback or a
-                deserializer, when positions and fetched data must not change.
         """
-        self._complete_futures(membership_only=membership_only)
-        now_ms = self._clock.monotonic_ms()
+        self._complete_futures()
+        self._exchange(timeout_ms, now_ms)
+        self._complete_futures()
+        self._metadata.maybe_raise_any_error()
+
+    def poll_membership(self, now_ms: float) -> None:
+        """Send and receive what is possible, complete the futures of membership requests only.
+
+        The heartbeat task uses it: it may run while the application is in a callback or a
+        deserializer, when positions and fetched data must not change.
+        """
+        self._exchange(0.0, now_ms)
+        self._complete_membership_futures()
+        self._metadata.maybe_raise_any_error()
+
+    def _exchange(self, timeout_ms: float, now_ms: float) -> None:
         wait_ms = self._transmit(now_ms)
         if self._completed or self._wakeup_asked:
             timeout_ms = 0.0
@@ -139,8 +147,6 @@ class ConsumerNetworkClient:
         now_ms = self._clock.monotonic_ms()
         self._fail_lost(now_ms)
         self._transmit(now_ms)
-        self._complete_futures(membership_only=membership_only)
-        self._metadata.maybe_raise_any_error()
 
     def wakeup(self) -> None:
         """Make the blocking call in progress, or the next one, raise `WakeupError`."""
@@ -221,14 +227,13 @@ class ConsumerNetworkClient:
         )
         self._client.send(request, now_ms)
 
-    def _complete_futures(self, *, membership_only: bool) -> None:
+    def _complete_membership_futures(self) -> None:
+        for entry in [entry for entry in self._completed if entry[0].is_of_membership()]:
+            self._completed.remove(entry)
+            self._complete(*entry)
+
+    def _complete_futures(self) -> None:
         # Listeners of futures run outside the network client, so that they may send.
-        if membership_only:
-            outcomes = [entry for entry in self._completed if entry[0].is_of_membership()]
-            for entry in outcomes:
-                self._completed.remove(entry)
-                self._complete(*entry)
-            return
         while self._completed:
             self._complete(*self._completed.popleft())
 

@@ -96,10 +96,10 @@ class Fetcher:
 
     def wants_to_send(self) -> bool:
         """Return whether the backlog of a broker has become low since the last `send_fetches`."""
-        return any(
-            backlog.moved and node_id not in self._in_flight and backlog.is_low()
-            for node_id, backlog in self._backlogs.items()
-        )
+        for node_id, backlog in self._backlogs.items():
+            if backlog.moved and node_id not in self._in_flight and backlog.is_low():
+                return True
+        return False
 
     def has_in_flight(self) -> bool:
         """Return whether a fetch is in flight."""

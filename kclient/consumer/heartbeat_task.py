@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from kclient.common.errors import FatalError, KafkaError
 from kclient.common.runtime import Clock, Task, Tasks
+from kclient.common.waiting import Steps, TaskWait
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.membership import Membership
@@ -34,41 +35,42 @@ class HeartbeatTask:
         self._lock = lock
         self._clock = clock
         self._longest_wait_ms = longest_wait_ms
-        self._wait_ms = _LONGEST_LOOK_MS
         self._look_ms = _FIRST_LOOK_MS
         self._task: Task | None = None
 
     def start(self, tasks: Tasks, name: str) -> None:
         """Start the task, unless it is running."""
         if self._task is None:
-            self._task = tasks.spawn(name, self.step)
+            self._task = tasks.run(name, self._steps())
 
-    def step(self) -> bool:
-        """Wait, then run one heartbeat step if the lock is free; return whether to continue."""
-        if self._lock.stopped:
-            return False
-        if not self._lock.acquire_in_background(self._wait_ms):
-            # The application is in a call, which sends heartbeats itself.
-            self._wait_ms = _LONGEST_LOOK_MS
-            return not self._lock.stopped
-        try:
-            self._wait_ms = self._drive()
-        except Exception as error:  # noqa: BLE001 (the next poll raises it)
-            self._fail_next_poll(_stopped_by(error))
-            return False
-        finally:
-            self._lock.release_in_background()
-        return True
-
-    def stop(self, timeout: float) -> bool:
-        """Stop the task; return whether it has ended within `timeout` seconds."""
+    def stop(self, deadline_ms: float) -> Steps[None]:
+        """Stop the task, and wait for its end."""
         self._lock.stop()
-        return self._task is None or self._task.is_current() or self._task.join(timeout)
+        if self._task is not None and not self._task.is_current():
+            yield TaskWait(self._task, deadline_ms)
+
+    def _steps(self) -> Steps[None]:
+        """Send heartbeats between calls, until the lock is stopped."""
+        wait_ms = _LONGEST_LOOK_MS
+        while True:
+            yield self._lock.until_stopped(self._clock.monotonic_ms() + wait_ms)
+            if self._lock.acquire_in_background():
+                try:
+                    wait_ms = self._drive()
+                except Exception as error:  # noqa: BLE001 (the next poll raises it)
+                    self._fail_next_poll(_stopped_by(error))
+                    return
+                finally:
+                    self._lock.release_in_background()
+            elif self._lock.stopped:
+                return
+            else:  # the application is in a call, which sends heartbeats itself
+                wait_ms = _LONGEST_LOOK_MS
 
     def _drive(self) -> float:
         wait_ms = self._membership.background_step(self._clock.monotonic_ms())
         try:
-            self._network.poll(0.0, membership_only=True)
+            self._network.poll_membership(self._clock.monotonic_ms())
         except KafkaError as error:
             self._fail_next_poll(error)
         if self._membership.awaits_response():

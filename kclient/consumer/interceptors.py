@@ -36,7 +36,11 @@ class ConsumerInterceptor:
 
 
 class ConsumerInterceptors:
-    """The configured interceptors, called in order."""
+    """The configured interceptors, called in order.
+
+    Attributes:
+        any: Whether there are any.
+    """
 
     def __init__(
         self,
@@ -46,10 +50,8 @@ class ConsumerInterceptors:
     ) -> None:
         self._log = log_context.logger(__name__)
         self._interceptors = tuple(interceptors)
+        self.any = bool(interceptors)
         self._run_user_code = run_user_code
-
-    def __len__(self) -> int:
-        return len(self._interceptors)
 
     def on_consume(self, collected: CollectedRecords) -> ConsumerRecords:
         """Return the records after all interceptors; each record passes them once."""

@@ -1,7 +1,7 @@
 """Loop of a call that waits (Kafka: KafkaConsumer.poll, pollForFetches).
 
 One step runs the group, the positions and the fetches as far as they are due, without waiting.
-Between steps the loop waits for the network.
+Between steps the loop yields a wait for the network.
 """
 
 import math
@@ -12,6 +12,7 @@ from functools import partial
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
 from kclient.common.log_context import ContextLogger
 from kclient.common.runtime import Clock
+from kclient.common.waiting import NetworkWait, Steps
 from kclient.consumer.collected import Collected
 from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
@@ -73,18 +74,27 @@ class PollLoop:
         """Make the next poll raise an error."""
         self._error = error
 
-    def poll(self, target: Collected, timeout_ms: float) -> bool:
-        """Collect records, and wait for them up to `timeout_ms`; return whether there are any.
+    def take_buffered(self, target: Collected) -> bool:
+        """Begin a poll: collect buffered records, unless `service` is due.
 
-        Raises:
-            WakeupError: `Consumer.wakeup` was called.
-            KafkaError: An error for the application; nothing was taken.
+        Returns:
+            Whether there are records; if not, `poll` must follow.
         """
         now_ms = self._polled_ms = self.clock.monotonic_ms()
         if now_ms < self._next_service_ms and self._collect(target):
             if self.fetcher.wants_to_send():
                 self._fetch_ahead(now_ms)
             return True
+        return False
+
+    def poll(self, target: Collected, timeout_ms: float) -> Steps[bool]:
+        """Collect records, and wait for them up to `timeout_ms`; return whether there are any.
+
+        Raises:
+            WakeupError: `Consumer.wakeup` was called.
+            KafkaError: An error for the application; nothing was taken.
+        """
+        now_ms = self._polled_ms
         deadline_ms = now_ms + timeout_ms
         last_look = False
         while True:
@@ -99,9 +109,8 @@ class PollLoop:
             if last_look:
                 self._log_unreached(now_ms)
                 return False
-            left_ms = deadline_ms - now_ms
-            last_look = left_ms <= 0
-            self.network.poll(max(0.0, min(wait_ms, left_ms)))
+            last_look = deadline_ms <= now_ms
+            yield NetworkWait(self.network, min(now_ms + wait_ms, deadline_ms))
             now_ms = self.clock.monotonic_ms()
 
     def _log_unreached(self, now_ms: float) -> None:
@@ -153,7 +162,7 @@ class PollLoop:
         step: Callable[[float], float],
         deadline_ms: float,
         what: str,
-    ) -> None:
+    ) -> Steps[None]:
         """Wait until `done()` is true.
 
         Args:
@@ -174,14 +183,13 @@ class PollLoop:
             wait_ms = min(step(now_ms), self._keep_membership(now_ms))
             if done():
                 return
-            left_ms = deadline_ms - now_ms
             if last_look:
                 raise self.timed_out(what)
-            last_look = left_ms <= 0
-            self.network.poll(max(0.0, min(wait_ms, left_ms)))
+            last_look = deadline_ms <= now_ms
+            yield NetworkWait(self.network, min(now_ms + wait_ms, deadline_ms))
             self.network.maybe_raise_wakeup()
 
-    def rest(self, until_ms: float, step: Callable[[float], float]) -> None:
+    def rest(self, until_ms: float, step: Callable[[float], float]) -> Steps[None]:
         """Run steps until a time.
 
         Raises:
@@ -189,12 +197,12 @@ class PollLoop:
         """
         while (now_ms := self.clock.monotonic_ms()) < until_ms:
             wait_ms = min(step(now_ms), self._keep_membership(now_ms))
-            self.network.poll(max(0.0, min(wait_ms, until_ms - now_ms)))
+            yield NetworkWait(self.network, min(now_ms + wait_ms, until_ms))
             self.network.maybe_raise_wakeup()
 
     def flush(self) -> None:
         """Send queued requests as far as possible without waiting."""
-        self.network.poll(0.0)
+        self.network.poll(0.0, self.clock.monotonic_ms())
 
     def timed_out(self, what: str) -> KafkaTimeoutError:
         """Return the timeout error of a call."""
@@ -237,7 +245,7 @@ class PollLoop:
         try:
             if self.fetcher.wants_to_send():
                 self.fetcher.send_fetches(now_ms)
-            self.network.poll(0.0)
+            self.network.poll(0.0, now_ms)
         except KafkaError as error:
             # The records are returned; the next poll raises the error.
             self._error = error

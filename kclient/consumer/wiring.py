@@ -123,7 +123,6 @@ class Wiring:
             group=group,
             commit_calls=commit_calls,
             heartbeats=heartbeats,
-            clock=self.clock,
             log=self.log_context.logger(__name__),
         )
         return ConsumerCore(

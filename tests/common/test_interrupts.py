@@ -1,6 +1,7 @@
 """SIGINT takes effect at the waits and at the end of a call, not in between."""
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -50,6 +51,30 @@ def test_signal_that_came_before_a_wait_takes_effect_when_it_begins() -> None:
     with pytest.raises(KeyboardInterrupt):
         call()
     assert steps == ["before the wait"]
+
+
+def test_signal_at_the_restoration_of_the_handler_leaves_the_next_call_deferred() -> None:
+    sent = []
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        exits = frame.f_code.co_qualname == "deferred_sigint.__exit__"
+        if exits and event == "c_return" and getattr(argument, "__name__", "") == "signal":
+            sent.append(event)
+            interrupt()
+
+    def call() -> None:
+        before = sys.getprofile()
+        sys.setprofile(profile)
+        try:
+            with deferred_sigint():
+                pass
+        finally:
+            sys.setprofile(before)
+
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    assert sent == ["c_return"]
+    test_signal_takes_effect_at_the_end_of_a_call_that_does_not_wait()
 
 
 def test_signal_takes_effect_during_a_wait() -> None:

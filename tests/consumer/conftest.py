@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from kclient.common.runtime import Task
+from kclient.common.runtime import Clock, Task
 from kclient.common.types import Node, TopicPartition
+from kclient.common.waiting import Steps, Wait
 from kclient.consumer import Consumer
 from kclient.record import ConsumerRecord
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
@@ -16,11 +17,20 @@ from tests.support.virtual.virtual_log_broker import VirtualLog, VirtualLogBroke
 
 
 class StoredTask:
-    """A task that runs when the test calls it."""
+    """A loop that runs when the test calls it."""
 
-    def __init__(self, name: str, step: Callable[[], bool]) -> None:
+    def __init__(self, name: str, steps: Steps[None], clock: Clock) -> None:
         self.name = name
-        self.step = step
+        self._steps = steps
+        self._clock = clock
+        self._wait: Wait | None = next(steps)
+
+    def step(self) -> bool:
+        """Perform the present wait and continue to the next; return whether there is one."""
+        if self._wait is not None:
+            self._wait.block(self._clock)
+            self._wait = next(self._steps, None)
+        return self._wait is not None
 
     def join(self, timeout: float | None = None) -> bool:
         return True
@@ -37,12 +47,13 @@ class StoringTasks(VirtualTasks):
 
     def __init__(self, home: VirtualHome) -> None:
         super().__init__(home.process, home.world.scheduler)
+        self._clock = home.runtime.clock
         self.started: list[StoredTask] = []
         self.process = 1
         self.caller = 7
 
-    def spawn(self, name: str, step: Callable[[], bool]) -> Task:
-        self.started.append(StoredTask(name, step))
+    def run(self, name: str, steps: Steps[None]) -> Task:
+        self.started.append(StoredTask(name, steps, self._clock))
         return self.started[-1]
 
     def process_id(self) -> int:

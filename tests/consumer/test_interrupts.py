@@ -66,7 +66,7 @@ def lock_is_free(consumer: Consumer) -> bool:
     """Return whether the next call releases the lock to the heartbeat task."""
     consumer.resume()  # a call that acquires the lock
     lock = consumer._core.lock
-    free = lock.acquire_in_background(0.0)
+    free = lock.acquire_in_background()
     if free:
         lock.release_in_background()
     return free

@@ -209,7 +209,7 @@ def _cut_too_much(replace: Replace) -> None:
 
 
 def _commit_ahead(replace: Replace) -> None:
-    poll = PollLoop.poll
+    collect = PollLoop._collect
     steps: dict[int, AutoCommit] = {}
     step = AutoCommit.step
 
@@ -217,15 +217,15 @@ def _commit_ahead(replace: Replace) -> None:
         steps[id(self._subscriptions)] = self
         return step(self, now_ms)
 
-    def poll_and_commit(self: PollLoop, target: Any, timeout_ms: float) -> Any:
-        taken = poll(self, target, timeout_ms)
+    def collect_and_commit(self: PollLoop, target: Any) -> Any:
+        taken = collect(self, target)
         found = steps.get(id(self.fetcher._subscriptions))
         if taken and found is not None and found.enabled:
             found.commit_now()
         return taken
 
     replace(AutoCommit, "step", remember)
-    replace(PollLoop, "poll", poll_and_commit)
+    replace(PollLoop, "_collect", collect_and_commit)
 
 
 def _forget_positions(replace: Replace) -> None:
