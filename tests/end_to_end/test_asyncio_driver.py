@@ -1,128 +1,72 @@
 """The clients on an asyncio event loop, without a thread: a second face over the same cores."""
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
-from kclient import NewTopic
-from kclient.admin import topic_calls
-from kclient.admin.admin_config import parse_admin_config
-from kclient.admin.admin_core import AdminCall, AdminCore
-from kclient.common.broker_errors import TopicExistsError
+from kclient import NewTopic, OffsetAndMetadata, TopicPartition
+from kclient.common.broker_errors import (
+    TopicExistsError,
+)
 from kclient.common.errors import BootstrapError, ClosedError
-from kclient.common.system_condition import SystemCondition
-from kclient.network.system_net import SystemPoller
-from tests.support.clients.asyncio_driver import LoopDriver, WouldBlockError
+from tests.support.clients.asyncio_clients import Test, check_all_clients, run_without_threads
+from tests.support.clients.asyncio_driver import LoopDriver
+from tests.support.clients.stepped_clients import SteppedAdmin, SteppedConsumer, SteppedProducer
 from tests.support.processes.broker_process import BrokerProcess
-
-T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with BrokerProcess(Path(tmp_path_factory.mktemp("broker"))) as broker:
+    directory = Path(tmp_path_factory.mktemp("broker"))
+    with BrokerProcess(directory, "group.min.session.timeout.ms=500") as broker:
         yield broker.bootstrap
 
 
 @pytest.fixture
-def on_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Awaitable[None]]], None]:
-    """Run a test on a loop where a blocking poll, a wait or a new thread is an error."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise WouldBlockError("a thread was started, or a condition of threads was awaited")
-
-    really_poll = SystemPoller.poll
-
-    def poll(self: SystemPoller, timeout_ms: float | None) -> list[tuple[object, int]]:
-        if timeout_ms != 0:
-            refuse()
-        return really_poll(self, timeout_ms)
-
-    monkeypatch.setattr(SystemPoller, "poll", poll)
-    monkeypatch.setattr(SystemCondition, "wait", refuse)
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-
-    def run(test: Callable[[], Awaitable[None]]) -> None:
-        threads = threading.active_count()
-        asyncio.run(_whole(test))
-        assert threading.active_count() == threads
-
-    return run
+def on_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[Test], None]:
+    return lambda test: run_without_threads(test, monkeypatch)
 
 
-async def _whole(test: Callable[[], Awaitable[None]]) -> None:
-    async with asyncio.timeout(60.0):
-        await test()
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+def admin_of(driver: LoopDriver, bootstrap: str) -> SteppedAdmin:
+    return SteppedAdmin(driver.runtime, bootstrap_servers=bootstrap)
 
 
-class AsyncAdmin:
-    """Face of an admin client for coroutines."""
-
-    def __init__(self, driver: LoopDriver, bootstrap: str) -> None:
-        self._driver = driver
-        self.core = AdminCore(parse_admin_config({"bootstrap_servers": bootstrap}), driver.runtime)
-
-    async def call(self, call: AdminCall[T], timeout: float = 20.0) -> T:
-        return await self._driver.run(self.core.call(call, timeout * 1000.0))
-
-    async def create_topic(self, name: str, partitions: int) -> None:
-        topic = NewTopic(name, partitions, 1)
-        await self.call(
-            lambda requester, end: topic_calls.create_topics(
-                requester, [topic], end, validate_only=False
-            )
-        )
-
-    async def partition_count(self, name: str) -> int:
-        found = await self.call(
-            lambda requester, end: topic_calls.describe_topics(requester, [name], end)
-        )
-        return len(found[name].partitions)
-
-    async def topics(self) -> set[str]:
-        found = await self.call(
-            lambda requester, end: topic_calls.list_topics(requester, end, include_internal=False)
-        )
-        return {each.name for each in found}
+# --- admin client
 
 
-def test_admin_calls_run_on_an_event_loop(
-    bootstrap: str, on_loop: Callable[[Callable[[], Awaitable[None]]], None]
-) -> None:
-    async def test() -> None:
-        driver = LoopDriver()
-        admin = AsyncAdmin(driver, bootstrap)
-        await admin.create_topic("admin", 3)
-        assert await admin.partition_count("admin") == 3
+def test_admin_calls_run_on_an_event_loop(bootstrap: str, on_loop: Callable[[Test], None]) -> None:
+    async def test(driver: LoopDriver) -> None:
+        admin = admin_of(driver, bootstrap)
+        await driver.run(admin.create_topics(NewTopic("admin", 3, 1)))
+        assert await driver.run(admin.partition_count("admin")) == 3
         with pytest.raises(TopicExistsError):
-            await admin.create_topic("admin", 3)
-        admin.core.close()
+            await driver.run(admin.create_topics(NewTopic("admin", 3, 1)))
+        admin.close()
         with pytest.raises(ClosedError):
-            await admin.topics()
+            await driver.run(admin.list_topics())
 
     on_loop(test)
 
 
 def test_concurrent_admin_calls_run_in_turn(
-    bootstrap: str, on_loop: Callable[[Callable[[], Awaitable[None]]], None]
+    bootstrap: str, on_loop: Callable[[Test], None]
 ) -> None:
-    async def test() -> None:
-        admin = AsyncAdmin(LoopDriver(), bootstrap)
+    async def test(driver: LoopDriver) -> None:
+        admin = admin_of(driver, bootstrap)
         names = {f"turn-{number}" for number in range(5)}
-        await asyncio.gather(*(admin.create_topic(name, 1) for name in names))
-        assert await admin.topics() >= names
-        admin.core.close()
+        calls = (driver.run(admin.create_topics(NewTopic(name, 1, 1))) for name in names)
+        await asyncio.gather(*calls)
+        assert await driver.run(admin.list_topics()) >= names
+        admin.close()
 
     on_loop(test)
 
 
 def test_names_are_looked_up_by_a_coroutine(
-    bootstrap: str, on_loop: Callable[[Callable[[], Awaitable[None]]], None]
+    bootstrap: str, on_loop: Callable[[Test], None]
 ) -> None:
     ip, _, port = bootstrap.rpartition(":")
     asked: list[str] = []
@@ -134,20 +78,15 @@ def test_names_are_looked_up_by_a_coroutine(
             raise OSError("no such name")
         return [ip]
 
-    async def test() -> None:
+    async def test(_: LoopDriver) -> None:
         driver = LoopDriver(resolve)
-        admin = AsyncAdmin(driver, f"broker.example:{port}")
-        await admin.topics()
-        admin.core.close()
-        unknown = AsyncAdmin(driver, f"unknown.example:{port}")
+        admin = admin_of(driver, f"broker.example:{port}")
+        await driver.run(admin.list_topics())
+        admin.close()
+        unknown = admin_of(driver, f"unknown.example:{port}")
         with pytest.raises(BootstrapError, match="no such name"):
-            await unknown.call(
-                lambda requester, end: topic_calls.list_topics(
-                    requester, end, include_internal=False
-                ),
-                timeout=0.3,
-            )
-        unknown.core.close()
+            await driver.run(unknown.list_topics(timeout=0.3))
+        unknown.close()
         assert asked[0] == "broker.example"
         assert set(asked) == {"broker.example", "unknown.example"}
 
@@ -155,32 +94,28 @@ def test_names_are_looked_up_by_a_coroutine(
 
 
 def test_cancelled_call_leaves_the_client_usable(
-    bootstrap: str, on_loop: Callable[[Callable[[], Awaitable[None]]], None]
+    bootstrap: str, on_loop: Callable[[Test], None]
 ) -> None:
-    async def test() -> None:
-        driver = LoopDriver()
-        admin = AsyncAdmin(driver, bootstrap)
-        call = asyncio.ensure_future(admin.create_topic("cancelled", 1))
+    async def test(driver: LoopDriver) -> None:
+        admin = admin_of(driver, bootstrap)
+        call = asyncio.ensure_future(driver.run(admin.create_topics(NewTopic("cancelled", 1, 1))))
         while not driver.polls:
             await asyncio.sleep(0)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        await admin.create_topic("after-cancelled", 1)
-        assert "after-cancelled" in await admin.topics()
-        admin.core.close()
+        await driver.run(admin.create_topics(NewTopic("after-cancelled", 1, 1)))
+        assert "after-cancelled" in await driver.run(admin.list_topics())
+        admin.close()
 
     on_loop(test)
 
 
-def test_loop_stays_responsive_while_a_call_waits(
-    on_loop: Callable[[Callable[[], Awaitable[None]]], None],
-) -> None:
+def test_loop_stays_responsive_while_a_call_waits(on_loop: Callable[[Test], None]) -> None:
     """A call to a port without a broker waits for its timeout, and others run meanwhile."""
 
-    async def test() -> None:
-        driver = LoopDriver()
-        admin = AsyncAdmin(driver, "127.0.0.1:1")
+    async def test(driver: LoopDriver) -> None:
+        admin = admin_of(driver, "127.0.0.1:1")
         turns = 0
 
         async def count() -> None:
@@ -191,16 +126,141 @@ def test_loop_stays_responsive_while_a_call_waits(
 
         counting = asyncio.ensure_future(count())
         with pytest.raises(BootstrapError):
-            await admin.call(
-                lambda requester, end: topic_calls.list_topics(
-                    requester, end, include_internal=False
-                ),
-                timeout=0.3,
-            )
+            await driver.run(admin.list_topics(timeout=0.3))
         counting.cancel()
         await asyncio.wait([counting])
         # Neither blocked nor spinning: polls are few, turns of the other task many.
         assert turns > driver.polls
-        admin.core.close()
+        admin.close()
+
+    on_loop(test)
+
+
+# --- producer
+
+
+def test_records_are_produced_on_an_event_loop(
+    bootstrap: str, on_loop: Callable[[Test], None]
+) -> None:
+    async def test(driver: LoopDriver) -> None:
+        admin = admin_of(driver, bootstrap)
+        await driver.run(admin.create_topics(NewTopic("produced", 2, 1)))
+        admin.close()
+        producer = SteppedProducer(driver.runtime, bootstrap_servers=bootstrap, acks="all")
+        futures = [
+            await driver.run(producer.send("produced", b"v-%d" % number, partition=number % 2))
+            for number in range(100)
+        ]
+        found = await asyncio.gather(*futures)
+        assert [(each.partition, each.offset) for each in found] == [
+            (number % 2, number // 2) for number in range(100)
+        ]
+        delivery = await driver.run(producer.send_many("produced", [b"many"] * 1_000))
+        await driver.run(producer.flush(20.0))
+        assert delivery.done()
+        assert await driver.run(producer.close(20.0)) == 0
+        with pytest.raises(ClosedError):
+            await driver.run(producer.send("produced", b"late"))
+
+    on_loop(test)
+
+
+def test_send_waits_for_memory_on_an_event_loop(
+    bootstrap: str, on_loop: Callable[[Test], None]
+) -> None:
+    """Each record needs most of the memory, so that every send waits for the one before it."""
+
+    async def test(driver: LoopDriver) -> None:
+        producer = SteppedProducer(
+            driver.runtime,
+            bootstrap_servers=bootstrap,
+            buffer_memory=100_000,
+            batch_size=0,
+            linger_ms=1_000,
+        )
+        admin = admin_of(driver, bootstrap)
+        await driver.run(admin.create_topics(NewTopic("memory", 1, 1)))
+        admin.close()
+        sends = [driver.run(producer.send("memory", bytes(60_000))) for _ in range(5)]
+        futures = await asyncio.gather(*sends)
+        assert sorted([(await each).offset for each in futures]) == [0, 1, 2, 3, 4]
+        assert await driver.run(producer.close(20.0)) == 0
+
+    on_loop(test)
+
+
+def test_waits_of_a_producer_without_a_broker_end_at_their_deadlines(
+    on_loop: Callable[[Test], None],
+) -> None:
+    async def test(driver: LoopDriver) -> None:
+        producer = SteppedProducer(
+            driver.runtime, bootstrap_servers="127.0.0.1:1", max_block_ms=200
+        )
+        with pytest.raises(BootstrapError):
+            await driver.run(producer.send("nowhere", b""))
+        assert await driver.run(producer.close(1.0)) == 0
+
+    on_loop(test)
+
+
+# --- consumer
+
+
+def test_group_rebalances_on_an_event_loop(bootstrap: str, on_loop: Callable[[Test], None]) -> None:
+    on_loop(lambda driver: check_all_clients(driver, bootstrap, "grouped"))
+
+
+def test_member_that_does_not_poll_keeps_its_membership(
+    bootstrap: str, on_loop: Callable[[Test], None]
+) -> None:
+    """Heartbeats are sent by a task of the loop while the application awaits something else."""
+
+    async def test(driver: LoopDriver) -> None:
+        admin = admin_of(driver, bootstrap)
+        await driver.run(admin.create_topics(NewTopic("idle", 1, 1)))
+        admin.close()
+        consumer = SteppedConsumer(
+            driver.runtime,
+            bootstrap_servers=bootstrap,
+            group_id="idle",
+            enable_auto_commit=False,
+            heartbeat_interval_ms=100,
+            session_timeout_ms=1_000,
+        )
+        consumer.subscribe(["idle"])
+        while not consumer.assignment():
+            await driver.run(consumer.poll(0.2))
+        await asyncio.sleep(2.5)
+        await driver.run(consumer.commit({TopicPartition("idle", 0): OffsetAndMetadata(0)}))
+        assert await driver.run(consumer.committed([TopicPartition("idle", 0)])) == {
+            TopicPartition("idle", 0): OffsetAndMetadata(0)
+        }
+        await driver.run(consumer.close())
+
+    on_loop(test)
+
+
+def test_cancelled_poll_loses_no_record(bootstrap: str, on_loop: Callable[[Test], None]) -> None:
+    async def test(driver: LoopDriver) -> None:
+        partition = TopicPartition("cancelled-poll", 0)
+        admin = admin_of(driver, bootstrap)
+        await driver.run(admin.create_topics(NewTopic(partition.topic, 1, 1)))
+        admin.close()
+        consumer = SteppedConsumer(driver.runtime, bootstrap_servers=bootstrap)
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(driver.run(consumer.poll(30.0)), 0.02)
+        producer = SteppedProducer(driver.runtime, bootstrap_servers=bootstrap)
+        await driver.run(producer.send_many(partition.topic, [b"a", b"b"]))
+        await driver.run(producer.close(20.0))
+        values: list[bytes | None] = []
+        while len(values) < 2:
+            with contextlib.suppress(TimeoutError):
+                found = await asyncio.wait_for(driver.run(consumer.poll(30.0)), 0.05)
+                values += [record.value for record in found]
+        assert values == [b"a", b"b"]
+        await driver.run(consumer.close())
 
     on_loop(test)

@@ -103,6 +103,7 @@ class LoopDriver:
 
     async def _poll(self, wait: NetworkWait) -> None:
         """Poll, wait for as long as that poll would have waited, and poll again."""
+        self._last_poll()  # discard that of a call that did not wait
         wait.block(self._clock)
         poller, timeout_ms = self._last_poll()
         if poller is None or timeout_ms <= 0:

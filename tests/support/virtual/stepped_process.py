@@ -83,6 +83,7 @@ class SteppedProcess:
 
     def _poll(self, task: VirtualTask, wait: NetworkWait) -> Parked:
         clock = self.runtime.clock
+        self._last_poll()  # discard that of a call that did not wait
         wait.block(clock)
         poller, timeout_ms = self._last_poll()
         if poller is None:  # it found input, or completed responses
