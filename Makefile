@@ -149,14 +149,16 @@ spark-versions: build-ext
 	$(RUN) -m integration.spark_versions $(VERSIONS)
 
 # Seeds of the simulation: make simulate SEEDS=1000 FIRST=1 JOBS=2; one of them: SEED=7 [TRACE=history.txt].
+# CLIENTS=steps runs the clients as an event loop does, without threads of their own.
 SEEDS ?= 200
 FIRST ?= 1
 SEED ?=
 TRACE ?=
+CLIENTS ?= blocking
 
 .PHONY: simulate
 simulate: build-ext
-	$(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED) $(if $(TRACE),--trace $(TRACE)),--seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS))
+	$(RUN) -m tests.simulation --clients $(CLIENTS) $(if $(SEED),--seed $(SEED) $(if $(TRACE),--trace $(TRACE)),--seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS))
 
 # Tasks that share a producer are interrupted between any two statements.
 .PHONY: interleave

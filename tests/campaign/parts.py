@@ -48,6 +48,12 @@ PARTS = (
     ),
     Part("simulation", "1,000 seeds of the simulation", COMPANION, ("simulate", "SEEDS=1000")),
     Part(
+        "simulation-steps",
+        "200 seeds of the simulation, with clients in steps on one thread",
+        COMPANION,
+        ("simulate", "SEEDS=200", "CLIENTS=steps"),
+    ),
+    Part(
         "planted-bugs",
         "each planted bug is found by a seed of the simulation",
         COMPANION,

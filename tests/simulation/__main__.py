@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.simulation.clients import KINDS
 from tests.simulation.planted_bugs import BUGS, planted
 from tests.simulation.runs import run_all
 from tests.simulation.simulation import Result, simulate
@@ -30,8 +31,9 @@ def main() -> int:
     if arguments.bug is not None:
         return _hunt(arguments.bug or list(BUGS), arguments.first, arguments.seeds)
     if arguments.seed is not None:
-        return _one(arguments.seed, arguments.trace)
-    return _many(range(arguments.first, arguments.first + arguments.seeds), arguments.jobs)
+        return _one(arguments.seed, arguments.trace, arguments.clients)
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    return _many(seeds, arguments.jobs, arguments.clients)
 
 
 def _arguments() -> argparse.Namespace:
@@ -44,11 +46,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=100, help="number of seeds")
     parser.add_argument("--first", type=int, default=1, help="first seed")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument(
+        "--clients", choices=KINDS, default="blocking", help="whether clients block or run in steps"
+    )
     return parser.parse_args()
 
 
-def _one(seed: int, trace: Path | None) -> int:
-    result = simulate(seed, keep_trace=trace is not None)
+def _one(seed: int, trace: Path | None, clients: str) -> int:
+    result = simulate(seed, KINDS[clients], keep_trace=trace is not None)
     if trace is not None:
         lines = [*result.history.lines(), "", *result.trace]
         trace.write_text("\n".join(lines) + "\n")
@@ -62,11 +67,11 @@ def _one(seed: int, trace: Path | None) -> int:
     return 1 if result.violations else 0
 
 
-def _many(seeds: Iterable[int], jobs: int) -> int:
+def _many(seeds: Iterable[int], jobs: int, clients: str) -> int:
     started = time.monotonic()
     faults: Counter[str] = Counter()
     totals: Counter[str] = Counter()
-    for result in run_all(seeds, jobs):
+    for result in run_all(seeds, jobs, clients):
         faults.update(result.faults)
         totals["seeds"] += 1
         totals["records"] += result.records
@@ -105,7 +110,7 @@ def report(result: Result) -> None:
             _say(f"  {violation}"[:3000])
         _say(
             f"  reproduce: PYTHONHASHSEED=0 python -m tests.simulation --seed {result.seed} "
-            "--trace history.txt"
+            f"--clients {result.clients} --trace history.txt"
         )
 
 

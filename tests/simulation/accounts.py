@@ -1,17 +1,18 @@
 """Counts of what a client has in progress; all return to zero."""
 
-from kclient import Consumer, Producer
 from kclient.client.network_client import NetworkClient
+from tests.simulation.clients import BlockingConsumer, BlockingProducer
+from tests.support.clients.stepped_clients import SteppedConsumer, SteppedProducer
 
 
-def client_of(producer: Producer) -> NetworkClient:
+def client_of(producer: BlockingProducer | SteppedProducer) -> NetworkClient:
     """Return the network client of a producer."""
     client = producer._core._sender._client
     assert isinstance(client, NetworkClient)
     return client
 
 
-def open_accounts(producer: Producer) -> dict[str, int]:
+def open_accounts(producer: BlockingProducer | SteppedProducer) -> dict[str, int]:
     """Return the counts of a producer's unfinished work."""
     accumulator, transactions = producer._core._accumulator, producer._core._sender._transactions
     entries = [] if transactions is None else list(transactions._partitions.values())
@@ -25,7 +26,7 @@ def open_accounts(producer: Producer) -> dict[str, int]:
     }
 
 
-def consumer_accounts(consumer: Consumer) -> dict[str, int]:
+def consumer_accounts(consumer: BlockingConsumer | SteppedConsumer) -> dict[str, int]:
     """Return the counts of a consumer's unfinished work."""
     network = consumer._core.network
     return {

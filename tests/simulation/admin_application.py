@@ -1,11 +1,16 @@
 """Application with an admin client: creates the topic, describes it, reads the final state."""
 
-from kclient import AdminClient, Consumer, NewTopic
+from collections.abc import Callable
+
+from kclient import Consumer, NewTopic
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
-from tests.simulation.application import SERVERS, Application, Stage
+from kclient.common.waiting import Steps
+from tests.simulation.application import SERVERS, Application, BlockingApplication, Stage
+from tests.simulation.clients import BlockingAdmin
 from tests.simulation.history import Crashed, Stored, StoredCommit
 from tests.simulation.scenario import API_TIMEOUT_MS, PADDING, REQUEST_TIMEOUT_MS, TOPIC
+from tests.support.clients.stepped_clients import SteppedAdmin
 
 _TIMEOUT_S = API_TIMEOUT_MS / 1000.0
 _READ_S = 20.0
@@ -22,42 +27,46 @@ class AdminApplication(Application):
         self.ready = False
         super().__init__(stage, machine, name)
 
-    def run(self) -> None:
+    def run(self) -> Steps[None]:
         """Create the topic, then describe it until the end."""
-        with AdminClient(
+        admin = self.stage.clients.admin(
+            self.driver.runtime,
             bootstrap_servers=SERVERS,
-            runtime=self.process.runtime,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
             default_api_timeout_ms=API_TIMEOUT_MS,
-        ) as admin:
+        )
+        try:
             scenario = self.stage.scenario
-            admin.create_topics([NewTopic(TOPIC, scenario.partitions, 1, configs=scenario.topic)])
+            topic = NewTopic(TOPIC, scenario.partitions, 1, configs=scenario.topic)
+            yield from admin.create_topics(topic)
             self.ready = True
             while not self.stopping:
-                self.process.sleep(self.lot.uniform(0.5, 3.0))
-                self._look(admin)
+                yield from self.driver.sleep(self.lot.uniform(0.5, 3.0))
+                yield from self._look(admin)
+        finally:
+            admin.close()
 
-    def _look(self, admin: AdminClient) -> None:
-        question = self.lot.choice(
+    def _look(self, admin: BlockingAdmin | SteppedAdmin) -> Steps[None]:
+        question: Callable[[], Steps[object]] = self.lot.choice(
             (
                 admin.list_topics,
                 admin.describe_cluster,
                 admin.list_groups,
-                lambda: admin.describe_topics([TOPIC]),
-                lambda: admin.list_consumer_group_offsets("g0"),
+                lambda: admin.partition_count(TOPIC),
+                lambda: admin.group_offsets("g0"),
             )
         )
         try:
-            self.timed("admin", _TIMEOUT_S, question)
+            yield from self.timed("admin", _TIMEOUT_S, question())
         except KafkaError as error:
             if not error.retriable:
                 self.note(Crashed, f"admin: {type(error).__name__}: {error}")
 
 
-class Reader(Application):
+class Reader(BlockingApplication):
     """Reads the whole topic, and the committed offsets of each group."""
 
-    def run(self) -> None:
+    def block(self) -> None:
         """Read up to the current end."""
         partitions = [TopicPartition(TOPIC, n) for n in range(self.stage.scenario.partitions)]
         with Consumer(

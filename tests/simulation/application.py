@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kclient.common.errors import KafkaError
+from kclient.common.waiting import Steps
 from kclient.testing.virtual.virtual_process import VirtualProcess
 from kclient.testing.virtual.virtual_world import VirtualWorld
+from tests.simulation.clients import BLOCKING, BlockingProcess, Clients, Driver, at_once
 from tests.simulation.history import Called, Crashed, Event, History
 from tests.simulation.scenario import BROKER, PORT, Scenario
 
@@ -26,14 +28,22 @@ class Stage:
         history: Events of all applications.
         processed: Processed offsets, by group and partition.
         calm: Whether all faults are over, so that members must keep their membership.
+        clients: Kind of the clients.
     """
 
-    def __init__(self, world: VirtualWorld, scenario: Scenario, history: History) -> None:
+    def __init__(
+        self,
+        world: VirtualWorld,
+        scenario: Scenario,
+        history: History,
+        clients: Clients = BLOCKING,
+    ) -> None:
         self.world = world
         self.scenario = scenario
         self.history = history
         self.processed: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
         self.calm = False
+        self.clients = clients
 
 
 class Application:
@@ -43,6 +53,7 @@ class Application:
         name: Unique name; a restarted process has another.
         machine: Name of the machine.
         process: Virtual process.
+        driver: Runs its steps.
         stopping: Whether it has to end.
         lot: Random numbers of this application.
     """
@@ -57,7 +68,8 @@ class Application:
         self._in_callbacks_ms = 0.0
         self._paused_ms = 0.0
         self._paused_at_ms: float | None = None
-        self._task = self.process.spawn("main", self._main)
+        self.driver = self._drive()
+        self._task = self.driver.run("main", self._main())
 
     @property
     def over(self) -> bool:
@@ -77,7 +89,7 @@ class Application:
             self._paused_at_ms = None
             self.process.resume()
 
-    def run(self) -> None:
+    def run(self) -> Steps[None]:
         """Run the application in its process."""
         raise AssertionError("subclasses implement main()")
 
@@ -87,11 +99,11 @@ class Application:
             return
         self.stage.history.add(kind(self._now_ms(), self.name, *what))
 
-    def timed(self, call: str, limit_s: float, do: Callable[[], T]) -> T:
+    def timed(self, call: str, limit_s: float, steps: Steps[T]) -> Steps[T]:
         """Make a call, and record its duration without its callbacks."""
         started_ms = self._own_ms()
         try:
-            return do()
+            return (yield from steps)
         finally:
             self.note(Called, call, self._own_ms() - started_ms, limit_s * 1000.0)
 
@@ -103,14 +115,32 @@ class Application:
         finally:
             self._in_callbacks_ms += self._own_ms() - started_ms
 
+    def _drive(self) -> Driver:
+        return self.stage.clients.drive(self.stage.world, self.process)
+
     def _now_ms(self) -> float:
         return self.process.machine.clock.monotonic_ms()
 
     def _own_ms(self) -> float:
         return self._now_ms() - self._paused_ms - self._in_callbacks_ms
 
-    def _main(self) -> None:
+    def _main(self) -> Steps[None]:
         try:
-            self.run()
+            yield from self.run()
         except KafkaError as error:
             self.note(Crashed, f"{type(error).__name__}: {error}")
+
+
+class BlockingApplication(Application):
+    """Process whose clients always block."""
+
+    def run(self) -> Steps[None]:
+        """Run the application in its process."""
+        return at_once(self.block)
+
+    def block(self) -> None:
+        """Run the application in the calling task."""
+        raise AssertionError("subclasses implement block()")
+
+    def _drive(self) -> Driver:
+        return BlockingProcess(self.process)

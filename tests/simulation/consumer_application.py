@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from kclient import Consumer, ConsumerRecord
+from kclient import ConsumerRecord
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import KafkaError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
+from kclient.common.waiting import Steps, perform
 from tests.simulation.accounts import consumer_accounts
 from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
+from tests.simulation.clients import BlockingConsumer
 from tests.simulation.history import (
     Assigned,
     CommitAsked,
@@ -23,6 +25,9 @@ from tests.simulation.history import (
     Subscribed,
 )
 from tests.simulation.scenario import MISSING_TOPIC, PADDING, TOPIC
+from tests.support.clients.stepped_clients import SteppedConsumer
+
+AnyConsumer = BlockingConsumer | SteppedConsumer
 
 _POLL_S = 0.3
 _COMMIT_S = 2.0
@@ -49,12 +54,14 @@ class ConsumerApplication(Application):
         self._busy_left_s = 0.0
         super().__init__(stage, machine, name)
 
-    def run(self) -> None:
+    def run(self) -> Steps[None]:
         """Read until `stopping` is set."""
-        consumer = Consumer(
-            {"bootstrap.servers": SERVERS, "group.id": self.group, **self.stage.scenario.consumer},
-            runtime=self.process.runtime,
+        consumer = self.stage.clients.consumer(
+            self.driver.runtime,
+            bootstrap_servers=SERVERS,
+            group_id=self.group,
             value_deserializer=self._deserialize,
+            **self.stage.scenario.consumer,
         )
         self.note(Subscribed, self.group)
         consumer.subscribe(
@@ -65,18 +72,18 @@ class ConsumerApplication(Application):
         )
         try:
             while not self.stopping:
-                self._round(consumer)
+                yield from self._round(consumer)
                 if self.stage.calm:
-                    self._stay(consumer)
+                    yield from self._stay(consumer)
         finally:
-            self.timed("close", CLOSE_S, lambda: consumer.close(CLOSE_S))
+            yield from self.timed("close", CLOSE_S, consumer.close(CLOSE_S))
         left = consumer_accounts(consumer)
         if any(left.values()):
             self.note(Crashed, f"left after close: {left}")
 
-    def _round(self, consumer: Consumer) -> None:
+    def _round(self, consumer: AnyConsumer) -> Steps[None]:
         timeout_s = self.lot.choice((0.0, _POLL_S, _POLL_S))
-        records = self._poll(consumer, timeout_s)
+        records = yield from self._poll(consumer, timeout_s)
         for record in records:
             self._polled(record)
         if records and not self.stage.calm and self.lot.random() < _SEEK_CHANCE:
@@ -84,15 +91,17 @@ class ConsumerApplication(Application):
             return
         for record in records:
             if not self.stage.calm and self.lot.random() < self.stage.scenario.slowness:
-                self.process.sleep(self.lot.uniform(0.0, 0.5))
+                yield from self.driver.sleep(self.lot.uniform(0.0, 0.5))
             self.note(Processed, self.group, record.partition, record.offset)
             self.stage.processed[self.group, record.partition].add(record.offset)
         if not timeout_s:
-            self.process.sleep(self.lot.uniform(0.01, 0.1))
+            yield from self.driver.sleep(self.lot.uniform(0.01, 0.1))
         if records:
-            self._commit(consumer)
+            yield from self._commit(consumer)
 
     def _deserialize(self, _topic: str, _headers: object, data: bytes | None) -> bytes | None:
+        if not self.stage.clients.may_block:
+            return data
         busy_s, self._busy_left_s = self._busy_left_s, 0.0
         if not self.stage.calm and self.lot.random() < _SLOW_DESERIALIZER_CHANCE:
             busy_s = self.lot.uniform(0.0, _BUSY_S)
@@ -100,8 +109,11 @@ class ConsumerApplication(Application):
             self.callback(lambda: self.process.sleep(busy_s))
         return data
 
-    def _stay(self, consumer: Consumer) -> None:
-        """Be busy for longer than the session: in a blocking call, then in a deserializer."""
+    def _stay(self, consumer: AnyConsumer) -> Steps[None]:
+        """Be busy for longer than the session: in a call that waits, then in code of its own.
+
+        That code is a deserializer if it may block, otherwise another wait.
+        """
         if self._calm_since_ms is None:
             self._calm_since_ms = self._now_ms()
         if self.stayed or self._now_ms() < self._calm_since_ms + _SETTLE_MS:
@@ -109,37 +121,40 @@ class ConsumerApplication(Application):
         self.note(Healthy, self.group)
         try:
             wanted = [TopicPartition(TOPIC, 0)]
-            self.timed("end_offsets", _BUSY_S, lambda: consumer.end_offsets(wanted, _BUSY_S))
+            yield from self.timed("end_offsets", _BUSY_S, consumer.end_offsets(wanted, _BUSY_S))
         except KafkaError:
-            self._round(consumer)
-        self._read_slowly(consumer)
-        self._round(consumer)
+            yield from self._round(consumer)
+        if self.stage.clients.may_block:
+            yield from self._read_slowly(consumer)
+        else:
+            yield from self.driver.sleep(_BUSY_S)
+        yield from self._round(consumer)
         self.stayed = True
 
-    def _read_slowly(self, consumer: Consumer) -> None:
+    def _read_slowly(self, consumer: AnyConsumer) -> Steps[None]:
         """Read one record again, with a deserializer that takes longer than the session."""
         for partition in sorted(consumer.assignment()):
-            position = _position(consumer, partition)
+            position = self._position(consumer, partition)
             if position:
                 consumer.seek(partition, position - 1)
                 self.note(Sought, self.group, partition.partition, position - 1)
                 self._busy_left_s = _BUSY_S
                 while self._busy_left_s and consumer.assignment():
-                    self._round(consumer)
+                    yield from self._round(consumer)
                 return
 
     def _lost(self, partitions: list[TopicPartition]) -> None:
         self.note(Lost, self.group, _numbers(partitions))
         self.note(Revoked, self.group, _numbers(partitions))
 
-    def _poll(self, consumer: Consumer, timeout_s: float) -> list[ConsumerRecord]:
+    def _poll(self, consumer: AnyConsumer, timeout_s: float) -> Steps[list[ConsumerRecord]]:
         try:
-            return list(self.timed("poll", timeout_s, lambda: consumer.poll(timeout_s)))
+            return (yield from self.timed("poll", timeout_s, consumer.poll(timeout_s)))
         except CorruptRecordError as error:
             self.note(Damaged, self.machine, str(error))
             return []  # the batch may be damaged in transit: the next call fetches it again
 
-    def _go_back(self, consumer: Consumer, records: list[ConsumerRecord]) -> None:
+    def _go_back(self, consumer: AnyConsumer, records: list[ConsumerRecord]) -> None:
         """Seek back, as an application does that could not process its records."""
         firsts: dict[int, int] = {}
         for record in records:
@@ -152,26 +167,26 @@ class ConsumerApplication(Application):
         value = bytes(record.value or b"").partition(PADDING)[0].decode(errors="replace")
         self.note(Polled, self.group, record.partition, record.offset, value)
 
-    def _commit(self, consumer: Consumer) -> None:
+    def _commit(self, consumer: AnyConsumer) -> Steps[None]:
         mode = self.stage.scenario.commit
         if mode == "async":
             consumer.commit_async(self._wanted(consumer), self._committed)
         elif mode == "sync" and self.lot.random() < 0.5:
-            self._commit_now(consumer)
+            yield from self._commit_now(consumer)
 
-    def _commit_now(self, consumer: Consumer) -> None:
+    def _commit_now(self, consumer: AnyConsumer) -> Steps[None]:
         wanted = self._wanted(consumer)
         try:
-            self.timed("commit", _COMMIT_S, lambda: consumer.commit(wanted, timeout=_COMMIT_S))
+            yield from self.timed("commit", _COMMIT_S, consumer.commit(wanted, _COMMIT_S))
         except KafkaError:
             return  # another member will process it again
         self._committed(wanted, None)
 
-    def _wanted(self, consumer: Consumer) -> dict[TopicPartition, OffsetAndMetadata]:
+    def _wanted(self, consumer: AnyConsumer) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets to commit: the next offset after each processed record."""
         wanted = {}
         for partition in sorted(consumer.assignment()):
-            position = _position(consumer, partition)
+            position = self._position(consumer, partition)
             if position is not None:
                 wanted[partition] = OffsetAndMetadata(position)
                 self.note(CommitAsked, self.group, partition.partition, position)
@@ -184,19 +199,21 @@ class ConsumerApplication(Application):
             for partition, position in sorted(offsets.items()):
                 self.note(Committed, self.group, partition.partition, position.offset)
 
-    def _revoked(self, consumer: Consumer, partitions: Iterable[TopicPartition]) -> None:
+    def _revoked(self, consumer: AnyConsumer, partitions: Iterable[TopicPartition]) -> None:
         if self.stage.scenario.commit == "sync":
-            self._commit_now(consumer)
+            if self.stage.clients.may_block:
+                perform(self._commit_now(consumer), self.driver.runtime.clock)
+            else:
+                consumer.commit_async(self._wanted(consumer), self._committed)
         self.note(Revoked, self.group, _numbers(partitions))
+
+    def _position(self, consumer: AnyConsumer, partition: TopicPartition) -> int | None:
+        """Return the position, or None if it is not known yet; does not wait."""
+        try:
+            return perform(consumer.position(partition, 0.0), self.driver.runtime.clock)
+        except KafkaError:
+            return None
 
 
 def _numbers(partitions: Iterable[TopicPartition]) -> tuple[int, ...]:
     return tuple(sorted(partition.partition for partition in partitions))
-
-
-def _position(consumer: Consumer, partition: TopicPartition) -> int | None:
-    """Return the position, or None if it is not known yet."""
-    try:
-        return consumer.position(partition, timeout=0.0)
-    except KafkaError:
-        return None

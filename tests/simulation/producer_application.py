@@ -1,10 +1,12 @@
 """Application with a producer: sends numbered values and records their outcomes."""
 
-from kclient import Producer, RecordMetadata
+from kclient import RecordMetadata
 from kclient.common.errors import KafkaError
+from kclient.common.waiting import Steps
 from kclient.producer.delivery_future import DeliveryFuture
 from tests.simulation.accounts import client_of, open_accounts
 from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
+from tests.simulation.clients import BlockingProducer
 from tests.simulation.history import Acked, CalledBack, Crashed, Failed, Refused, Sent
 from tests.simulation.scenario import (
     LONGEST_DELIVERY_MS,
@@ -15,7 +17,9 @@ from tests.simulation.scenario import (
     TOPIC,
     WORK_MS,
 )
+from tests.support.clients.stepped_clients import SteppedProducer
 
+AnyProducer = BlockingProducer | SteppedProducer
 _REST_MS = REQUEST_TIMEOUT_MS + 1_000.0
 _FLUSH_S = LONGEST_DELIVERY_MS / 1000.0 + 3.0
 
@@ -28,35 +32,37 @@ class ProducerApplication(Application):
     """
 
     def __init__(self, stage: Stage, machine: str, name: str) -> None:
-        self.producer: Producer | None = None
+        self.producer: AnyProducer | None = None
         self._outcomes: dict[str, str] = {}
         self._gave_up_on_wire = False
         self._rested = False
         super().__init__(stage, machine, name)
 
-    def run(self) -> None:
+    def run(self) -> Steps[None]:
         """Send everything, wait, and close."""
         scenario = self.stage.scenario
-        self.producer = producer = Producer(
-            {"bootstrap.servers": SERVERS, **scenario.producer}, runtime=self.process.runtime
+        self.producer = producer = self.stage.clients.producer(
+            self.driver.runtime, bootstrap_servers=SERVERS, **scenario.producer
         )
         pace_s = WORK_MS / 1000.0 / scenario.records
         futures: dict[str, DeliveryFuture] = {}
         missing_at = self.lot.randrange(scenario.records) if scenario.names_missing else -1
         for number in range(scenario.records):
             if number == missing_at:
-                self._name_missing(producer)
-            self._send(producer, number, futures)
+                yield from self._name_missing(producer)
+            yield from self._send(producer, number, futures)
             if self.lot.random() < 0.5:
-                self.process.sleep(self.lot.uniform(0.0, 3.0 * pace_s))
+                yield from self.driver.sleep(self.lot.uniform(0.0, 3.0 * pace_s))
             if self.lot.random() < 0.02:
                 timeout_s = self.lot.uniform(0.0, 2.0)
-                self._flush(producer, timeout_s, timeout_s)
-        if not self._flush(producer, _FLUSH_S, self.stage.scenario.delivery_ms / 1000.0):
+                yield from self._flush(producer, timeout_s, timeout_s)
+        if not (
+            yield from self._flush(producer, _FLUSH_S, self.stage.scenario.delivery_ms / 1000.0)
+        ):
             self.note(Crashed, f"flush: records without an outcome after {_FLUSH_S:.0f} s")
         if self.lot.random() < 0.7:
-            self._come_to_rest(producer)
-        self.timed("close", CLOSE_S, lambda: producer.close(CLOSE_S))
+            yield from self._come_to_rest(producer)
+        yield from self.timed("close", CLOSE_S, producer.close(CLOSE_S))
         for value, future in futures.items():
             self._compare(value, future)
         left = open_accounts(producer)
@@ -84,7 +90,9 @@ class ProducerApplication(Application):
             if count > self.stage.scenario.in_flight:
                 raise AssertionError(f"{self.name}: {count} requests in flight to {node}")
 
-    def _send(self, producer: Producer, number: int, futures: dict[str, DeliveryFuture]) -> None:
+    def _send(
+        self, producer: AnyProducer, number: int, futures: dict[str, DeliveryFuture]
+    ) -> Steps[None]:
         value = f"{self.name}-{number}"
         padded = value.encode() + self._padding()
         partition = None
@@ -97,10 +105,10 @@ class ProducerApplication(Application):
             self._end(value, metadata, error)
 
         try:
-            futures[value] = self.timed(
+            futures[value] = yield from self.timed(
                 "send",
                 MAX_BLOCK_MS / 1000.0,
-                lambda: producer.send(TOPIC, padded, partition=partition, on_delivery=delivered),
+                producer.send(TOPIC, padded, partition=partition, on_delivery=delivered),
             )
         except KafkaError as error:
             self.note(Refused, value, repr(error))
@@ -111,9 +119,9 @@ class ProducerApplication(Application):
             return PADDING + self.lot.randbytes(self.lot.randrange(1_500))
         return PADDING * int(self.lot.paretovariate(1.0) * 10.0 % 400.0)
 
-    def _name_missing(self, producer: Producer) -> None:
+    def _name_missing(self, producer: AnyProducer) -> Steps[None]:
         try:
-            self.timed("send", MAX_BLOCK_MS / 1000.0, lambda: producer.send(MISSING_TOPIC, b""))
+            yield from self.timed("send", MAX_BLOCK_MS / 1000.0, producer.send(MISSING_TOPIC, b""))
         except KafkaError:
             return
         self.note(Crashed, "a record for a topic that does not exist was accepted")
@@ -128,10 +136,10 @@ class ProducerApplication(Application):
             self.note(Failed, value, f"{type(error).__name__}", written)
             self._outcomes[value] = type(error).__name__
 
-    def _flush(self, producer: Producer, timeout_s: float, limit_s: float) -> bool:
+    def _flush(self, producer: AnyProducer, timeout_s: float, limit_s: float) -> Steps[bool]:
         """Return whether all records have an outcome within `limit_s` seconds."""
         try:
-            self.timed("flush", limit_s, lambda: producer.flush(timeout_s))
+            yield from self.timed("flush", limit_s, producer.flush(timeout_s))
         except KafkaError as error:
             if not error.retriable:
                 self.note(Crashed, f"flush: {type(error).__name__}: {error}")
@@ -152,12 +160,12 @@ class ProducerApplication(Application):
         if self._outcomes.get(value) != outcome:
             self.note(Crashed, f"{value}: future {outcome}, callback {self._outcomes.get(value)}")
 
-    def _come_to_rest(self, producer: Producer) -> None:
+    def _come_to_rest(self, producer: AnyProducer) -> Steps[None]:
         """Check that no work is left after the last response, if all records have an outcome."""
         began_ms = self._own_ms()
         while any(open_accounts(producer).values()):
             if self._own_ms() - began_ms > _REST_MS:
                 self.note(Crashed, f"not idle after {_REST_MS} ms: {open_accounts(producer)}")
                 return
-            self.process.sleep(0.05)
+            yield from self.driver.sleep(0.05)
         self._rested = True

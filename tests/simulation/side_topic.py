@@ -5,7 +5,7 @@ from collections.abc import Callable
 from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
 from kclient.common.errors import KafkaError
-from tests.simulation.application import SERVERS, Application
+from tests.simulation.application import SERVERS, BlockingApplication
 from tests.simulation.history import Crashed, Fault
 from tests.simulation.scenario import API_TIMEOUT_MS, REQUEST_TIMEOUT_MS, SIDE_TOPIC
 
@@ -15,10 +15,10 @@ _USABLE_S = 10.0
 """Limit of the time from the end of the faults until the topic is usable."""
 
 
-class SideTopicApplication(Application):
+class SideTopicApplication(BlockingApplication):
     """Process with a producer, a consumer and an admin client that outlive their topic."""
 
-    def run(self) -> None:
+    def block(self) -> None:
         """Write, read, delete and create until `stopping` is set; then check that all works."""
         with (
             AdminClient(

@@ -10,6 +10,7 @@ from tests.simulation.admin_application import Reader
 from tests.simulation.application import Application, Stage
 from tests.simulation.cast import Cast
 from tests.simulation.checker import Violation, check
+from tests.simulation.clients import BLOCKING, Clients
 from tests.simulation.history import Fault, History, Stored
 from tests.simulation.nemesis import Nemesis
 from tests.simulation.scenario import WORK_MS, Scenario, draw
@@ -29,6 +30,7 @@ class Result:
 
     Attributes:
         seed: The seed.
+        clients: Kind of the clients.
         violations: Violated invariants.
         faults: Number of injected faults by kind.
         records: Number of records in the final log.
@@ -40,6 +42,7 @@ class Result:
     """
 
     seed: int
+    clients: str = BLOCKING.name
     violations: list[Violation] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     records: int = 0
@@ -50,12 +53,12 @@ class Result:
     trace: list[str] = field(default_factory=list, repr=False)
 
 
-def simulate(seed: int, *, keep_trace: bool = False) -> Result:
+def simulate(seed: int, clients: Clients = BLOCKING, *, keep_trace: bool = False) -> Result:
     """Run the scenario of a seed."""
     scenario = draw(seed)
-    result = Result(seed)
+    result = Result(seed, clients.name)
     with VirtualWorld(seed, latency_ms=scenario.latency_ms, keep_lines=keep_trace) as world:
-        stage = Stage(world, scenario, result.history)
+        stage = Stage(world, scenario, result.history, clients)
         run = _Run(stage)
         try:
             run.play()

@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulation.__main__ import report
 from tests.simulation.checker import Violation
+from tests.simulation.clients import BLOCKING, STEPS, Clients
 from tests.simulation.scenario import ALL_FAULTS, draw
 from tests.simulation.simulation import Result, simulate
 
@@ -34,11 +35,19 @@ def test_no_invariant_is_violated(first: int) -> None:
     assert f"{SEEDS_PER_TEST} seeds" in done.stdout
 
 
-def test_seed_reproduces_its_run() -> None:
-    first, second = simulate(3), simulate(3)
+def test_no_invariant_is_violated_by_clients_in_steps() -> None:
+    """The same scenarios, with clients that yield their waits instead of blocking a task."""
+    done = run("--seeds", str(SEEDS_PER_TEST), "--clients", "steps")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{SEEDS_PER_TEST} seeds" in done.stdout
+
+
+@pytest.mark.parametrize("clients", [BLOCKING, STEPS], ids=lambda clients: clients.name)
+def test_seed_reproduces_its_run(clients: Clients) -> None:
+    first, second = simulate(3, clients), simulate(3, clients)
     assert first.digest == second.digest
     assert list(first.history.lines()) == list(second.history.lines())
-    assert simulate(4).digest != first.digest
+    assert simulate(4, clients).digest != first.digest
 
 
 def test_history_of_a_seed_can_be_written_to_a_file(tmp_path: Path) -> None:
@@ -52,10 +61,10 @@ def test_history_of_a_seed_can_be_written_to_a_file(tmp_path: Path) -> None:
 def test_violation_is_reported_with_a_command_to_reproduce_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    report(Result(7, [Violation("lost-write", "v-1")]))
+    report(Result(7, violations=[Violation("lost-write", "v-1")]))
     output = capsys.readouterr().out
     assert "lost-write: v-1" in output
-    assert "python -m tests.simulation --seed 7 --trace" in output
+    assert "python -m tests.simulation --seed 7 --clients blocking --trace" in output
     report(Result(8))
     assert capsys.readouterr().out == ""
 
