@@ -331,10 +331,10 @@ BUGS: dict[str, PlantedBug] = {
     ),
     "no-flush": PlantedBug("a segment is not flushed before the response", _drop_flush, 1, "work"),
     "amnesia": PlantedBug(
-        "a started broker has lost the producer state", _forget_producers, 10, "duplicate"
+        "a started broker has lost the producer state", _forget_producers, 60, "duplicate"
     ),
     "no-dedup": PlantedBug(
-        "the broker does not check sequences", _ignore_duplicates, 10, "duplicate"
+        "the broker does not check sequences", _ignore_duplicates, 24, "duplicate"
     ),
     "bold-watermark": PlantedBug(
         "the high watermark exceeds the log end offset", _overstate_high_watermark, 1, "work"

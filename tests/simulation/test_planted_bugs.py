@@ -5,7 +5,7 @@ import pytest
 from tests.simulation.planted_bugs import BUGS, planted
 from tests.simulation.simulation import simulate
 
-SEEDS = 50
+SEEDS = 25
 """Number of seeds to try: changes of the code change the run of a seed."""
 
 SAMPLE = {"no-flush", "cut-too-much", "no-dedup", "amnesia", "renumbered-retry", "lost-positions"}
