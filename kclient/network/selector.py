@@ -198,12 +198,13 @@ class Selector:
             channel.state = State.LOCAL_CLOSE
             self._remove(channel)
 
-    def mute(self, channel_id: str) -> None:
-        """Stop reading from a channel."""
+    def mute(self, channel_id: str) -> KafkaChannel:
+        """Stop reading from a channel, and return it."""
         channel = self._channel_or_fail(channel_id)
         channel.mute()
         self._buffered.pop(channel_id, None)
         self._update_interest(channel)
+        return channel
 
     def unmute(self, channel_id: str) -> bool:
         """Resume reading unless a response or a throttle is pending; return whether it resumed."""

@@ -70,17 +70,19 @@ def decode_request_header(buffer: WireBytes) -> tuple[RequestHeader, int]:
             f"request header: got {len(view)} bytes, expected at least {_REQUEST_FRONT.size}"
         )
     key, version, correlation_id = _REQUEST_FRONT.unpack_from(view)
-    request = _request_type(key, version)
+    request, is_flexible = _request_format(key, version)
     try:
         client_id, position = read_nullable_string(view, _REQUEST_FRONT.size)
-        if request.is_flexible(version):
-            position = skip_tags(view, position)
+        if is_flexible:
+            position = _skip_tags(view, position)
     except ProtocolError as error:
         raise ProtocolError(f"{request.api_key.name} request header: {error}") from None
     return RequestHeader(request.api_key, version, correlation_id, client_id), position
 
 
-def _request_type(key: int, version: int) -> type[Request]:
+@lru_cache(maxsize=512)
+def _request_format(key: int, version: int) -> tuple[type[Request], bool]:
+    """Return the class of a request, and whether its header is flexible."""
     request = REQUESTS.get(key)
     if request is None:
         raise UnsupportedVersionError(f"request header: got api key {key}, which is not served")
@@ -91,7 +93,7 @@ def _request_type(key: int, version: int) -> type[Request]:
             f"request header: got {request.api_key.name} version {version},"
             f" expected {request.valid_versions}"
         )
-    return request
+    return request, request.is_flexible(version)
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> list[WirePart]:
@@ -113,18 +115,17 @@ def decode_response(buffer: WireBytes, response_type: type[R], version: int) -> 
     correlation_id = peek_correlation_id(view)
     position = _CORRELATION_ID.size
     if _has_flexible_header(response_type, version):
-        if view[position : position + 1] == _NO_TAGS:
-            position += 1
-        else:
-            position = _skip_header_tags(view, position, response_type)
+        try:
+            position = _skip_tags(view, position)
+        except ProtocolError as error:
+            raise ProtocolError(f"{response_type.__name__} header: {error}") from None
     return correlation_id, response_type.decode(view[position:], version)
 
 
-def _skip_header_tags(view: memoryview, position: int, response_type: type[Response]) -> int:
-    try:
-        return skip_tags(view, position)
-    except ProtocolError as error:
-        raise ProtocolError(f"{response_type.__name__} header: {error}") from None
+def _skip_tags(view: memoryview, position: int) -> int:
+    if view[position : position + 1] == _NO_TAGS:  # as in almost all headers
+        return position + 1
+    return skip_tags(view, position)
 
 
 def peek_correlation_id(buffer: WireBytes) -> int:
@@ -141,6 +142,7 @@ def peek_correlation_id(buffer: WireBytes) -> int:
     return correlation_id
 
 
+@lru_cache(maxsize=512)
 def _has_flexible_header(response_type: type[Response], version: int) -> bool:
     return response_type.api_key is not ApiKey.API_VERSIONS and response_type.is_flexible(version)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.api_table import API_TABLE
+from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.errors import InvalidArgumentError
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request as RequestMessage

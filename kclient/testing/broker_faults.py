@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_operation import DelayedOperation
-from kclient.broker.server.api_table import API_TABLE
 from kclient.broker.server.broker_server import BrokerServer
+from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.broker_errors import code_of
 from kclient.common.errors import InvalidArgumentError, KafkaError
 from kclient.common.runtime import Condition, Runtime, Task

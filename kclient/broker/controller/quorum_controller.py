@@ -118,6 +118,9 @@ class QuorumController:
     outside the lock, in the order of the log, by one thread at a time. Then `image`, which all
     others read without the lock, is replaced, and the caller's `on_done` is called. Lock order:
     this lock, then the log's.
+
+    Attributes:
+        image: Current metadata image: committed and published. It is immutable, and replaced.
     """
 
     def __init__(self, runtime: Runtime, log: MetadataLog, topics: TopicControl) -> None:
@@ -125,16 +128,11 @@ class QuorumController:
         self._log = log
         self._topics = topics
         self._lock = runtime.tasks.condition()
-        self._image = MetadataImage()
-        self._latest = self._image
+        self.image = MetadataImage()
+        self._latest = self.image
         self._changes: deque[_Change] = deque()
         self._is_publishing = False
         self._publishers: list[Publisher] = []
-
-    @property
-    def image(self) -> MetadataImage:
-        """Current metadata image: committed and published."""
-        return self._image
 
     def load(self) -> list[TopicImage]:
         """Rebuild the image from the log; called once, before all other methods.
@@ -142,11 +140,11 @@ class QuorumController:
         Returns:
             The deleted topics, whose logs may still exist after a crash.
         """
-        delta, offset = MetadataDelta(self._image), -1
+        delta, offset = MetadataDelta(self.image), -1
         for offset, record in self._log.replay():  # noqa: B007 (the last offset is needed below)
             delta.replay(record)
-        self._image = self._latest = delta.apply(offset)
-        if METADATA_VERSION not in self._image.features:
+        self.image = self._latest = delta.apply(offset)
+        if METADATA_VERSION not in self.image.features:
             level = METADATA_VERSION_LEVEL
             record = FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)
             with self._lock:
@@ -329,7 +327,7 @@ class QuorumController:
             if not change.is_done:
                 change.is_done, change.error = True, error
         committed = [each.image for each in self._changes if each.image and each.error is None]
-        self._latest = committed[-1] if committed else self._image
+        self._latest = committed[-1] if committed else self.image
 
     def _publish_committed(self) -> None:
         """Publish committed changes in order, unless another thread is doing it."""
@@ -366,7 +364,7 @@ class QuorumController:
                 self._publish(publisher, delta, image)
         finally:
             # Last, so that a topic can be used as soon as the image has it.
-            self._image = image
+            self.image = image
 
     @staticmethod
     def _publish(publisher: Publisher, delta: MetadataDelta, image: MetadataImage) -> None:

@@ -14,7 +14,7 @@ _POLL_MS = 300.0
 class KafkaRequestHandler:
     """Request handler of one thread (Kafka: KafkaRequestHandler)."""
 
-    def __init__(self, channel: RequestChannel, handle: Callable[[Request], None]) -> None:
+    def __init__(self, channel: RequestChannel, handle: Callable[[Request], object]) -> None:
         self._channel = channel
         self._handle = handle
         self._running = True
@@ -48,7 +48,7 @@ class KafkaRequestHandlerPool:
     def __init__(
         self,
         channel: RequestChannel,
-        handle: Callable[[Request], None],
+        handle: Callable[[Request], object],
         size: int,
         name: str = "kclient-request-handler",
     ) -> None:

@@ -106,7 +106,8 @@ class Processor:
             self._process_receive(receive, now_ms)
         for send in self._selector.completed_sends:
             self._process_sent(send.channel_id)
-        for channel_id, state in self._selector.disconnected.items():
+        disconnected = self._selector.disconnected
+        for channel_id, state in disconnected.items():
             _log.debug("%s: %s", channel_id, state.reason)
             self._forget(channel_id)
 
@@ -160,7 +161,7 @@ class Processor:
             with self._condition:
                 response = self._responses.popleft()
             channel_id = response.connection_id
-            if self._selector.channel(channel_id) is None:
+            if channel_id not in self._addresses:
                 continue  # the client has closed the connection
             if response.close:
                 self._close_connection(channel_id)
@@ -178,8 +179,8 @@ class Processor:
         try:
             context = self._contexts.get(channel_id) or self._new_context(channel_id, address)
             request = self._parse(self, receive, context, now_ms)
-            self._selector.mute(channel_id)
-            self._handle_mute_event(channel_id, ChannelMuteEvent.REQUEST_RECEIVED)
+            channel = self._selector.mute(channel_id)
+            channel.handle_mute_event(ChannelMuteEvent.REQUEST_RECEIVED)
             if self._waiting or not self._dispatch(request):
                 self._waiting.append(request)
         except KafkaError as error:
@@ -209,14 +210,10 @@ class Processor:
 
     def _process_sent(self, channel_id: str) -> None:
         """Unmute a connection whose response was sent or whose request has none."""
-        if self._selector.channel(channel_id) is not None:
-            self._handle_mute_event(channel_id, ChannelMuteEvent.RESPONSE_SENT)
-            self._selector.unmute(channel_id)
-
-    def _handle_mute_event(self, channel_id: str, event: ChannelMuteEvent) -> None:
         channel = self._selector.channel(channel_id)
         if channel is not None:
-            channel.handle_mute_event(event)
+            channel.handle_mute_event(ChannelMuteEvent.RESPONSE_SENT)
+            self._selector.unmute(channel_id)
 
     def _close_connection(self, channel_id: str) -> None:
         self._selector.close_channel(channel_id)

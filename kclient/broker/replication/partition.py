@@ -19,6 +19,7 @@ from kclient.common.broker_errors import (
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
+    PolicyViolationError,
     UnknownLeaderEpochError,
 )
 from kclient.common.files import FileSlice
@@ -291,16 +292,20 @@ class Partition:
         """Delete records before an offset, -1 for the high watermark; return the log start offset.
 
         Raises:
+            PolicyViolationError: The topic is compacted only.
             OffsetOutOfRangeError: The offset is beyond the high watermark.
         """
         self._check_leader()
-        high_watermark = self.log.high_watermark
+        log = self.log
+        if "delete" not in log.config.cleanup_policy:
+            raise PolicyViolationError("the topic's cleanup.policy does not contain delete")
+        high_watermark = log.high_watermark
         wanted = high_watermark if offset == -1 else offset
         if not 0 <= wanted <= high_watermark:
             raise OffsetOutOfRangeError(
                 f"The offset {offset} for partition {self.topic_partition} is out of range."
             )
-        return self.log.delete_records_before(wanted)
+        return log.delete_records_before(wanted)
 
     def _check_leader(self) -> None:
         if self._leader != self._node_id:

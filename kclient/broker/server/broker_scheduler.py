@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 from kclient.broker.replication.delayed_operation import OperationTimer
-from kclient.common.runtime import Condition, Runtime, Task
+from kclient.common.runtime import Clock, Condition, Task, Tasks
 
 _log = logging.getLogger(__name__)
 
@@ -24,23 +24,28 @@ class BrokerScheduler:
     """
 
     def __init__(
-        self, runtime: Runtime, timer: OperationTimer, groups: GroupStep, logs: LogStep
+        self,
+        tasks: Tasks,
+        clock: Clock,
+        timer: OperationTimer,
+        groups: GroupStep,
+        logs: LogStep,
     ) -> None:
-        self._runtime = runtime
+        self._spawn = tasks.spawn
+        self._clock = clock
         self._timer = timer
         self._groups = groups
         self._logs = logs
-        self._idle: Condition = runtime.tasks.condition()
+        self._idle: Condition = tasks.condition()
         self._running = False
         self._tasks: list[Task] = []
 
     def start(self) -> None:
         """Start both tasks."""
         self._running = True
-        spawn = self._runtime.tasks.spawn
         self._tasks = [
-            spawn("kclient-expiration", self._expire_once),
-            spawn("kclient-log-upkeep", self._maintain_once),
+            self._spawn("kclient-expiration", self._expire_once),
+            self._spawn("kclient-log-upkeep", self._maintain_once),
         ]
 
     def shutdown(self, timeout: float) -> None:
@@ -79,14 +84,14 @@ class BrokerScheduler:
             return _IDLE_MS
 
     def _expire_once(self) -> bool:
-        now_ms = self._runtime.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         next_ms = self._expire(now_ms)
         if self._running:
             self._timer.wait(now_ms, next_ms)
         return self._running
 
     def _maintain_once(self) -> bool:
-        delay_ms = self._maintain(self._runtime.clock.monotonic_ms())
+        delay_ms = self._maintain(self._clock.monotonic_ms())
         with self._idle:
             if self._running:
                 self._idle.wait(min(_IDLE_MS, max(1.0, delay_ms)) / 1000.0)

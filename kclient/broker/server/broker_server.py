@@ -7,18 +7,23 @@ from typing import NamedTuple
 
 from kclient.broker.controller.quorum_controller import BrokerIdentity
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
-from kclient.broker.network.request_channel import Dispatch, Request, RequestChannel
+from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.socket_server import SocketServer
-from kclient.broker.server.api_table import API_TABLE, version_spans
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_scheduler import BrokerScheduler
-from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.broker_storage import BrokerStorage, log_manager, open_storage
 from kclient.broker.server.config_helper import ConfigHelper
-from kclient.broker.server.kafka_apis import Interceptor, KafkaApis, LongRequests
+from kclient.broker.server.kafka_apis import (
+    API_TABLE,
+    Interceptor,
+    KafkaApis,
+    LongRequests,
+    version_spans,
+)
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
+from kclient.broker.server.served_api import BrokerServices
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime
 from kclient.network.endpoint import Endpoint
@@ -53,6 +58,7 @@ class BrokerServer:
     def __init__(self, config: BrokerConfig, runtime: Runtime) -> None:
         self._config = config
         self._runtime = runtime
+        self._tasks = runtime.tasks
         self._stack = ExitStack()
         self._clean = True
         self._broker_epoch = -1
@@ -107,7 +113,7 @@ class BrokerServer:
     @property
     def started_by_this_process(self) -> bool:
         """Whether this process started the broker, not the parent it was forked from."""
-        return self._runtime.tasks.process_id() == self._started_in
+        return self._tasks.process_id() == self._started_in
 
     def start(self, *, threads: bool = True) -> None:
         """Start serving; a failed start is rolled back.
@@ -122,7 +128,7 @@ class BrokerServer:
         if self.is_running:
             raise IllegalStateError("the broker is running already")
         self._clean = True
-        self._started_in = self._runtime.tasks.process_id()
+        self._started_in = self._tasks.process_id()
         try:
             self._serve(self._open())
             if threads:
@@ -155,8 +161,9 @@ class BrokerServer:
     def intercept(self, interceptor: Interceptor) -> None:
         """Install a request interceptor (tests only). May be called at any time."""
         self._interceptor = interceptor
-        if self._parts is not None:
-            self._parts.apis.interceptor = interceptor
+        parts = self._parts
+        if parts is not None:
+            parts.apis.interceptor = interceptor
 
     def stop(self) -> None:
         """Stop serving and shut the logs down cleanly; idempotent.
@@ -206,10 +213,13 @@ class BrokerServer:
             ),
             KafkaRequestHandlerPool(long_requests.others, apis.process, 1, "kclient-long-requests"),
         )
+        replicas = storage.replicas
         scheduler = BrokerScheduler(
-            runtime, storage.replicas.timer, storage.groups.step, storage.replicas.step
+            runtime.tasks, runtime.clock, replicas.timer, storage.groups.step, replicas.step
         )
-        server.prepare(channel.send_request if config["num.io.threads"] else _inline(apis))
+        # A hand-over to another thread of CPython costs more than most requests; operations that
+        # have to wait do so in a purgatory in any case.
+        server.prepare(channel.send_request if config["num.io.threads"] else apis.handle)
         self._parts = _Parts(server, pool, long_pools, scheduler, apis)
         self._services, self._advertised = services, advertised
 
@@ -221,7 +231,7 @@ class BrokerServer:
         scheduler.start()
         for each in (*long_pools, pool):
             self._stack.callback(each.shutdown, STOP_TIMEOUT)
-            each.start(self._runtime.tasks)
+            each.start(self._tasks)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
         server.start()
 
@@ -249,7 +259,8 @@ class BrokerServer:
         }
         return BrokerServices(
             config=config,
-            runtime=runtime,
+            clock=runtime.clock,
+            tasks=runtime.tasks,
             cluster_id=storage.identity.cluster_id,
             controller=controller,
             replica_manager=storage.replicas,
@@ -264,17 +275,3 @@ class BrokerServer:
 def _raise_error(error: KafkaError | None) -> None:
     if error is not None:
         raise error
-
-
-def _inline(apis: KafkaApis) -> Dispatch:
-    """Return a dispatch that handles requests in the network thread.
-
-    A hand-over to another thread of CPython costs more than most requests; operations that have to
-    wait do so in a purgatory in any case.
-    """
-
-    def dispatch(request: Request) -> bool:
-        apis.handle(request)
-        return True
-
-    return dispatch

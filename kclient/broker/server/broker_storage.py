@@ -1,5 +1,6 @@
 """Storage half of a broker: data directory, logs, metadata, partitions and groups."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 from kclient.broker.controller.kafka_metadata_log import (
@@ -22,15 +23,65 @@ from kclient.broker.log.producer_state_manager import ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
-from kclient.broker.server.meta_properties import (
-    MetaProperties,
-    read_meta_properties,
-    write_meta_properties,
-)
 from kclient.broker.server.topic_keys import default_log_config
 from kclient.common.errors import ConfigError
+from kclient.common.files import Files
 from kclient.common.runtime import Runtime
-from kclient.common.uuids import random_uuid, uuid_to_text
+from kclient.common.uuids import random_uuid, text_to_uuid, uuid_to_text
+
+META_PROPERTIES = "meta.properties"
+_VERSION = "1"
+_FIELDS = ("cluster.id", "directory.id", "node.id", "version")
+
+
+class MetaProperties(NamedTuple):
+    """The cluster and node a data directory belongs to.
+
+    Attributes:
+        cluster_id: Cluster id, as text.
+        node_id: Id of the broker.
+        directory_id: The directory's own id, 16 bytes.
+    """
+
+    cluster_id: str
+    node_id: int
+    directory_id: bytes
+
+
+def read_meta_properties(files: Files, data_dir: Path) -> MetaProperties | None:
+    """Return a data directory's properties, or None for a new one.
+
+    Raises:
+        ConfigError: The file is invalid.
+    """
+    path = data_dir / META_PROPERTIES
+    if not files.exists(path):
+        return None
+    lines = files.read_bytes(path).decode("utf-8", "replace").splitlines()
+    fields = dict(line.split("=", 1) for line in lines if "=" in line and line[0] != "#")
+    try:
+        if fields["version"] != _VERSION:
+            raise ValueError
+        return MetaProperties(
+            fields["cluster.id"], int(fields["node.id"]), text_to_uuid(fields["directory.id"])
+        )
+    except (KeyError, ValueError):
+        raise ConfigError(
+            f"{path}: expected {', '.join(_FIELDS)}, with version {_VERSION}; "
+            "is this directory a broker's?"
+        ) from None
+
+
+def write_meta_properties(files: Files, data_dir: Path, properties: MetaProperties) -> None:
+    """Write a data directory's properties."""
+    values = (
+        properties.cluster_id,
+        uuid_to_text(properties.directory_id),
+        str(properties.node_id),
+        _VERSION,
+    )
+    lines = ["#", *(f"{name}={value}" for name, value in zip(_FIELDS, values, strict=True))]
+    files.write_atomic(data_dir / META_PROPERTIES, ("\n".join(lines) + "\n").encode())
 
 
 class BrokerStorage(NamedTuple):
@@ -144,7 +195,8 @@ def _groups(
     config: BrokerConfig, runtime: Runtime, replicas: ReplicaManager, controller: QuorumController
 ) -> GroupCoordinator:
     def count_partitions() -> int:
-        topic = controller.image.topics.get(CONSUMER_OFFSETS)
+        topics = controller.image.topics
+        topic = topics.get(CONSUMER_OFFSETS)
         if topic is not None:
             return len(topic.partitions)
         planned: int = config["offsets.topic.num.partitions"]

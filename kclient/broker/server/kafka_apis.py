@@ -1,13 +1,26 @@
-"""Dispatch of requests to their handlers."""
+"""Table of the served APIs, and dispatch of requests to their handlers."""
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kclient.broker.network.request_channel import Request, RequestChannel
-from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.handlers.api_versions import unsupported_version_response
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.handlers import (
+    api_versions,
+    committed_offsets,
+    describe_configs,
+    fetch,
+    find_coordinator,
+    group_membership,
+    groups,
+    init_producer_id,
+    log_offsets,
+    metadata,
+    produce,
+    topics,
+)
+from kclient.broker.server.request_parser import VersionSpan
+from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import UnknownServerError, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.api_keys import ApiKey
@@ -15,6 +28,34 @@ from kclient.protocol.message import Request as RequestMessage
 from kclient.protocol.message import Response as ResponseMessage
 
 _log = logging.getLogger(__name__)
+
+API_TABLE: dict[ApiKey, ServedApi] = {
+    api.request_type.api_key: api
+    for api in (
+        *api_versions.APIS,
+        *committed_offsets.APIS,
+        *describe_configs.APIS,
+        *fetch.APIS,
+        *find_coordinator.APIS,
+        *group_membership.APIS,
+        *groups.APIS,
+        *init_producer_id.APIS,
+        *log_offsets.APIS,
+        *metadata.APIS,
+        *produce.APIS,
+        *topics.APIS,
+    )
+}
+"""The APIs this broker serves. To serve another one, write its handler and add it to a module."""
+
+
+def version_spans() -> dict[ApiKey, VersionSpan]:
+    """Return the versions that ApiVersions lists: those that the table serves."""
+    return {
+        key: VersionSpan(api.versions.start, api.versions.stop - 1)
+        for key, api in API_TABLE.items()
+    }
+
 
 Interceptor = Callable[[Request, Callable[[Request], None]], None]
 """Receives a request and its handler, and ensures that it gets a response and is released."""
@@ -51,12 +92,16 @@ class KafkaApis:
         self._long_requests = long_requests
         self.interceptor: Interceptor | None = None
 
-    def handle(self, request: Request) -> None:
-        """Handle one request until it completes or becomes a delayed operation."""
+    def handle(self, request: Request) -> bool:
+        """Handle one request until it completes or becomes a delayed operation; return True.
+
+        It may thus be the `Dispatch` of network threads, which then handle requests themselves.
+        """
         if self.interceptor is None:
             self._handle(request)
         else:
             self.interceptor(request, self._handle)
+        return True
 
     def _handle(self, request: Request) -> None:
         channel = self._channel(request)
@@ -85,7 +130,7 @@ class KafkaApis:
     def _dispatch(self, request: Request) -> None:
         body = request.body
         if body is None:
-            request.respond(unsupported_version_response(self._services), version=0)
+            request.respond(api_versions.unsupported_version_response(self._services), version=0)
             return
         api = self._table[request.header.api_key]
         try:

@@ -1,13 +1,53 @@
-"""Row of the dispatch table."""
+"""Interface of the request handlers: a served API, and the broker's components."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kclient.broker.controller.quorum_controller import QuorumController
+from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.replication.replica_manager import ReplicaManager
+from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.config_helper import ConfigHelper
+from kclient.broker.server.producer_id_manager import ProducerIdManager
+from kclient.broker.server.request_parser import ApiVersionManager
+from kclient.common.runtime import Clock, Tasks
 from kclient.protocol.message import Request as RequestMessage
 from kclient.protocol.message import Response as ResponseMessage
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerServices:
+    """Components of one broker, for its handlers.
+
+    Attributes:
+        config: The broker's settings.
+        clock: Clock of the broker.
+        tasks: Locks of requests in progress.
+        cluster_id: The cluster's id, as text.
+        controller: Changes cluster metadata; its image is the current state.
+        replica_manager: Reads and writes records.
+        groups: Coordinator of consumer groups.
+        api_versions: APIs and versions served.
+        topic_creation: Automatic creation of topics.
+        configs: Descriptions of settings.
+        producer_ids: Allocation of producer ids.
+    """
+
+    config: BrokerConfig
+    clock: Clock
+    tasks: Tasks
+    cluster_id: str
+    controller: QuorumController
+    replica_manager: ReplicaManager
+    groups: GroupCoordinator
+    api_versions: ApiVersionManager
+    topic_creation: AutoTopicCreationManager
+    configs: ConfigHelper
+    producer_ids: ProducerIdManager
+
 
 Handler = Callable[[BrokerServices, Request, Any], ResponseMessage | None]
 """Handles a request; returns its response, or None if it responds itself or later."""

@@ -3,14 +3,8 @@ from pathlib import Path
 import pytest
 
 from kclient.broker.server.broker_config import BrokerConfig
-from kclient.broker.server.meta_properties import (
-    MetaProperties,
-    read_meta_properties,
-    write_meta_properties,
-)
 from kclient.broker.server.topic_keys import default_log_config
 from kclient.common.errors import ConfigError
-from kclient.common.system_files import SystemFiles
 from kclient.network.endpoint import Endpoint
 
 
@@ -68,14 +62,3 @@ def test_broker_settings_become_topic_settings() -> None:
     assert default_log_config(config(log_retention_hours=-1)).retention_ms == -1
     assert default_log_config(config(log_roll_hours=2)).segment_ms == 7_200_000
     assert default_log_config(config(message_max_bytes=5)).max_message_bytes == 5
-
-
-def test_meta_properties(tmp_path: Path) -> None:
-    files = SystemFiles()
-    assert read_meta_properties(files, tmp_path) is None
-    written = MetaProperties("abc=def", 3, b"\5" * 16)
-    write_meta_properties(files, tmp_path, written)
-    assert read_meta_properties(files, tmp_path) == written
-    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
-    with pytest.raises(ConfigError, match=r"expected cluster\.id"):
-        read_meta_properties(files, tmp_path)

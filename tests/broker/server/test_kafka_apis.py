@@ -10,9 +10,8 @@ from kclient.broker.network.request_channel import (
     RequestChannel,
     Response,
 )
-from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.kafka_apis import KafkaApis, LongRequests
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import NotCoordinatorError
 from kclient.network.authenticator import ANONYMOUS
 from kclient.network.memory_pool import UnlimitedMemoryPool

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kclient.broker.server.api_table import API_TABLE
+from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import encode_request
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse

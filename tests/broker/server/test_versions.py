@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from kclient.broker.server.api_table import API_TABLE
+from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.broker_errors import (
     UnsupportedVersionError,
     code_of,

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from random import Random
 
-from kclient.broker.server.api_table import API_TABLE
+from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.errors import KafkaError
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import (

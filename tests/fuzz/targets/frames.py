@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from random import Random
 
 from kclient.broker.network.request_channel import ConnectionContext, Response
-from kclient.broker.server.api_table import version_spans
+from kclient.broker.server.kafka_apis import version_spans
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.network.authenticator import ANONYMOUS
 from kclient.network.network_receive import NetworkReceive

@@ -9,8 +9,8 @@ from pathlib import Path
 from kclient import errors
 from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.broker.log.log_config import TOPIC_CONFIG_DEF
-from kclient.broker.server.api_table import API_TABLE
 from kclient.broker.server.broker_keys import BROKER_KEYS
+from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.config_def import REQUIRED, ConfigKey
 from kclient.common.errors import KafkaError
 from kclient.common.java_only_keys import java_only_keys

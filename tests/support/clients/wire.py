@@ -23,7 +23,11 @@ from kclient.protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -108,6 +112,13 @@ class Wire:
         response = self.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
         assert response.topics[0].error_code == 0, response
         return response.topics[0].topic_id
+
+    def metadata(self, *names: str, version: int = 13, create: bool = False) -> MetadataResponse:
+        """Return metadata of topics; with `create`, topics that do not exist are created."""
+        topics = [MetadataRequestTopic(name=name) for name in names]
+        # Versions before 4 always create them.
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=create or version < 4)
+        return self.ask(request, version, MetadataResponse)
 
     def produce(
         self, topic: str, records: bytes, *, partition: int = 0, acks: int = -1, version: int = 9

@@ -19,7 +19,7 @@ from kclient.broker.replication.fetch_params import (
 )
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
-from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.server.served_api import BrokerServices
 from kclient.common.errors import KafkaError
 from kclient.common.files import Files, FileSlice
 from kclient.common.system_files import SystemFiles

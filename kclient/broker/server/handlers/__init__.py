@@ -1,1 +1,4 @@
-"""One module per API. Each opens with the versions served and the differences from Apache Kafka."""
+"""Handlers by subject.
+
+Each module begins with its APIs, the versions served and the differences from Apache Kafka.
+"""

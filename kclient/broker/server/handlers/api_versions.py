@@ -9,8 +9,7 @@ node id of version 5 are not checked.
 
 from kclient.broker.controller.quorum_controller import METADATA_VERSION, METADATA_VERSION_LEVEL
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
     NONE,
     InvalidRequestError,
@@ -50,11 +49,12 @@ def unsupported_version_response(services: BrokerServices) -> ApiVersionsRespons
 
 def _response(services: BrokerServices, error_code: int) -> ApiVersionsResponse:
     image = services.controller.image
+    spans = services.api_versions.spans
     return ApiVersionsResponse(
         error_code=error_code,
         api_keys=[
             ApiVersion(api_key=key, min_version=span.min_version, max_version=span.max_version)
-            for key, span in services.api_versions.spans.items()
+            for key, span in spans.items()
         ],
         supported_features=[
             SupportedFeatureKey(
@@ -81,4 +81,4 @@ def _is_software_name(text: str) -> bool:
     )
 
 
-API = ServedApi(ApiVersionsRequest, handle)
+APIS = (ServedApi(ApiVersionsRequest, handle),)

@@ -6,9 +6,8 @@ loggers and client metrics have no settings.
 
 from kclient.broker.controller.metadata_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.config_helper import ConfigEntry, only
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
     NONE,
     InvalidRequestError,
@@ -124,4 +123,4 @@ def _is_long(_services: BrokerServices, _request: Request, body: DescribeConfigs
     return len(body.resources) > _MANY
 
 
-API = ServedApi(DescribeConfigsRequest, handle, _failed, is_long=_is_long)
+APIS = (ServedApi(DescribeConfigsRequest, handle, _failed, is_long=_is_long),)

@@ -16,8 +16,7 @@ from kclient.broker.replication.fetch_params import (
     FetchResult,
 )
 from kclient.broker.replication.replica_manager import FetchResults
-from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
     NONE,
     FencedLeaderEpochError,
@@ -172,4 +171,4 @@ def _add_leaders(
     ]
 
 
-API = ServedApi(FetchRequest, handle)
+APIS = (ServedApi(FetchRequest, handle),)

@@ -9,8 +9,7 @@ never available.
 
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
     NONE,
     CoordinatorNotAvailableError,
@@ -37,7 +36,7 @@ def handle(
     response = _response(services, request, body)
     batched = request.header.api_version >= _BATCHED
     has_groups = body.key_type == _GROUP and (body.coordinator_keys or not batched)
-    if not has_groups or CONSUMER_OFFSETS in services.controller.image.topics:
+    if not has_groups or not _must_create_topic(services):
         return response
     services.topic_creation.create([CONSUMER_OFFSETS], lambda _errors: request.respond(response))
     return None
@@ -103,6 +102,12 @@ def _coordinator_node(services: BrokerServices, request: Request, key_type: int)
     return node
 
 
+def _must_create_topic(services: BrokerServices) -> bool:
+    """Return whether the offsets topic has to be created."""
+    image = services.controller.image
+    return CONSUMER_OFFSETS not in image.topics
+
+
 def _failed(body: FindCoordinatorRequest, code: int) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         error_code=NONE if body.coordinator_keys else code,
@@ -117,8 +122,7 @@ def _failed(body: FindCoordinatorRequest, code: int) -> FindCoordinatorResponse:
 def _changes_metadata(
     services: BrokerServices, _request: Request, _body: FindCoordinatorRequest
 ) -> bool:
-    """Return whether the offsets topic has to be created."""
-    return CONSUMER_OFFSETS not in services.controller.image.topics
+    return _must_create_topic(services)
 
 
-API = ServedApi(FindCoordinatorRequest, handle, _failed, changes_metadata=_changes_metadata)
+APIS = (ServedApi(FindCoordinatorRequest, handle, _failed, changes_metadata=_changes_metadata),)

@@ -5,8 +5,7 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which clients do not retry.
 """
 
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
     InvalidRequestError,
     TransactionalIdAuthorizationError,
@@ -42,4 +41,4 @@ def _changes_metadata(
     return services.producer_ids.is_exhausted
 
 
-API = ServedApi(InitProducerIdRequest, handle, changes_metadata=_changes_metadata)
+APIS = (ServedApi(InitProducerIdRequest, handle, changes_metadata=_changes_metadata),)

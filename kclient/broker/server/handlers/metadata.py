@@ -1,6 +1,11 @@
-"""Metadata, versions 0-13: brokers, topics and partitions of the cluster.
+"""The cluster's brokers, topics and partitions, with the addresses of the listener of the request.
 
-Differences from Apache Kafka: there is no authorizer, so every operation is authorized.
+- Metadata, versions 0-13.
+- DescribeCluster, versions 0-2.
+
+Differences from Apache Kafka: there is no authorizer, so every operation is authorized. This broker
+is the controller, which has no separate endpoint, so a DescribeCluster request for controllers
+fails with UNSUPPORTED_ENDPOINT_TYPE.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,8 +17,7 @@ from kclient.broker.controller.metadata_image import (
     TopicImage,
 )
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
     NONE,
     InvalidTopicError,
@@ -21,10 +25,16 @@ from kclient.common.broker_errors import (
     ListenerNotFoundError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+    UnsupportedEndpointTypeError,
     code_of,
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import Node, topic_name_problem
+from kclient.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -35,10 +45,10 @@ from kclient.protocol.messages.metadata import (
 )
 from kclient.protocol.types import INT32_MIN
 
-TOPIC_OPERATIONS = 3576
+_TOPIC_OPERATIONS = 3576
 """READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS, as bits."""
-CLUSTER_OPERATIONS = 8096
-"""As TOPIC_OPERATIONS, for the cluster: CLUSTER_ACTION and IDEMPOTENT_WRITE, no READ or WRITE."""
+_CLUSTER_OPERATIONS = 8096
+"""As _TOPIC_OPERATIONS, for the cluster: CLUSTER_ACTION and IDEMPOTENT_WRITE, no READ or WRITE."""
 
 _NULL_MEANS_ALL = 1
 _LISTENER_ERRORS = 6
@@ -46,9 +56,10 @@ _NULLABLE_NAME = 12
 _AUTO_CREATE = "auto.create.topics.enable"
 _MANY = 500
 """Number of topics and partitions above which a request is handled as a long one."""
+_BROKERS = 1
 
 
-def handle(
+def _metadata(
     services: BrokerServices, request: Request, body: MetadataRequest
 ) -> MetadataResponse | None:
     """Return brokers and topics; create missing topics where automatic creation is enabled."""
@@ -109,7 +120,7 @@ def _response(
             response.name = response.name or ""
     if body.include_topic_authorized_operations:
         for response in responses:
-            response.topic_authorized_operations = TOPIC_OPERATIONS
+            response.topic_authorized_operations = _TOPIC_OPERATIONS
     with_cluster = body.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=[
@@ -119,7 +130,7 @@ def _response(
         cluster_id=services.cluster_id,
         controller_id=services.config.node_id,
         topics=responses,
-        cluster_authorized_operations=CLUSTER_OPERATIONS if with_cluster else INT32_MIN,
+        cluster_authorized_operations=_CLUSTER_OPERATIONS if with_cluster else INT32_MIN,
     )
 
 
@@ -149,8 +160,10 @@ def _changes_metadata(services: BrokerServices, _request: Request, body: Metadat
     """Return whether a topic has to be created."""
     if not _creates_topics(services, body):
         return False
-    known = services.controller.image.topics
-    return any(topic.name is not None and topic.name not in known for topic in body.topics or ())
+    image = services.controller.image
+    return any(
+        topic.name is not None and topic.name not in image.topics for topic in body.topics or ()
+    )
 
 
 def _is_long(services: BrokerServices, request: Request, body: MetadataRequest) -> bool:
@@ -228,6 +241,45 @@ def _failed(body: MetadataRequest, code: int) -> MetadataResponse:
     )
 
 
-API = ServedApi(
-    MetadataRequest, handle, _failed, is_long=_is_long, changes_metadata=_changes_metadata
+def _describe_cluster(
+    services: BrokerServices, request: Request, body: DescribeClusterRequest
+) -> DescribeClusterResponse:
+    """Return the cluster id, the controller, and the brokers at the listener of the request."""
+    if body.endpoint_type != _BROKERS:
+        return DescribeClusterResponse(
+            error_code=code_of(UnsupportedEndpointTypeError()),
+            error_message=f"Unsupported endpoint type {body.endpoint_type}",
+            endpoint_type=body.endpoint_type,
+        )
+    image = services.controller.image
+    shown = [
+        broker
+        for _, broker in sorted(image.brokers.items())
+        if body.include_fenced_brokers or not broker.fenced
+    ]
+    return DescribeClusterResponse(
+        cluster_id=services.cluster_id,
+        controller_id=services.config.node_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=node.id,
+                host=node.host,
+                port=node.port,
+                rack=node.rack,
+                is_fenced=broker.fenced,
+            )
+            for broker in shown
+            if (node := broker.node(request.listener_name)) is not None
+        ],
+        cluster_authorized_operations=(
+            _CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else INT32_MIN
+        ),
+    )
+
+
+APIS = (
+    ServedApi(
+        MetadataRequest, _metadata, _failed, is_long=_is_long, changes_metadata=_changes_metadata
+    ),
+    ServedApi(DescribeClusterRequest, _describe_cluster),
 )

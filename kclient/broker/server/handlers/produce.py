@@ -11,8 +11,7 @@ from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult
-from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
     NONE,
     InvalidRecordError,
@@ -75,11 +74,12 @@ class _Production:
     """A produce request in progress."""
 
     def __init__(self, services: BrokerServices, request: Request, body: ProduceRequest) -> None:
-        self._services = services
         self._request = request
         self._body = body
-        self._by_id = request.header.api_version >= _TOPIC_IDS
-        self._hints = request.header.api_version >= _LEADER_HINTS
+        self._header = request.header
+        self._by_id = self._header.api_version >= _TOPIC_IDS
+        self._hints = self._header.api_version >= _LEADER_HINTS
+        self._replica_manager = services.replica_manager
         self._image = services.controller.image
         self._entries: dict[TopicPartition, MemoryRecords] = {}
         self._refused: dict[tuple[int, int], KafkaError] = {}
@@ -89,7 +89,7 @@ class _Production:
         for position, topic in enumerate(self._body.topic_data):
             self._take_topic(position, topic, records[position])
         body = self._body
-        self._services.replica_manager.append_records(
+        self._replica_manager.append_records(
             body.acks, self._entries, body.timeout_ms, self._respond
         )
         self._entries.clear()
@@ -116,14 +116,14 @@ class _Production:
                 self._take_records(position, key, given)
 
     def _take_records(self, position: int, key: TopicPartition, records: MemoryRecords) -> None:
-        problem = _format_problem(records, self._request.header.api_version)
+        problem = _format_problem(records, self._header.api_version)
         if problem is None:
             self._entries[key] = records
         else:
             self._refused[position, key.partition] = problem
 
     def _check_topic(self, name: str) -> None:
-        if name in INTERNAL_TOPICS and self._request.header.client_id != _ADMIN_CLIENT:
+        if name in INTERNAL_TOPICS and self._header.client_id != _ADMIN_CLIENT:
             raise InvalidTopicError(f"Cannot append to internal topic {name}")
 
     def _respond(self, results: AppendResults) -> None:
@@ -266,4 +266,4 @@ def _failed(body: ProduceRequest, code: int) -> ProduceResponse:
     )
 
 
-API = ServedApi(ProduceRequest, handle, _failed)
+APIS = (ServedApi(ProduceRequest, handle, _failed),)

@@ -1,4 +1,4 @@
-"""Creation, names, description and deletion of topics."""
+"""Creation and deletion of topics."""
 
 import pytest
 
@@ -14,20 +14,6 @@ from kclient.protocol.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
-)
-from kclient.protocol.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
-from kclient.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from kclient.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
 )
 from kclient.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -74,7 +60,7 @@ def test_topic_name_cannot_leave_data_directory(
     before = there()
     invalid, unknown = code_of(InvalidTopicError()), code_of(UnknownTopicOrPartitionError())
     assert create(wire, plain(name)) == [invalid]
-    assert metadata(wire, name, create=True).topics[0].error_code == invalid
+    assert wire.metadata(name, create=True).topics[0].error_code == invalid
     assert wire.produce(name, batch([b"a"])).error_code == unknown
     assert wire.fetch(name, 0).error_code == unknown
     part = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
@@ -122,55 +108,4 @@ def test_manual_assignment(wire: Wire) -> None:
         name="by-hand", num_partitions=-1, replication_factor=-1, assignments=assign
     )
     assert create(wire, wanted) == [0]
-    assert len(metadata(wire, "by-hand").topics[0].partitions) == 3
-
-
-def metadata(wire: Wire, *names: str, version: int = 13, create: bool = False) -> MetadataResponse:
-    request = MetadataRequest(
-        topics=[MetadataRequestTopic(name=name) for name in names],
-        allow_auto_topic_creation=create or version < 4,
-    )
-    return wire.ask(request, version, MetadataResponse)
-
-
-def test_metadata_auto_creates_topics(wire: Wire) -> None:
-    unknown = code_of(UnknownTopicOrPartitionError())
-    assert metadata(wire, "by-use").topics[0].error_code == unknown
-    assert metadata(wire, "by-use", create=True).topics[0].error_code == unknown
-    assert metadata(wire, "by-use").topics[0].error_code == 0
-    assert metadata(wire, "in/valid", create=True).topics[0].error_code == code_of(
-        InvalidTopicError()
-    )
-
-
-def test_metadata_of_all_topics_and_of_no_topic(wire: Wire, topic: str) -> None:
-    everything = wire.ask(MetadataRequest(topics=None), 12, MetadataResponse)
-    assert topic in {found.name for found in everything.topics}
-    assert wire.ask(MetadataRequest(topics=[]), 1, MetadataResponse).topics == []
-    oldest = wire.ask(MetadataRequest(topics=[]), 0, MetadataResponse)
-    assert topic in {found.name for found in oldest.topics}
-
-
-def test_recreated_topic_has_another_id(wire: Wire) -> None:
-    first = wire.create_topic("again")
-    wire.produce("again", batch([b"a"]))
-    response = wire.ask(
-        DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=first)]),
-        6,
-        DeleteTopicsResponse,
-    )
-    assert (response.responses[0].error_code, response.responses[0].name) == (0, "again")
-    second = wire.create_topic("again")
-    assert first != second
-    assert wire.fetch("again", 0).high_watermark == 0
-
-
-def test_find_coordinator_creates_offsets_topic() -> None:
-    with EmbeddedCluster() as fresh, Wire(fresh.bootstrap_servers) as wire:
-        request = FindCoordinatorRequest(coordinator_keys=["a", "b"])
-        first = wire.ask(request, 4, FindCoordinatorResponse)
-        assert [found.error_code for found in first.coordinators] == [15, 15]
-        second = wire.ask(request, 6, FindCoordinatorResponse)
-        assert [found.error_code for found in second.coordinators] == [0, 0]
-        offsets = metadata(wire, "__consumer_offsets").topics[0]
-        assert offsets.is_internal
+    assert len(wire.metadata("by-hand").topics[0].partitions) == 3

@@ -1,4 +1,4 @@
-"""Writing and reading of records: order, acknowledgements, limits, long polls, timestamps."""
+"""Produce requests."""
 
 import time
 
@@ -9,28 +9,15 @@ from kclient.common.broker_errors import (
     InvalidRecordError,
     InvalidRequiredAcksError,
     InvalidTopicError,
-    OffsetOutOfRangeError,
     OutOfOrderSequenceError,
     RecordTooLargeError,
     TransactionalIdAuthorizationError,
     UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
-    UnsupportedVersionError,
     code_of,
 )
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kclient.protocol.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
-from kclient.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-)
 from kclient.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -38,12 +25,6 @@ from kclient.protocol.messages.find_coordinator import (
 from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
-)
-from kclient.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
 )
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
@@ -54,19 +35,9 @@ from kclient.protocol.messages.produce import (
 from kclient.record import CompressionType
 from kclient.record.batch_header import ATTRIBUTES_AT, MAGIC_AT, TRANSACTIONAL_FLAG
 from kclient.testing import EmbeddedCluster
-from tests.support.clients.wire import Wire, batch, fetch_request, records_of
+from tests.support.clients.wire import Wire, batch, records_of
 
 GOOD = batch([b"a" * 100])
-
-
-def test_responses_keep_request_order(wire: Wire, topic: str) -> None:
-    wire.produce(topic, batch([b"a"]))
-    began = time.monotonic()
-    long_poll = wire.send(fetch_request(topic, 1, max_wait_ms=300), 12)
-    quick = wire.send(ApiVersionsRequest(), 0)
-    assert wire.receive(FetchResponse, 12)[0] == long_poll
-    assert time.monotonic() - began >= 0.3
-    assert wire.receive(ApiVersionsResponse, 0)[0] == quick
 
 
 def test_acks_0_has_no_response(wire: Wire, topic: str) -> None:
@@ -221,85 +192,6 @@ def test_duplicate_batch_of_idempotent_producer_is_not_appended(wire: Wire, topi
     assert wire.produce(topic, batch([b"c"], base_sequence=2, **producer)).base_offset == 2
 
 
-def test_producer_ids_are_unique(wire: Wire, other: Wire) -> None:
-    ids = [
-        connection.ask(
-            InitProducerIdRequest(transactional_id=None), 0, InitProducerIdResponse
-        ).producer_id
-        for connection in (wire, other, wire, other)
-    ]
-    assert len(set(ids)) == 4
-
-
-def test_transactional_id_fails_without_retry(wire: Wire) -> None:
-    response = wire.ask(InitProducerIdRequest(transactional_id="t"), 4, InitProducerIdResponse)
-    assert response.error_code == 53
-
-
-def test_first_batch_is_complete_even_if_larger_than_limit(wire: Wire, topic: str) -> None:
-    wire.produce(topic, batch([b"a" * 5000]))
-    wire.produce(topic, batch([b"b" * 5000]))
-    found = wire.fetch(topic, 0, max_bytes=100)
-    assert [record.value[:1] for record in records_of(found.records) if record.value] == [b"a"]
-    assert found.high_watermark == 2
-
-
-def test_large_fetch_returns_identical_bytes(wire: Wire, topic: str) -> None:
-    sent = b""
-    for number in range(12):
-        data = bytearray(batch([bytes([number]) * 50_000 for _ in range(3)]))
-        assert wire.produce(topic, bytes(data)).base_offset == 3 * number
-        # The broker sets base offset and leader epoch of a batch.
-        data[:8], data[12:16] = (3 * number).to_bytes(8, "big"), bytes(4)
-        sent += data
-    found = wire.fetch(topic, 0, max_bytes=10_000_000)
-    assert found.records == sent
-    cut_off = wire.fetch(topic, 0, max_bytes=400_000)
-    assert cut_off.records == sent[:400_000]
-    assert len(records_of(cut_off.records)) == 6
-    from_the_middle = wire.fetch(topic, 16, max_bytes=10_000_000)
-    assert records_of(from_the_middle.records)[0].offset == 15
-
-
-def test_long_poll_completes_with_first_record(wire: Wire, other: Wire, topic: str) -> None:
-    wire.send(fetch_request(topic, 0, max_wait_ms=600_000), 12)
-    other.produce(topic, batch([b"a"]))
-    _, response = wire.receive(FetchResponse, 12)
-    assert len(records_of(response.responses[0].partitions[0].records)) == 1
-
-
-def test_long_poll_waits_for_min_bytes(wire: Wire, other: Wire, topic: str) -> None:
-    wire.send(fetch_request(topic, 0, max_wait_ms=9000, min_bytes=600), 12)
-    for _ in range(3):
-        other.produce(topic, batch([b"a" * 200]))
-    _, response = wire.receive(FetchResponse, 12)
-    assert len(records_of(response.responses[0].partitions[0].records)) == 3
-
-
-def test_long_poll_without_records_returns_offsets(wire: Wire, topic: str) -> None:
-    wire.produce(topic, batch([b"a", b"b"]))
-    found = wire.fetch(topic, 2, max_wait_ms=50)
-    assert (found.error_code, found.records) == (0, b"")
-    assert (found.high_watermark, found.last_stable_offset, found.log_start_offset) == (2, 2, 0)
-
-
-def test_topic_deletion_completes_long_poll(wire: Wire, other: Wire, topic: str) -> None:
-    wire.send(fetch_request(topic, 0, max_wait_ms=9000), 12)
-    other.ask(DeleteTopicsRequest(topic_names=[topic]), 4, DeleteTopicsResponse)
-    _, response = wire.receive(FetchResponse, 12)
-    unknown = code_of(UnknownTopicOrPartitionError())
-    assert response.responses[0].partitions[0].error_code == unknown
-
-
-def test_fetch_out_of_range_returns_no_offsets(wire: Wire, topic: str) -> None:
-    """As in Kafka; consumers reset their offsets with ListOffsets."""
-    wire.produce(topic, batch([b"a"]))
-    found = wire.fetch(topic, 5)
-    assert found.error_code == code_of(OffsetOutOfRangeError())
-    offsets = (found.high_watermark, found.last_stable_offset, found.log_start_offset)
-    assert offsets == (-1, -1, -1)
-
-
 def test_zstd_requires_version_7(wire: Wire, topic: str) -> None:
     records = batch([b"a" * 100], compression=CompressionType.ZSTD)
     codes = [wire.produce(topic, records, version=version).error_code for version in (6, 7)]
@@ -329,54 +221,3 @@ def test_responses_to_rejected_and_duplicate_batches_match_apache_kafka(
     damaged = wire.produce(topic, first[:-1] + b"x")
     assert damaged.error_code == code_of(CorruptRecordError())
     assert damaged.log_start_offset == -1
-
-
-def test_fetch_by_topic_id(wire: Wire) -> None:
-    topic_id = wire.create_topic("fetched-by-id")
-    wire.produce("fetched-by-id", batch([b"a"]))
-    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    topics = [FetchTopic(topic_id=chosen, partitions=[part]) for chosen in (topic_id, b"\7" * 16)]
-    request = FetchRequest(max_wait_ms=5000, min_bytes=1, topics=topics)
-    response = wire.ask(request, 17, FetchResponse)
-    known, unknown = (topic.partitions[0] for topic in response.responses)
-    assert len(records_of(known.records)) == 1
-    assert unknown.error_code == code_of(UnknownTopicIdError())
-
-
-def test_fetch_sessions_are_not_created(wire: Wire, topic: str) -> None:
-    request = fetch_request(topic, 0)
-    request.session_epoch = 0
-    assert wire.ask(request, 12, FetchResponse).session_id == 0
-    request.session_id, request.session_epoch = 7, 1
-    assert wire.ask(request, 12, FetchResponse).error_code == 70
-
-
-def test_leader_epochs_are_checked(wire: Wire, topic: str) -> None:
-    request = fetch_request(topic, 0)
-    request.topics[0].partitions[0].current_leader_epoch = 3
-    response = wire.ask(request, 12, FetchResponse)
-    assert response.responses[0].partitions[0].error_code == 75
-
-
-def list_offset(wire: Wire, topic: str, timestamp: int, version: int = 9) -> tuple[int, int, int]:
-    part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    request = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[part])]
-    )
-    response = wire.ask(request, version, ListOffsetsResponse)
-    found = response.topics[0].partitions[0]
-    return found.error_code, found.offset, found.timestamp
-
-
-def test_offsets_by_time(wire: Wire, topic: str) -> None:
-    for number, timestamp in enumerate([1000, 3000, 2000]):
-        assert wire.produce(topic, batch([b"a"], timestamp=timestamp)).base_offset == number
-    assert list_offset(wire, topic, -1) == (0, 3, -1)
-    assert list_offset(wire, topic, -2) == (0, 0, -1)
-    assert list_offset(wire, topic, -3) == (0, 1, 3000)
-    assert list_offset(wire, topic, -4) == (0, 0, -1)
-    assert list_offset(wire, topic, -5) == (0, -1, -1)
-    assert list_offset(wire, topic, 0) == (0, 0, 1000)
-    assert list_offset(wire, topic, 1001) == (0, 1, 3000)
-    assert list_offset(wire, topic, 3001) == (0, -1, -1)
-    assert list_offset(wire, topic, -3, version=6)[0] == code_of(UnsupportedVersionError())

@@ -1,9 +1,11 @@
-"""OffsetFetch, versions 1-10: committed offsets of groups.
+"""Committed offsets of groups.
 
-Versions up to 7 request one group, newer ones several; version 10 uses topic ids.
+- OffsetCommit, versions 2-10: stores offsets in ``__consumer_offsets``. Version 10 uses topic ids.
+- OffsetFetch, versions 1-10. Versions up to 7 request one group, newer ones several; version 10
+  uses topic ids.
 
-Differences from Apache Kafka: `require_stable` has no effect, since there are no transactional
-offset commits.
+Differences from Apache Kafka: `require_stable` of OffsetFetch has no effect, since there are no
+transactional offset commits.
 """
 
 from collections.abc import Mapping
@@ -11,11 +13,23 @@ from collections.abc import Mapping
 from kclient.broker.controller.metadata_image import MetadataImage
 from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
-from kclient.common.broker_errors import NONE, UnknownTopicIdError, code_of
+from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.broker_errors import (
+    NONE,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    code_of,
+)
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
+from kclient.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from kclient.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -35,7 +49,73 @@ _UNKNOWN = CommittedOffset(-1, -1, "", -1)
 Positions = Mapping[TopicPartition, CommittedOffset]
 
 
-def handle(
+def _commit_offsets(services: BrokerServices, request: Request, body: OffsetCommitRequest) -> None:
+    """Commit the offsets of existing partitions; return an error code for each."""
+    by_id = request.header.api_version >= _TOPIC_IDS
+    image = services.controller.image
+    names = [
+        image.topic_names.get(topic.topic_id) if by_id else topic.name for topic in body.topics
+    ]
+    now_ms = services.clock.wall_ms()
+    wanted: dict[TopicPartition, CommittedOffset] = {}
+    for name, topic in zip(names, body.topics, strict=True):
+        for part in topic.partitions:
+            key = TopicPartition(name or "", part.partition_index)
+            if name is not None and image.partition(key) is not None:
+                wanted[key] = _position(part, body.retention_time_ms, now_ms)
+    member = (body.member_id, body.group_instance_id, body.generation_id_or_member_epoch)
+
+    def on_done(codes: dict[TopicPartition, int]) -> None:
+        topics = [
+            _commit_response(topic, name, codes)
+            for name, topic in zip(names, body.topics, strict=True)
+        ]
+        request.respond(OffsetCommitResponse(topics=topics))
+
+    services.groups.commit_offsets(body.group_id, member, wanted, on_done)
+
+
+def _position(
+    part: OffsetCommitRequestPartition, retention_ms: int, now_ms: int
+) -> CommittedOffset:
+    return CommittedOffset(
+        offset=part.committed_offset,
+        leader_epoch=part.committed_leader_epoch,
+        metadata=part.committed_metadata or "",
+        commit_timestamp_ms=now_ms,
+        expire_timestamp_ms=now_ms + retention_ms if retention_ms >= 0 else None,
+    )
+
+
+def _commit_response(
+    topic: OffsetCommitRequestTopic, name: str | None, codes: dict[TopicPartition, int]
+) -> OffsetCommitResponseTopic:
+    unknown = code_of(UnknownTopicIdError if name is None else UnknownTopicOrPartitionError)
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(
+                partition_index=part.partition_index,
+                error_code=codes.get(TopicPartition(name or "", part.partition_index), unknown),
+            )
+            for part in topic.partitions
+        ],
+    )
+
+
+def _failed_commit(body: OffsetCommitRequest, code: int) -> OffsetCommitResponse:
+    every = {
+        TopicPartition(topic.name, part.partition_index): code
+        for topic in body.topics
+        for part in topic.partitions
+    }
+    return OffsetCommitResponse(
+        topics=[_commit_response(topic, topic.name, every) for topic in body.topics]
+    )
+
+
+def _fetch_offsets(
     services: BrokerServices, request: Request, body: OffsetFetchRequest
 ) -> OffsetFetchResponse:
     """Return the requested offsets, each group and each partition once."""
@@ -100,11 +180,11 @@ def _group_response(
         ]
     return OffsetFetchResponseGroup(
         group_id=group.group_id,
-        topics=[_topic_response(image, known, topic, by_id=by_id) for topic in topics],
+        topics=[_fetch_response(image, known, topic, by_id=by_id) for topic in topics],
     )
 
 
-def _topic_response(
+def _fetch_response(
     image: MetadataImage, known: Positions, topic: OffsetFetchRequestTopics, *, by_id: bool
 ) -> OffsetFetchResponseTopics:
     name = image.topic_names.get(topic.topic_id) if by_id else topic.name
@@ -131,7 +211,7 @@ def _by_topic(known: Positions) -> dict[str, list[int]]:
     return wanted
 
 
-def _failed(body: OffsetFetchRequest, code: int) -> OffsetFetchResponse:
+def _failed_fetch(body: OffsetFetchRequest, code: int) -> OffsetFetchResponse:
     return OffsetFetchResponse(
         error_code=code,
         groups=[
@@ -141,4 +221,7 @@ def _failed(body: OffsetFetchRequest, code: int) -> OffsetFetchResponse:
     )
 
 
-API = ServedApi(OffsetFetchRequest, handle, _failed)
+APIS = (
+    ServedApi(OffsetCommitRequest, _commit_offsets, _failed_commit),
+    ServedApi(OffsetFetchRequest, _fetch_offsets, _failed_fetch),
+)

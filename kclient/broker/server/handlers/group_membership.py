@@ -1,0 +1,64 @@
+"""Requests of the members of a classic group.
+
+- JoinGroup, versions 0-9: a member joins the next generation. The response is sent when every
+  member has joined or the rebalance timeout has expired.
+- SyncGroup, versions 0-5: the leader sends the assignments, each member receives its own.
+- Heartbeat, versions 0-4: keeps a member's session alive and reports rebalances.
+- LeaveGroup, versions 0-5: members leave, or are removed by an administrator.
+
+Differences from Apache Kafka: none known.
+"""
+
+from kclient.broker.coordinator.group.membership import RequestContext
+from kclient.broker.network.request_channel import Request
+from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.broker_errors import InconsistentGroupProtocolError
+from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kclient.protocol.messages.leave_group import LeaveGroupRequest
+from kclient.protocol.messages.sync_group import SyncGroupRequest
+
+_NULL_PROTOCOL_NAME = 7
+_PROTOCOL_NAMES = 5
+"""The version that requires the protocol's type and name (KIP-559)."""
+
+
+def _join_group(services: BrokerServices, request: Request, body: JoinGroupRequest) -> None:
+    """Pass the request to the group coordinator."""
+    version = request.header.api_version
+    client = RequestContext(request.header.client_id or "", f"/{request.client_address}", version)
+
+    def reply(response: JoinGroupResponse) -> None:
+        if version < _NULL_PROTOCOL_NAME and response.protocol_name is None:
+            response.protocol_name = ""
+        request.respond(response)
+
+    services.groups.join_group(body, client, reply)
+
+
+def _sync_group(services: BrokerServices, request: Request, body: SyncGroupRequest) -> None:
+    """Pass the request to the group coordinator."""
+    version = request.header.api_version
+    if version >= _PROTOCOL_NAMES and None in {body.protocol_type, body.protocol_name}:
+        raise InconsistentGroupProtocolError("protocol type and name are required")
+    services.groups.sync_group(body, request.respond)
+
+
+def _heartbeat(
+    services: BrokerServices, request: Request, body: HeartbeatRequest
+) -> HeartbeatResponse:
+    """Reset the member's session timeout."""
+    return HeartbeatResponse(error_code=services.groups.heartbeat(body))
+
+
+def _leave_group(services: BrokerServices, request: Request, body: LeaveGroupRequest) -> None:
+    """Remove the members."""
+    services.groups.leave_group(body, request.header.api_version, request.respond)
+
+
+APIS = (
+    ServedApi(JoinGroupRequest, _join_group),
+    ServedApi(SyncGroupRequest, _sync_group),
+    ServedApi(HeartbeatRequest, _heartbeat),
+    ServedApi(LeaveGroupRequest, _leave_group),
+)

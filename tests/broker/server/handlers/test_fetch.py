@@ -1,0 +1,110 @@
+"""Fetch requests."""
+
+from kclient.common.broker_errors import (
+    OffsetOutOfRangeError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    code_of,
+)
+from kclient.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from kclient.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from tests.support.clients.wire import Wire, batch, fetch_request, records_of
+
+
+def test_first_batch_is_complete_even_if_larger_than_limit(wire: Wire, topic: str) -> None:
+    wire.produce(topic, batch([b"a" * 5000]))
+    wire.produce(topic, batch([b"b" * 5000]))
+    found = wire.fetch(topic, 0, max_bytes=100)
+    assert [record.value[:1] for record in records_of(found.records) if record.value] == [b"a"]
+    assert found.high_watermark == 2
+
+
+def test_large_fetch_returns_identical_bytes(wire: Wire, topic: str) -> None:
+    sent = b""
+    for number in range(12):
+        data = bytearray(batch([bytes([number]) * 50_000 for _ in range(3)]))
+        assert wire.produce(topic, bytes(data)).base_offset == 3 * number
+        # The broker sets base offset and leader epoch of a batch.
+        data[:8], data[12:16] = (3 * number).to_bytes(8, "big"), bytes(4)
+        sent += data
+    found = wire.fetch(topic, 0, max_bytes=10_000_000)
+    assert found.records == sent
+    cut_off = wire.fetch(topic, 0, max_bytes=400_000)
+    assert cut_off.records == sent[:400_000]
+    assert len(records_of(cut_off.records)) == 6
+    from_the_middle = wire.fetch(topic, 16, max_bytes=10_000_000)
+    assert records_of(from_the_middle.records)[0].offset == 15
+
+
+def test_long_poll_completes_with_first_record(wire: Wire, other: Wire, topic: str) -> None:
+    wire.send(fetch_request(topic, 0, max_wait_ms=600_000), 12)
+    other.produce(topic, batch([b"a"]))
+    _, response = wire.receive(FetchResponse, 12)
+    assert len(records_of(response.responses[0].partitions[0].records)) == 1
+
+
+def test_long_poll_waits_for_min_bytes(wire: Wire, other: Wire, topic: str) -> None:
+    wire.send(fetch_request(topic, 0, max_wait_ms=9000, min_bytes=600), 12)
+    for _ in range(3):
+        other.produce(topic, batch([b"a" * 200]))
+    _, response = wire.receive(FetchResponse, 12)
+    assert len(records_of(response.responses[0].partitions[0].records)) == 3
+
+
+def test_long_poll_without_records_returns_offsets(wire: Wire, topic: str) -> None:
+    wire.produce(topic, batch([b"a", b"b"]))
+    found = wire.fetch(topic, 2, max_wait_ms=50)
+    assert (found.error_code, found.records) == (0, b"")
+    assert (found.high_watermark, found.last_stable_offset, found.log_start_offset) == (2, 2, 0)
+
+
+def test_topic_deletion_completes_long_poll(wire: Wire, other: Wire, topic: str) -> None:
+    wire.send(fetch_request(topic, 0, max_wait_ms=9000), 12)
+    other.ask(DeleteTopicsRequest(topic_names=[topic]), 4, DeleteTopicsResponse)
+    _, response = wire.receive(FetchResponse, 12)
+    unknown = code_of(UnknownTopicOrPartitionError())
+    assert response.responses[0].partitions[0].error_code == unknown
+
+
+def test_fetch_out_of_range_returns_no_offsets(wire: Wire, topic: str) -> None:
+    """As in Kafka; consumers reset their offsets with ListOffsets."""
+    wire.produce(topic, batch([b"a"]))
+    found = wire.fetch(topic, 5)
+    assert found.error_code == code_of(OffsetOutOfRangeError())
+    offsets = (found.high_watermark, found.last_stable_offset, found.log_start_offset)
+    assert offsets == (-1, -1, -1)
+
+
+def test_fetch_by_topic_id(wire: Wire) -> None:
+    topic_id = wire.create_topic("fetched-by-id")
+    wire.produce("fetched-by-id", batch([b"a"]))
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic_id=chosen, partitions=[part]) for chosen in (topic_id, b"\7" * 16)]
+    request = FetchRequest(max_wait_ms=5000, min_bytes=1, topics=topics)
+    response = wire.ask(request, 17, FetchResponse)
+    known, unknown = (topic.partitions[0] for topic in response.responses)
+    assert len(records_of(known.records)) == 1
+    assert unknown.error_code == code_of(UnknownTopicIdError())
+
+
+def test_fetch_sessions_are_not_created(wire: Wire, topic: str) -> None:
+    request = fetch_request(topic, 0)
+    request.session_epoch = 0
+    assert wire.ask(request, 12, FetchResponse).session_id == 0
+    request.session_id, request.session_epoch = 7, 1
+    assert wire.ask(request, 12, FetchResponse).error_code == 70
+
+
+def test_leader_epochs_are_checked(wire: Wire, topic: str) -> None:
+    request = fetch_request(topic, 0)
+    request.topics[0].partitions[0].current_leader_epoch = 3
+    response = wire.ask(request, 12, FetchResponse)
+    assert response.responses[0].partitions[0].error_code == 75
