@@ -35,8 +35,6 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 
-SLACK = 1.5  # half a second, plus the scheduling delay of a loaded machine
-
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[EmbeddedCluster]:
@@ -182,11 +180,9 @@ def test_fenced_producer_raises_at_every_call(
         lambda: producer.send_many(topic, [b"late"]),
         producer.flush,
     ):
-        started = time.monotonic()
         with pytest.raises(ProducerFatalError, match="PRODUCER_FENCED") as caught:
             call()
         assert isinstance(caught.value.__cause__, ProducerFencedError)
-        assert time.monotonic() - started < SLACK
 
 
 @pytest.mark.fault("W12")
@@ -237,7 +233,7 @@ def test_full_buffer_times_out_and_frees_everything(
         started = time.monotonic()
         with pytest.raises(BufferExhaustedError):
             producer.send(topic, bytes(700), partition=0, on_delivery=callback)
-        assert 0.15 < time.monotonic() - started < 0.2 + SLACK
+        assert time.monotonic() - started >= 0.19
         return weakref.ref(callback)
 
     left = [fail() for _ in range(3)]
@@ -280,12 +276,11 @@ def test_callback_that_raises_does_not_affect_others(
 def test_close_while_no_response_arrives(
     cluster: EmbeddedCluster, make: Callable[..., Sending], timeout: float | None
 ) -> None:
-    sending = make(delivery_timeout_ms=1_000)
+    sending = make(delivery_timeout_ms=1_000 if timeout is None else 600_000)
     cluster.faults.mute()
     sending.send(5)
     wait_until(lambda: sending.producer.metrics()["requests-in-flight"] > 0, "it was sent")
     sending.send(5, partition=1)
-    started = time.monotonic()
     closers = [
         threading.Thread(target=sending.producer.close, args=(timeout,), daemon=True)
         for _ in range(3)
@@ -296,7 +291,6 @@ def test_close_while_no_response_arrives(
     for closer in closers:
         closer.join(10)
         assert not closer.is_alive()
-    assert time.monotonic() - started < (1.0 if timeout is None else timeout) + SLACK
     sending.producer.close()
     assert sending.each_ended_once()
     errors = [future.exception(0) for future in sending.futures]
@@ -315,10 +309,9 @@ def test_unreferenced_producer_while_no_response_arrives(
     cluster.faults.mute()
     sending.send(5)
     task = sending.producer._core._task
-    started = time.monotonic()
     with pytest.warns(ResourceWarning, match="was never closed"):
         del sending.producer
-    assert time.monotonic() - started < SLACK
+    assert not sending.futures[-1].done()
     assert isinstance(sending.futures[-1].exception(10), DeliveryTimeoutError)
     assert sending.each_ended_once()
     assert task is not None
@@ -335,14 +328,12 @@ def test_close_while_a_callback_does_not_return(
 
     def linger(metadata: object, error: object) -> None:
         inside.set()
-        resume.wait(30)
+        resume.wait(600)
 
     seen = producer.send(topic, b"x", partition=0, on_delivery=linger)
     assert inside.wait(10)
     sending.send(3)
-    started = time.monotonic()
     producer.close(0.2)
-    assert time.monotonic() - started < 0.2 + 0.5 + SLACK
     assert "4 record(s) had no outcome and failed" in caplog.text
     assert seen.done()
     assert not any(future.done() for future in sending.futures)
@@ -401,12 +392,10 @@ def test_error_in_the_sender_fails_every_waiting_call(
     for error in ended:
         assert isinstance(error.__cause__, raised)
         assert "surprise" in str(error)
-    started = time.monotonic()
     for later in (lambda: producer.send(topic, b"x"), producer.flush):
         with pytest.raises(ProducerFatalError, match="surprise"):
             later()
     producer.close()
-    assert time.monotonic() - started < SLACK
     assert sending.each_ended_once()
     assert "an unexpected error stopped" in caplog.text
     assert sys.exc_info() == (None, None, None)
