@@ -461,8 +461,11 @@ def error_for_code(code: int, message: str | None = None) -> KafkaError | None:
         code: Error code of a response.
         message: Error message of the response, if any.
     """
-    if code == NONE:
-        return None
+    return None if code == NONE else error_of_code(code, message)
+
+
+def error_of_code(code: int, message: str | None = None) -> KafkaError:
+    """Return the error of an error code other than 0; see `error_for_code`."""
     kind = KafkaError.by_code(code)
     if kind is None:
         return UnknownServerError(f"unknown error code {code}: {message or 'no message'}")

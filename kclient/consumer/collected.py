@@ -56,7 +56,7 @@ class CollectedRecords:
 
     def take_from(self, fetch: CompletedFetch) -> None:
         """Take records from a fetch, at most `remaining`."""
-        is_again = fetch.unread_count > 0
+        is_again = bool(fetch.unread)
         records = fetch.take(self.remaining)
         if not records:
             return

@@ -107,6 +107,7 @@ class CompletedFetch:
         last_epoch: Leader epoch of the last batch returned, -1 if unknown.
         end: Position after the last batch; None if the data ends with an error.
         size: Size of the batches in bytes.
+        unread: Records that were put back; `take` returns them first, and no others.
         initialized: Whether the log start offset, the high watermark and the last stable offset
             were copied to `state`.
     """
@@ -119,6 +120,7 @@ class CompletedFetch:
         backlog: NodeBacklog,
         config: FetchConfig,
         *,
+        deserializes: bool,
         owed_a_batch: bool = True,
     ) -> None:
         self.state = state
@@ -128,7 +130,7 @@ class CompletedFetch:
         self.last_epoch = position.offset_epoch
         self.initialized = False
         self._config = config
-        self._deserializes = config.has_deserializers()
+        self._deserializes = deserializes
         self._backlog = backlog
         self._set_aside = False
         self._batches: deque[RecordBatch] = deque()
@@ -139,7 +141,7 @@ class CompletedFetch:
         self._cursor: BatchCursor | None = None
         # Batches of the last take, and the records of it that were put back.
         self._touched: list[RecordBatch] = []
-        self._unread: list[ConsumerRecord] = []
+        self.unread: list[ConsumerRecord] = []
         self._after_unread = 0
         self._epoch_before = position.offset_epoch
         self._aborted = _aborted(data, config)
@@ -152,15 +154,10 @@ class CompletedFetch:
         return not (
             self._batches
             or self._reopened
-            or self._unread
+            or self.unread
             or self._tail_error is not None
             or self._cursor is not None
         )
-
-    @property
-    def unread_count(self) -> int:
-        """Number of records that were put back; `take` returns them first, and no others."""
-        return len(self._unread)
 
     def take(self, max_records: int) -> list[ConsumerRecord]:
         """Return the next records, at most `max_records`; none only if there are no more.
@@ -170,7 +167,7 @@ class CompletedFetch:
             RecordDeserializationError: A deserializer raised; the position stays at the record.
         """
         self._epoch_before = self.last_epoch
-        if self._unread:
+        if self.unread:
             return self._take_unread(max_records)
         self._touched = [] if self._batch is None else [self._batch]
         taken: list[ConsumerRecord] = []
@@ -201,7 +198,7 @@ class CompletedFetch:
         Raises:
             UnreadableBatchError: As `take`.
         """
-        unread = self._unread
+        unread = self.unread
         self._reopen_unread()
         taken = 0
         try:
@@ -234,23 +231,25 @@ class CompletedFetch:
         unread = records[consumed:]
         if not unread:
             return
-        if not self._unread:
+        if not self.unread:
             self._after_unread = self.next_fetch_offset
-        self._unread = unread + self._unread
+        self.unread = unread + self.unread
         self.next_fetch_offset = unread[0].offset
         self.last_epoch = records[consumed - 1].leader_epoch if consumed else self._epoch_before
 
-    def set_aside(self) -> None:
-        """Stop counting against the broker's backlog while the partition is paused."""
-        if not self._set_aside:
-            self._set_aside = True
-            self._backlog.use(self._remaining)
+    def follow_pause(self) -> bool:
+        """Return whether the partition is paused.
 
-    def bring_back(self) -> None:
-        """Count again."""
-        if self._set_aside:
-            self._set_aside = False
-            self._backlog.add(self._remaining)
+        The data of a paused partition does not count against the broker's backlog.
+        """
+        paused = self.state.paused
+        if paused != self._set_aside:
+            self._set_aside = paused
+            if paused:
+                self._backlog.use(self._remaining)
+            else:
+                self._backlog.add(self._remaining)
+        return paused
 
     def drop(self) -> None:
         """Discard all data."""
@@ -258,7 +257,7 @@ class CompletedFetch:
         self._batches.clear()
         self._reopened.clear()
         self._touched = []
-        self._unread = []
+        self.unread = []
         self._batch = self._cursor = self._tail_error = None
 
     # --- inside
@@ -369,21 +368,21 @@ class CompletedFetch:
             self._backlog.use(size)
 
     def _take_unread(self, max_records: int) -> list[ConsumerRecord]:
-        taken, self._unread = self._unread[:max_records], self._unread[max_records:]
-        self.next_fetch_offset = self._unread[0].offset if self._unread else self._after_unread
+        taken, self.unread = self.unread[:max_records], self.unread[max_records:]
+        self.next_fetch_offset = self.unread[0].offset if self.unread else self._after_unread
         self.last_epoch = taken[-1].leader_epoch
         return taken
 
     def _reopen_unread(self) -> None:
         """Requeue the batches of records that were put back, ahead of all others."""
-        if self._unread:
+        if self.unread:
             again = [each for each in self._touched if each.last_offset >= self.next_fetch_offset]
             for batch in again:
                 if batch is not self._batch:
                     self._use(-batch.size_in_bytes)
             self._reopened.extendleft(reversed(again))
             self._batch = self._cursor = None
-            self._unread = []
+            self.unread = []
         self._touched = []
 
     def _keep_unread(self, records: list[ConsumerRecord]) -> None:
@@ -396,7 +395,7 @@ class CompletedFetch:
                 self._reopened.appendleft(self._batch)
             self._batch = self._cursor = None
             self._touched = []
-            self._unread = records
+            self.unread = records
 
     def _located(self, error: KafkaError, batch: RecordBatch | None) -> KafkaError:
         """Add partition and offset to an error of a batch, or of the data after the last one."""

@@ -144,9 +144,10 @@ class ConsumerNetworkClient:
             timeout_ms = 0.0
         timeout_ms = max(0.0, min(timeout_ms, wait_ms, MAX_POLL_TIMEOUT_MS))
         self._client.poll(timeout_ms, now_ms)
-        now_ms = self._clock.monotonic_ms()
-        self._fail_lost(now_ms)
-        self._transmit(now_ms)
+        if self._unsent:
+            now_ms = self._clock.monotonic_ms()
+            self._fail_lost(now_ms)
+            self._transmit(now_ms)
 
     def wakeup(self) -> None:
         """Make the blocking call in progress, or the next one, raise `WakeupError`."""

@@ -1,7 +1,6 @@
 """Buffer of fetched data (Kafka: FetchBuffer)."""
 
 from collections import deque
-from collections.abc import Callable
 
 from kclient.common.types import TopicPartition
 from kclient.consumer.completed_fetch import CompletedFetch
@@ -46,10 +45,10 @@ class FetchBuffer:
         end = chain[-1].end
         return None if end is None else end._replace(leader=position.leader)
 
-    def first(self, awaited: Callable[[CompletedFetch], bool]) -> CompletedFetch | None:
-        """Return the first fetch that `awaited` accepts."""
+    def first(self) -> CompletedFetch | None:
+        """Return the first fetch whose partition is not paused."""
         for fetch in self._queue:
-            if awaited(fetch):
+            if not fetch.follow_pause():
                 return fetch
         return None
 

@@ -18,7 +18,7 @@ from kclient.common.broker_errors import (
     UnknownServerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
-    error_for_code,
+    error_of_code,
 )
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
@@ -149,7 +149,7 @@ class FetchCollector:
 
     def _current(self) -> CompletedFetch | None:
         """Return the first fetch with records to return; drop stale and exhausted ones."""
-        while (fetch := self._buffer.first(_is_awaited)) is not None:
+        while (fetch := self._buffer.first()) is not None:
             self._last = fetch
             if self._is_ready(fetch):
                 return fetch
@@ -167,9 +167,8 @@ class FetchCollector:
             )
             return False
         if not fetch.initialized:
-            error = error_for_code(fetch.data.error_code)
-            if error is not None:
-                self._handle_error(fetch, error)
+            if fetch.data.error_code:
+                self._handle_error(fetch)
                 return False
             self._take_over_ends(fetch)
         return not fetch.is_exhausted()
@@ -188,9 +187,10 @@ class FetchCollector:
             until_ms = self._clock.monotonic_ms() + self._config.preferred_replica_ms
             state.prefer_read_replica(data.preferred_read_replica, until_ms)
 
-    def _handle_error(self, fetch: CompletedFetch, error: KafkaError) -> None:
+    def _handle_error(self, fetch: CompletedFetch) -> None:
         """Handle the error code of a partition as Kafka's consumer does."""
         state = fetch.state
+        error = error_of_code(fetch.data.error_code)
         now_ms = self._clock.monotonic_ms()
         # An unexpected error that is only retried is reported nowhere else.
         level = logging.WARNING if isinstance(error, UnknownServerError) else logging.INFO
@@ -232,12 +232,3 @@ class FetchCollector:
         fetch, self._last = self._last, None
         if fetch is not None:
             self._buffer.drop(fetch.state.partition)
-
-
-def _is_awaited(fetch: CompletedFetch) -> bool:
-    """Return whether a fetch may be returned; its partition is not paused."""
-    if fetch.state.paused:
-        fetch.set_aside()
-        return False
-    fetch.bring_back()
-    return True

@@ -5,7 +5,6 @@ updates its copy of that list with every request and every response. If the two 
 session ends: the next request is a full request that starts another.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from kclient.common.broker_errors import FetchSessionIdNotFoundError
@@ -120,28 +119,22 @@ def _forgotten(partitions: dict[TopicPartition, bytes]) -> list[ForgottenTopic]:
 
 
 class FetchSessionHandler:
-    """Client side of a fetch session."""
+    """Client side of a fetch session.
+
+    Attributes:
+        partitions: All partitions of the last request, including unchanged ones.
+    """
 
     def __init__(self, node_id: int, log_context: LogContext = NO_LOG_CONTEXT) -> None:
         self._log = log_context.logger(__name__)
         self._node_id = node_id
         self._session_id = _INVALID_SESSION_ID
         self._epoch = _INITIAL_EPOCH
-        self._partitions: dict[TopicPartition, FetchPartitionData] = {}
-
-    @property
-    def partitions(self) -> Mapping[TopicPartition, FetchPartitionData]:
-        """All partitions of the last request, including unchanged ones."""
-        return self._partitions
-
-    @property
-    def session_id(self) -> int:
-        """The session id, 0 if there is none."""
-        return self._session_id
+        self.partitions: dict[TopicPartition, FetchPartitionData] = {}
 
     def build(self, wanted: dict[TopicPartition, FetchPartitionData]) -> FetchRequestData:
         """Return the request that sets the partitions of the session to `wanted`."""
-        before, self._partitions = self._partitions, wanted
+        before, self.partitions = self.partitions, wanted
         if self._epoch in {_INITIAL_EPOCH, _FINAL_EPOCH}:
             return self._request(wanted, {})
         to_forget = {
@@ -159,7 +152,7 @@ class FetchSessionHandler:
         """Return the request that closes the session, None if there is no session."""
         if self._session_id == _INVALID_SESSION_ID:
             return None
-        self._partitions = {}
+        self.partitions = {}
         self._epoch = _FINAL_EPOCH
         return self._request({}, {})
 
@@ -177,8 +170,8 @@ class FetchSessionHandler:
             None, or the reason why the response must not be used.
         """
         full = self._epoch in {_INITIAL_EPOCH, _FINAL_EPOCH}
-        extra = responded - self._partitions.keys()
-        missing = self._partitions.keys() - responded if full else set()
+        extra = responded - self.partitions.keys()
+        missing = self.partitions.keys() - responded if full else set()
         if extra or missing:
             if full and not responded and throttled:
                 self._start_over()
@@ -215,7 +208,7 @@ class FetchSessionHandler:
         to_send: dict[TopicPartition, FetchPartitionData],
         to_forget: dict[TopicPartition, bytes],
     ) -> FetchRequestData:
-        ids_known = all(data.topic_id != ZERO_UUID for data in self._partitions.values())
+        ids_known = all(data.topic_id != ZERO_UUID for data in self.partitions.values())
         ids_known = ids_known and all(topic_id != ZERO_UUID for topic_id in to_forget.values())
         return FetchRequestData(to_send, to_forget, self._session_id, self._epoch, ids_known)
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from kclient.client.client_request import ClientResponse
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
-from kclient.common.broker_errors import FetchSessionTopicIdError, error_for_code
+from kclient.common.broker_errors import FetchSessionTopicIdError, error_of_code
 from kclient.common.errors import InvalidReceiveError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
@@ -85,6 +85,7 @@ class Fetcher:
         self._subscriptions = subscriptions
         self._buffer = buffer
         self._config = config
+        self._deserializes = config.has_deserializers()
         self._metrics = metrics
         self._backoff = backoff
         self._sessions: dict[int, FetchSessionHandler] = {}
@@ -202,8 +203,8 @@ class Fetcher:
             return
         self._unreceived.pop(node.id, None)
         response = future.value.body(FetchResponse)
-        error = error_for_code(response.error_code)
-        if error is not None:
+        if response.error_code:
+            error = error_of_code(response.error_code)
             self._backoff.failed(node.id)
             session.handle_error_code(error)
             if isinstance(error, FetchSessionTopicIdError):
@@ -282,7 +283,9 @@ class Fetcher:
         asked: dict[TopicPartition, _Asked],
         responses: dict[TopicPartition, PartitionData],
     ) -> int:
-        backlog = self._backlogs.setdefault(node.id, NodeBacklog())
+        backlog = self._backlogs.get(node.id)
+        if backlog is None:
+            backlog = self._backlogs[node.id] = NodeBacklog()
         size = 0
         owed_a_batch = True
         returned: list[TopicPartition] = []
@@ -299,6 +302,7 @@ class Fetcher:
                 entry.position,
                 backlog,
                 self._config,
+                deserializes=self._deserializes,
                 owed_a_batch=owed_a_batch,
             )
             owed_a_batch = owed_a_batch and not has_data
