@@ -1,6 +1,6 @@
 """Network client: sends requests to brokers and returns their responses, in one thread."""
 
-from kclient.client.api_versions import ApiVersions
+from kclient.client.api_versions import ApiVersions, NodeApiVersions
 from kclient.client.api_versions_negotiator import ApiVersionsNegotiator
 from kclient.client.client_config import ClientSettings
 from kclient.client.client_request import (
@@ -12,7 +12,7 @@ from kclient.client.client_request import (
 )
 from kclient.client.cluster_connection_states import ClusterConnectionStates
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.in_flight_requests import InFlightRequests, not_sent
+from kclient.client.in_flight_requests import InFlightRequests
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.node_connections import NodeConnections
@@ -146,6 +146,10 @@ class NetworkClient:
         error.__cause__ = reason
         return error
 
+    def api_versions_of(self, node: Node) -> NodeApiVersions | None:
+        """Return the API versions of a broker, None while it is not connected."""
+        return self.api_versions.get(str(node.id))
+
     def least_loaded_node(self, now_ms: float) -> Node | None:
         """Return the broker for a request that any broker can serve; None if all are busy.
 
@@ -215,7 +219,7 @@ class NetworkClient:
         try:
             self._connections.send(request, now_ms)
         except KafkaError as error:
-            self._collector.responses.append(not_sent(request, error, now_ms))
+            self._collector.not_sent(request, error, now_ms)
 
     def in_flight_request_count(self, node_id: str | None = None) -> int:
         """Return the number of requests in flight, of one node or of all."""

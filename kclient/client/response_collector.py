@@ -4,9 +4,9 @@ import logging
 from collections import deque
 
 from kclient.client.api_versions_negotiator import ApiVersionsNegotiator
-from kclient.client.client_request import ClientResponse
+from kclient.client.client_request import ClientRequest, ClientResponse
 from kclient.client.cluster_connection_states import ClusterConnectionStates
-from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
+from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests, not_sent
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.node_connections import NodeConnections
 from kclient.common.errors import CorrelationIdMismatchError, DisconnectedError, KafkaError
@@ -63,6 +63,10 @@ class ResponseCollector:
             self._handle_timed_out_connections(now_ms)
         if now_ms >= self._in_flight.next_deadline_ms:
             self._handle_timed_out_requests(now_ms)
+
+    def not_sent(self, request: ClientRequest, error: KafkaError, now_ms: float) -> None:
+        """Add the outcome of a request that could not be sent."""
+        self.responses.append(not_sent(request, error, now_ms))
 
     def end_connection(
         self, node_id: str, now_ms: float, reason: KafkaError, *, blame: bool = True

@@ -319,10 +319,11 @@ class CompletedFetch:
     def _open(self, batches: deque[RecordBatch]) -> BatchCursor:
         """Open the first of some batches and remove it from them."""
         batch = batches[0]
+        topic, partition = self.state.partition
         cursor = BatchCursor(
             batch,
-            self.state.partition.topic,
-            self.state.partition.partition,
+            topic,
+            partition,
             self.next_fetch_offset,
             key_deserializer=self._config.key_deserializer,
             value_deserializer=self._config.value_deserializer,

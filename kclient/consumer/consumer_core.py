@@ -253,10 +253,11 @@ class ConsumerCore:
         """Assign exactly these partitions."""
         if self.subscriptions.is_group_managed():
             raise IllegalStateError(
-                f"assign while {self.subscriptions.kind.value} is in use; "
+                f"assign while {self.subscriptions.describe_kind()} is in use; "
                 "the two exclude each other: call unsubscribe() first"
             )
-        self._queue_last_commit()
+        if self.group is not None:
+            self.group.queue_last_commit()
         self.subscriptions.assign_from_user(partitions)
         self.buffer.retain(self.subscriptions.assigned)
         self.metadata.set_topics(self.subscriptions.topics)
@@ -264,7 +265,8 @@ class ConsumerCore:
 
     def unsubscribe(self) -> None:
         """Remove subscription and assignment, and leave the group."""
-        self._queue_last_commit()
+        if self.group is not None:
+            self.group.queue_last_commit()
         try:
             self._leave_group()
         finally:
@@ -280,11 +282,6 @@ class ConsumerCore:
         for state in states:
             state.paused = paused
         self.loop.service_at_next_poll()
-
-    def _queue_last_commit(self) -> None:
-        """Queue a last automatic commit, ahead of later requests."""
-        if self.group is not None and self.group.auto_commits():
-            self.group.commits.commit_async(self.subscriptions.all_consumed(), None)
 
     def _leave_group(self) -> None:
         if self.group is not None and self.subscriptions.is_group_managed():
@@ -471,7 +468,7 @@ class ConsumerCore:
         """Return group and kind of subscription."""
         group = self.config.group
         name = "no group" if group is None else f"group {group.group_id!r}"
-        return f"{name}, {self.subscriptions.kind.value}"
+        return f"{name}, {self.subscriptions.describe_kind()}"
 
     def topic_id(self, topic: str) -> bytes | None:
         """Return the id of a topic in the metadata."""

@@ -49,6 +49,13 @@ class _Unsent:
         """Return whether it is a group membership request, such as a heartbeat."""
         return self.builder.api_key in _MEMBERSHIP_APIS
 
+    def timed_out(self) -> KafkaTimeoutError:
+        """Return the error of a request that was not sent within its timeout."""
+        api_key = self.builder.api_key
+        return KafkaTimeoutError(
+            f"{api_key.name} to {self.node} could not be sent within {self.timeout_ms:.0f} ms"
+        )
+
 
 class ConsumerNetworkClient:
     """Queues requests until their broker is ready and completes their futures.
@@ -189,7 +196,7 @@ class ConsumerNetworkClient:
 
     def api_versions(self, node: Node) -> NodeApiVersions | None:
         """Return the API versions of a broker, None while it is not connected."""
-        return self._client.api_versions.get(str(node.id))
+        return self._client.api_versions_of(node)
 
     # --- closing
 
@@ -262,11 +269,7 @@ class ConsumerNetworkClient:
                 continue
             for unsent in [waiting for waiting in queue if waiting.deadline_ms <= now_ms]:
                 queue.remove(unsent)
-                late = KafkaTimeoutError(
-                    f"{unsent.builder.api_key.name} to {node} could not be sent "
-                    f"within {unsent.timeout_ms:.0f} ms"
-                )
-                self._completed.append((unsent, late))
+                self._completed.append((unsent, unsent.timed_out()))
             if not queue:
                 del self._unsent[node_id]
 

@@ -47,6 +47,11 @@ class Group:
         """Return whether automatic commits are enabled."""
         return self.auto_commit.enabled
 
+    def queue_last_commit(self) -> None:
+        """Queue a last automatic commit, ahead of later requests."""
+        if self.auto_commit.enabled:
+            self.commits.commit_async(self.subscriptions.all_consumed(), None)
+
     def can_commit(self) -> bool:
         """Return whether a commit can succeed now."""
         return self.commits.can_commit()

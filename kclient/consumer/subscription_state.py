@@ -98,6 +98,10 @@ class SubscriptionState:
         self._assign(())
         self.given_up = frozenset()
 
+    def describe_kind(self) -> str:
+        """Return the name of the kind of subscription."""
+        return self.kind.value
+
     def is_group_managed(self) -> bool:
         """Return whether the group assigns the partitions."""
         return self.kind in {SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN}
