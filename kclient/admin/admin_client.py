@@ -25,7 +25,6 @@ from kclient.admin.arguments import (
     check_partition,
     check_states,
     check_total_counts,
-    milliseconds,
 )
 from kclient.common.config_def import merged
 from kclient.common.errors import (
@@ -36,6 +35,7 @@ from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.interrupts import deferred_sigint
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
+from kclient.common.timeouts import check_timeout
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
 from kclient.common.waiting import run_steps
 from kclient.network.system_runtime import system_runtime
@@ -300,7 +300,7 @@ class AdminClient(ProcessBound):
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def _call(self, name: str, timeout: float | None, call: AdminCall[T]) -> T:
-        timeout_ms = self._core.timeout_ms if timeout is None else milliseconds(timeout)
+        timeout_ms = check_timeout(timeout, default_ms=self._core.timeout_ms)
         if self._is_foreign():
             raise ForkedClientError(
                 f"admin client: created in process {self._process_id}; create a new one after fork"

@@ -8,17 +8,11 @@ from typing import TypeVar
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
-from kclient.common.timeouts import check_seconds
 from kclient.common.types import NewTopic, check_topic_name
 
 T = TypeVar("T")
 
 _MAX_INT = 2**31 - 1
-
-
-def milliseconds(timeout: object) -> float:
-    """Convert a timeout from seconds to milliseconds; raises what `check_seconds` raises."""
-    return check_seconds("timeout", timeout) * 1000.0
 
 
 def check_list(what: str, items: T | Iterable[T], kind: type[T]) -> list[T]:

@@ -1,10 +1,9 @@
-"""Validation of ``timeout`` arguments, and their conversion into deadlines."""
+"""Validation of ``timeout`` arguments."""
 
 import math
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
-from kclient.common.runtime import Clock
 
 LONGEST_S = 600.0
 """Longest timeout in seconds; a larger number is probably milliseconds."""
@@ -38,16 +37,9 @@ def check_seconds(name: str, timeout: object) -> float:
     return min(float(timeout), _YEAR_S)
 
 
-def check_timeout(name: str, timeout: object) -> float | None:
-    """Return a timeout in seconds, or None for no limit.
+def check_timeout(timeout: object, *, default_ms: float) -> float:
+    """Return a timeout given in seconds as milliseconds; `default_ms` for None.
 
     Raises what `check_seconds` raises.
     """
-    if timeout is None:
-        return None
-    return check_seconds(name, timeout)
-
-
-def deadline_ms(clock: Clock, timeout: float | None) -> float:
-    """Return the end of a call in the clock's milliseconds; infinity for no timeout."""
-    return math.inf if timeout is None else clock.monotonic_ms() + timeout * 1000.0
+    return default_ms if timeout is None else check_seconds("timeout", timeout) * 1000.0

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
-from kclient.common.timeouts import check_seconds
 from kclient.common.types import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -21,14 +20,6 @@ _PATTERN_CHARACTERS = frozenset("^$*+?|()[]{}\\")
 
 CommitOffsets = Mapping[TopicPartition, OffsetAndMetadata | int] | ConsumerRecord
 """Offsets to commit by partition; or a processed record, which commits the offset after it."""
-
-
-def check_timeout(timeout: object, *, default_ms: float) -> float:
-    """Return a timeout given in seconds as milliseconds; `default_ms` for None.
-
-    Raises what `check_seconds` raises.
-    """
-    return default_ms if timeout is None else check_seconds("timeout", timeout) * 1000.0
 
 
 def check_max_records(max_records: object, default: int) -> int:

@@ -12,9 +12,9 @@ from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.interrupts import deferred_sigint
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
+from kclient.common.timeouts import check_timeout
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
 from kclient.common.waiting import Steps, perform
-from kclient.consumer.arguments import check_timeout
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
 from kclient.consumer.closing import Closing
 from kclient.consumer.collected import Collected, CollectedColumns, CollectedRecords

@@ -1,12 +1,13 @@
 """Future of the records of one `send_many` or `send_arrow`."""
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.runtime import Clock
-from kclient.common.timeouts import check_timeout, deadline_ms
+from kclient.common.timeouts import check_timeout
 from kclient.common.waiting import Steps, run_steps
 from kclient.producer.awaitable_outcome import AwaitableOutcome
 from kclient.producer.produce_request_result import Appended, Failed, ProduceRequestResult
@@ -68,11 +69,11 @@ class BatchDelivery(AwaitableOutcome[int]):
             KafkaTimeoutError: Some outcomes are not known in time.
             EventLoopError: It would wait inside a running event loop.
         """
-        seconds = check_timeout("timeout", timeout)
-        if seconds != 0 and not self.done():
+        timeout_ms = check_timeout(timeout, default_ms=math.inf)
+        if timeout_ms and not self.done():
             refuse_in_event_loop("result", "delivery.result, …", awaitable=True)
         if not (self.done() and is_inside_event_loop()):  # else only callbacks are outstanding
-            steps = self._await_all(deadline_ms(self._clock, seconds))
+            steps = self._await_all(self._clock.monotonic_ms() + timeout_ms)
             if not run_steps(steps, self._clock):
                 raise KafkaTimeoutError(
                     f"not every record has an outcome after {timeout} s; the others are in flight"

@@ -1,10 +1,11 @@
 """Future of one record."""
 
+import math
 from collections.abc import Callable
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
-from kclient.common.timeouts import check_timeout, deadline_ms
+from kclient.common.timeouts import check_timeout
 from kclient.common.types import RecordMetadata
 from kclient.common.waiting import run_steps
 from kclient.producer.awaitable_outcome import AwaitableOutcome
@@ -105,11 +106,11 @@ class DeliveryFuture(RecordHandle, AwaitableOutcome[RecordMetadata]):
             self._result.is_finished or is_inside_event_loop()
         ):
             return outcome, index
-        seconds = check_timeout("timeout", timeout)
-        if outcome is None and seconds != 0:  # else only callbacks are outstanding
+        timeout_ms = check_timeout(timeout, default_ms=math.inf)
+        if outcome is None and timeout_ms:  # else only callbacks are outstanding
             refuse_in_event_loop("result", "future.result, …", awaitable=True)
         clock = result.clock
-        until_ms = deadline_ms(clock, seconds)
+        until_ms = clock.monotonic_ms() + timeout_ms
         while run_steps(result.wait(until_ms), clock):
             if isinstance(result.outcome, Appended | Failed):
                 return result.outcome, index

@@ -1,6 +1,7 @@
 """The producer: its public methods."""
 
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -20,7 +21,7 @@ from kclient.common.interrupts import deferred_sigint, sigint_takes_effect
 from kclient.common.log_context import LogContext
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Clock, Runtime
-from kclient.common.timeouts import check_timeout, deadline_ms
+from kclient.common.timeouts import check_timeout
 from kclient.common.types import check_topic_name
 from kclient.common.waiting import Steps, run_steps
 from kclient.network.system_runtime import system_runtime
@@ -404,15 +405,15 @@ class Producer(
             EventLoopError: It would wait inside a running event loop.
             ClosedError: The producer was closed.
         """
-        seconds = check_timeout("timeout", timeout)
+        timeout_ms = check_timeout(timeout, default_ms=math.inf)
         if self._closed or self._process_id() != self._created_in:
             self._refuse("flush")
         if self._core.failure() is not None:
             self._refuse("flush")
         self._core.check_not_in_callback("flush()")
-        if seconds != 0:
+        if timeout_ms:
             refuse_in_event_loop("flush", "producer.flush, …")
-        run_steps(self._core.flush(deadline_ms(self._clock, seconds)), self._clock)
+        run_steps(self._core.flush(self._clock.monotonic_ms() + timeout_ms), self._clock)
 
     def close(self, timeout: float | None = None) -> None:
         """Send queued records, then stop the thread and close the connections.
@@ -426,7 +427,7 @@ class Producer(
         Raises:
             IllegalStateError: Called inside a delivery callback.
         """
-        seconds = check_timeout("timeout", timeout)
+        timeout_ms = check_timeout(timeout, default_ms=math.inf)
         if self._process_id() != self._created_in:
             self._closed = True  # the thread and the connections are the parent's
             self._fast_path_enabled = False
@@ -434,7 +435,7 @@ class Producer(
         self._core.check_not_in_callback("close()")
         self._closed = True
         self._fast_path_enabled = False
-        run_steps(self._close(deadline_ms(self._clock, seconds)), self._clock)
+        run_steps(self._close(self._clock.monotonic_ms() + timeout_ms), self._clock)
 
     def _close(self, until_ms: float) -> Steps[None]:
         lost = yield from self._core.close(until_ms)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from kclient.common.errors import KafkaError
-from kclient.common.timeouts import check_timeout
+from kclient.common.timeouts import check_seconds
 from kclient.spark.options.sink_options import check_delivery
 from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows
 from kclient.spark.sink.producer_cache import SinkProducer, worker_cache
@@ -29,7 +29,8 @@ def delivery_for(mode: object, conf: Mapping[str, object], flush_timeout: float 
         ConfigError: The mode is unknown or not supported, or an option is wrong.
     """
     check_delivery(mode)
-    return AtLeastOnce(ProducerSettings(conf), check_timeout("flush_timeout", flush_timeout))
+    seconds = None if flush_timeout is None else check_seconds("flush_timeout", flush_timeout)
+    return AtLeastOnce(ProducerSettings(conf), seconds)
 
 
 class AtLeastOnce:
