@@ -32,7 +32,7 @@ from kclient.common.errors import (
     ForkedClientError,
 )
 from kclient.common.event_loop import refuse_in_event_loop
-from kclient.common.interrupts import deferred_sigint
+from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.common.timeouts import check_timeout
@@ -271,7 +271,7 @@ class AdminClient(ProcessBound):
         if self._is_foreign():
             self._core.abandon()
             return
-        with deferred_sigint():
+        with deferred_signals():
             self._core.close()
 
     def __enter__(self) -> Self:

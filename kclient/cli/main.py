@@ -17,29 +17,7 @@ TERMINATED = 143
 
 
 class TerminatedError(KeyboardInterrupt):
-    """Raised after SIGTERM; ends a command as Ctrl-C does, so that consumers leave their groups."""
-
-
-class _Signals:
-    """Handlers of SIGINT and SIGTERM; both take effect where a call of a client waits.
-
-    Clients defer SIGINT alone, so the handler of SIGTERM sends it.
-    """
-
-    def __init__(self) -> None:
-        self._is_terminated = False
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._on_interrupt)
-            signal.signal(signal.SIGTERM, self._on_terminate)
-        else:  # the parent process makes this one ignore SIGINT
-            signal.signal(signal.SIGTERM, _raise_terminated)
-
-    def _on_terminate(self, number: int, frame: FrameType | None) -> None:
-        self._is_terminated = True
-        signal.raise_signal(signal.SIGINT)
-
-    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        raise TerminatedError if self._is_terminated else KeyboardInterrupt
+    """Raised by SIGTERM; ends a command as Ctrl-C does, so that consumers leave their groups."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         if arguments is None:
-            _Signals()
+            signal.signal(signal.SIGTERM, _terminate)
         status: int = import_module("kclient.cli.command_line").run(arguments)
     except KeyboardInterrupt as stop:
         # CPython ends the process by SIGINT, whatever the status, if the exception passed through
@@ -62,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _raise_terminated(number: int, frame: FrameType | None) -> None:
+def _terminate(number: int, frame: FrameType | None) -> None:
     raise TerminatedError
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from kclient.common.config_def import ConfigKey
 from kclient.common.errors import ConfigError
-from kclient.common.interrupts import sigint_takes_effect
+from kclient.common.interrupts import signals_take_effect
 from kclient.common.log_context import ContextLogger
 
 V = TypeVar("V")
@@ -93,7 +93,7 @@ def _interceptor(given: object, base: type[object], methods: Sequence[str]) -> o
 
 def _instance(kind: type[object]) -> object:
     try:
-        with sigint_takes_effect():
+        with signals_take_effect():
             return kind()
     except Exception as error:
         raise ConfigError(

@@ -1,22 +1,23 @@
-"""Ctrl-C during calls of a client: it takes effect where a call waits, and at the end of a call.
+"""Signals during calls of a client: they take effect where a call waits, and at its end.
 
-While a call runs in the main thread, `deferred_sigint` replaces the program's handler of SIGINT.
-The program's handler runs as soon as the call waits (for brokers, for memory, for another thread)
-or runs code of the application such as a callback, otherwise when the call ends. So no exception
-of the handler, as KeyboardInterrupt, leaves the client's state half changed. `Producer.send` into
-an open batch defers nothing: compiled code runs no handler, and its Python twin changes the batch
-without a call in between, so that the record is queued or not.
+While a call runs in the main thread, `deferred_signals` replaces the program's handlers of SIGINT
+(Ctrl-C) and SIGTERM, if they are Python functions. Such a handler runs as soon as the call waits
+(for brokers, for memory, for another thread) or runs code of the application such as a callback,
+otherwise when the call ends. So no exception of a handler, as KeyboardInterrupt or SystemExit,
+leaves the client's state half changed. `Producer.send` into an open batch defers nothing: compiled
+code runs no handler, and its Python twin changes the batch without a call in between, so that the
+record is queued or not.
 
-The handler is replaced for each call and not once, because other libraries look at it:
-`asyncio.run` handles SIGINT only where Python's own handler is installed. Handlers that are not
-Python functions, and those of other signals, are left alone.
+The handlers are replaced for each call and not once, because other libraries look at them:
+`asyncio.run` handles SIGINT only where Python's own handler is installed. Other handlers and other
+signals are left alone.
 """
 
 import os
 import threading
 
 # `signal.signal` converts its arguments to enumerations, which costs microseconds at each call.
-from _signal import SIGINT, getsignal, signal  # type: ignore[import-not-found]
+from _signal import SIGINT, SIGTERM, getsignal, signal  # type: ignore[import-not-found]
 from _thread import get_ident
 from collections.abc import Callable
 from types import FrameType, TracebackType
@@ -29,74 +30,125 @@ class _MainThread:
 
     Attributes:
         id: Its id, also in the child of a fork.
-        handler: The program's handler while it is replaced, otherwise None.
-        is_waiting: Whether a signal takes effect at once.
-        is_pending: Whether a signal waits to take effect.
+        replaced: The program's handlers, by signal, that were replaced last.
+        is_deferring: Whether a call is in progress.
+        is_waiting: Whether a signal takes effect at once although a call is in progress.
+        pending: Signals that wait to take effect, each once.
         on_signal: The handler that replaces the program's.
     """
 
-    __slots__ = ("handler", "id", "is_pending", "is_waiting", "on_signal")
+    __slots__ = (
+        "_interrupt",
+        "_terminate",
+        "id",
+        "is_deferring",
+        "is_waiting",
+        "on_signal",
+        "pending",
+        "replaced",
+    )
 
     def __init__(self) -> None:
         self.id = threading.main_thread().ident
         os.register_at_fork(after_in_child=self._after_fork)
-        self.handler: Handler | None = None
+        self.replaced: dict[int, Handler] = {}
+        # The handlers that `replaced` was made of: they are the same in nearly every call.
+        self._interrupt: object = None
+        self._terminate: object = None
+        self.is_deferring = False
         self.is_waiting = False
-        self.is_pending = False
+        self.pending: list[int] = []
         self.on_signal: Handler = self._on_signal  # bound once, to be compared by identity
 
     def _after_fork(self) -> None:
         self.id = get_ident()
 
-    def _on_signal(self, _number: int, frame: FrameType | None) -> None:
-        self.is_pending = True
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if not self.is_deferring:  # an exception of another signal prevented `restore`
+            self.replaced[number](number, frame)
+            return
+        if number not in self.pending:
+            self.pending.append(number)
         if self.is_waiting:
             self.take_effect(frame)
 
     def take_effect(self, frame: FrameType | None = None) -> None:
-        """Run the program's handler if a signal waits for it; if it raises, the wait has ended."""
-        if self.is_pending and self.handler is not None:
-            self.is_pending = self.is_waiting = False
-            self.handler(SIGINT, frame)
+        """Run the handlers of pending signals in a wait; if one raises, the wait has ended."""
+        while self.pending and self.is_deferring:
+            self.is_waiting = False  # first: a signal that comes now becomes pending
+            number = self.pending.pop(0)
+            self.replaced[number](number, frame)
             self.is_waiting = True
+
+    def replace(self) -> bool:
+        """Replace the program's handlers; return whether there are any."""
+        interrupt, terminate = getsignal(SIGINT), getsignal(SIGTERM)
+        if interrupt is not self._interrupt or terminate is not self._terminate:
+            self._note_handlers(interrupt, terminate)
+        handlers = self.replaced
+        if not handlers:
+            return False
+        self.is_waiting, self.is_deferring = False, True
+        try:
+            for number in handlers:
+                signal(number, self.on_signal)
+        except ValueError:  # the main thread of a subinterpreter gets no signals
+            self.is_deferring = False
+            return False
+        except BaseException:  # a handler of the program, called a moment before it was replaced
+            self.restore()
+            raise
+        return True
+
+    def _note_handlers(self, interrupt: object, terminate: object) -> None:
+        self._interrupt, self._terminate = interrupt, terminate
+        found = {SIGINT: interrupt, SIGTERM: terminate}
+        self.replaced = {
+            number: self.replaced[number] if handler is self.on_signal else handler
+            for number, handler in found.items()
+            if callable(handler)
+        }
+
+    def restore(self) -> None:
+        """Install the program's handlers again, and run those of the pending signals."""
+        self.is_deferring = False  # first: a handler may raise as soon as it is installed
+        try:
+            for number, handler in self.replaced.items():
+                if getsignal(number) is self.on_signal:  # else the application installed one
+                    signal(number, handler)
+        finally:
+            self._run_pending()
+
+    def _run_pending(self) -> None:
+        if self.pending:
+            number = self.pending.pop(0)
+            try:
+                self.replaced[number](number, None)
+            finally:
+                self._run_pending()
 
 
 _main = _MainThread()
 
 
-class deferred_sigint:  # noqa: N801 (used like `contextlib.suppress`, a function to its callers)
-    """Context in which SIGINT takes effect at waits only; calls may be nested.
+class deferred_signals:  # noqa: N801 (used like `contextlib.suppress`, a function to its callers)
+    """Context in which SIGINT and SIGTERM take effect at waits only; calls may be nested.
 
-    Where a call is made by a callback of another call, its end is a place where the signal takes
+    Where a call is made by a callback of another call, its end is a place where signals take
     effect: the callback is code of the application.
     """
 
-    __slots__ = ("_replaced", "_was_waiting")
+    __slots__ = ("_began", "_was_waiting")
 
     def __enter__(self) -> None:
-        self._replaced: Handler | None = None
-        self._was_waiting = False
-        main = _main
-        if get_ident() != main.id:
+        self._began = self._was_waiting = False
+        if get_ident() != _main.id:
             return
-        if main.handler is not None:
-            self._was_waiting = main.is_waiting
-            main.is_waiting = False
-            return
-        handler = getsignal(SIGINT)
-        if not callable(handler):
-            return
-        main.is_pending = main.is_waiting = False
-        main.handler = handler
-        try:
-            signal(SIGINT, main.on_signal)
-        except ValueError:  # the main thread of a subinterpreter gets no signals
-            main.handler = None
-            return
-        except BaseException:  # the program's handler, called a moment before it was replaced
-            main.handler = None
-            raise
-        self._replaced = handler
+        if _main.is_deferring:
+            self._was_waiting = _main.is_waiting
+            _main.is_waiting = False
+        else:
+            self._began = _main.replace()
 
     def __exit__(
         self,
@@ -104,33 +156,25 @@ class deferred_sigint:  # noqa: N801 (used like `contextlib.suppress`, a functio
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        main = _main
-        handler = self._replaced
-        if handler is not None:
-            main.handler = None  # first: the next signal may raise once its handler is restored
-            if getsignal(SIGINT) is main.on_signal:  # else code of the application installed one
-                signal(SIGINT, handler)
-            if main.is_pending:
-                main.is_pending = False
-                handler(SIGINT, None)
+        if self._began:
+            _main.restore()
         elif self._was_waiting:
-            main.is_waiting = True
-            main.take_effect()
+            _main.is_waiting = True
+            _main.take_effect()
 
 
-class sigint_takes_effect:  # noqa: N801 (as deferred_sigint)
-    """Context of a wait, or of code of the application, within `deferred_sigint`."""
+class signals_take_effect:  # noqa: N801 (as deferred_signals)
+    """Context of a wait, or of code of the application, within `deferred_signals`."""
 
     __slots__ = ("_is_outermost",)
 
     def __enter__(self) -> None:
         main = _main
-        self._is_outermost = (
-            main.handler is not None and not main.is_waiting and get_ident() == main.id
-        )
+        self._is_outermost = main.is_deferring and not main.is_waiting and get_ident() == main.id
         if self._is_outermost:
             main.is_waiting = True
-            main.take_effect()
+            if main.pending:
+                main.take_effect()
 
     def __exit__(
         self,

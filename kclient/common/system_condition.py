@@ -7,11 +7,11 @@ from operator import attrgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from kclient.common.interrupts import sigint_takes_effect
+from kclient.common.interrupts import signals_take_effect
 
 
 class SystemCondition(threading.Condition):
-    """`threading.Condition` of a re-entrant lock, whose waits SIGINT interrupts.
+    """`threading.Condition` of a re-entrant lock, whose waits signals interrupt.
 
     A ``with`` statement calls the functions of the lock, which are written in C: that costs less
     than the methods of `threading.Condition`, and no signal is handled between the acquisition and
@@ -51,7 +51,7 @@ class SystemCondition(threading.Condition):
         notified = False
         try:
             # Not around the rest, as in the base class: an exception there would break the lock.
-            with sigint_takes_effect():
+            with signals_take_effect():
                 notified = waiter.acquire(timeout=-1 if timeout is None else max(timeout, 0.0))
         finally:
             self._acquire_restore(state)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from kclient.common.interrupts import deferred_sigint
+from kclient.common.interrupts import deferred_signals
 from kclient.common.runtime import Clock, Condition, Task
 
 T = TypeVar("T")
@@ -123,7 +123,7 @@ def perform(steps: Steps[T], clock: Clock) -> T:
 def run_steps(steps: Steps[T], clock: Clock) -> T:
     """Run a call in the calling thread, waiting where it asks to; return its result.
 
-    SIGINT takes effect in the waits and at the end, see `deferred_sigint`.
+    Signals take effect in the waits and at the end, see `deferred_signals`.
     """
-    with deferred_sigint():
+    with deferred_signals():
         return perform(steps, clock)

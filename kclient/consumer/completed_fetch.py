@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WirePart
-from kclient.common.interrupts import sigint_takes_effect
+from kclient.common.interrupts import signals_take_effect
 from kclient.consumer.consumer_settings import READ_COMMITTED, FetchConfig
 from kclient.consumer.errors import IncompleteBatchError, lacks_place, unreadable
 from kclient.consumer.fetch_position import FetchPosition
@@ -177,7 +177,7 @@ class CompletedFetch:
                 if cursor is None:
                     break
                 if self._deserializes:
-                    with sigint_takes_effect():  # in code of the application
+                    with signals_take_effect():  # in code of the application
                         records = cursor.take(max_records - len(taken))
                 else:
                     records = cursor.take(max_records - len(taken))

@@ -14,7 +14,7 @@ from kclient.common.callbacks import check_callback
 from kclient.common.config_def import merged
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.foreign_names import WithForeignNames, refuse_keywords
-from kclient.common.interrupts import deferred_sigint
+from kclient.common.interrupts import deferred_signals
 from kclient.common.key_value_types import DeserializedKey, DeserializedValue, K_co, V_co
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
@@ -93,8 +93,8 @@ class Consumer(
     neither completes before. The consumer stays usable. Records that a `poll` did not return are
     returned by the next one: ``records = consumer.poll()`` loses none. The outcome of an
     interrupted commit is unknown. A callback of `subscribe` that was interrupted runs again, or its
-    partitions are reported as lost. The same holds for any handler of SIGINT that raises an
-    exception; after one of another signal's handler, close the consumer.
+    partitions are reported as lost. The same holds for any handler of SIGINT or SIGTERM that
+    raises an exception; after one of another signal's handler, close the consumer.
 
     Args:
         config: Options by dotted name, as in Kafka's documentation.
@@ -123,7 +123,7 @@ class Consumer(
         }
         given = {name: each for name, each in deserializers.items() if each is not None}
         runtime = system_runtime() if runtime is None else runtime
-        with deferred_sigint():
+        with deferred_signals():
             settings = ConsumerConfig.parse(merged(config, {**options, **given}))
             core = Wiring(settings, runtime).build()
         self._lock = core.lock

@@ -9,7 +9,7 @@ from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.errors import ClosedError, ConcurrentAccessError, IllegalStateError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
-from kclient.common.interrupts import deferred_sigint
+from kclient.common.interrupts import deferred_signals
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
 from kclient.common.timeouts import check_timeout
@@ -172,7 +172,7 @@ class ConsumerCore:
         timeout_ms = check_timeout(timeout, default_ms=_POLL_TIMEOUT_MS)
         if timeout_ms > 0:
             self.refuse_in_event_loop(name)
-        with deferred_sigint():  # as in `call`, with fewer Python calls
+        with deferred_signals():  # as in `call`, with fewer Python calls
             self.begin_call(polls=True)
             try:
                 found = self.loop.take_buffered(target) or perform(

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Protocol, TypeVar
 
 from kclient.common.errors import ConcurrentAccessError, ForkedClientError
-from kclient.common.interrupts import deferred_sigint, sigint_takes_effect
+from kclient.common.interrupts import deferred_signals, signals_take_effect
 from kclient.common.runtime import Tasks
 from kclient.common.waiting import ConditionWait
 
@@ -102,7 +102,7 @@ class ConsumerLock:
         return self.last_owner not in {None, self._tasks.caller_id()}
 
     def run_user_code(self, code: Callable[[], R]) -> R:
-        """Run code of the application, as `run_released`; SIGINT takes effect in it."""
+        """Run code of the application, as `run_released`; signals take effect in it."""
         return self.run_released(lambda: _run_interruptible(code))
 
     def run_released(self, code: Callable[[], R]) -> R:
@@ -184,7 +184,7 @@ class ConsumerLock:
 
 
 def _run_interruptible(code: Callable[[], R]) -> R:
-    with sigint_takes_effect():
+    with signals_take_effect():
         return code()
 
 
@@ -198,8 +198,8 @@ class Calls(Protocol):
         """Release the lock."""
 
 
-class Call(deferred_sigint):
-    """Context of a call: holds the lock; SIGINT takes effect where the call waits, or after it."""
+class Call(deferred_signals):
+    """Context of a call: holds the lock; signals take effect where the call waits, or after it."""
 
     __slots__ = ("_calls",)
 

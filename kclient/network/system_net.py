@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from itertools import starmap, tee
 from typing import Protocol
 
-from kclient.common.interrupts import sigint_takes_effect
+from kclient.common.interrupts import signals_take_effect
 from kclient.common.runtime import READABLE, Address, Listener, LookUp, Poller, StreamSocket
 from kclient.network.name_resolver import NameLookUp, NameResolver
 
@@ -162,7 +162,7 @@ class SystemPoller:
         if timeout == 0:
             selected = self._selector.select(0)
         else:
-            with sigint_takes_effect():
+            with signals_take_effect():
                 selected = self._selector.select(timeout)
         ready = []
         for key, events in selected:

@@ -17,7 +17,7 @@ from kclient.common.errors import (
 )
 from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.foreign_names import WithForeignNames
-from kclient.common.interrupts import deferred_sigint, sigint_takes_effect
+from kclient.common.interrupts import deferred_signals, signals_take_effect
 from kclient.common.log_context import LogContext
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Clock, Runtime
@@ -138,7 +138,7 @@ class Producer(
         # Bytes can be appended as they are, and partitions are chosen by Kafka's rules.
         self._fast_path_enabled = core.is_partitioner_default and not self._preparer.changes_records
         try:
-            with deferred_sigint():
+            with deferred_signals():
                 core.start()
                 self._closed = False
         except BaseException:  # also of a signal handler, at the end of the block
@@ -446,7 +446,7 @@ class Producer(
         if lost:
             cause = self._core.failure_cause()
             self._log.warning("close: %d record(s) had no outcome and failed%s", lost, cause)
-        with sigint_takes_effect():  # code of the application
+        with signals_take_effect():  # code of the application
             self._interceptors.close()
 
     def __enter__(self) -> Self:

@@ -8,7 +8,7 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
-from kclient.common.interrupts import sigint_takes_effect
+from kclient.common.interrupts import signals_take_effect
 from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime, Task
@@ -236,7 +236,7 @@ class ProducerCore:
             segments: Receives the segments that were appended, also before an error.
         """
         info, left_ms = yield from self.await_topic(topic, partition)
-        with sigint_takes_effect():  # the partitioner is code of the application
+        with signals_take_effect():  # the partitioner is code of the application
             groups = self._chooser.rows_by_queue(info, partition, rows)
         yield from self._append_groups(info, groups, left_ms, segments)
 
@@ -247,7 +247,7 @@ class ProducerCore:
         for part in parts:
             info, left_ms = yield from self.await_topic(part.topic, part.last_partition)
             most_ms = min(most_ms, left_ms)
-            with sigint_takes_effect():  # the partitioner is code of the application
+            with signals_take_effect():  # the partitioner is code of the application
                 ready.append((info, part, self._chooser.choose_each(info, part)))
         for info, part, chosen in ready:
             groups = self._chooser.columns_by_queue(info, part, chosen)

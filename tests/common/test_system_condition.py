@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from kclient.common.interrupts import deferred_sigint
+from kclient.common.interrupts import deferred_signals
 from kclient.common.system_condition import SystemCondition
 from tests.support.checks.waiting import wait_until
 from tests.support.processes.sigint import repeated_interrupts
@@ -119,7 +119,7 @@ def test_late_notification_is_forwarded_to_next_waiter(
 def test_interrupted_wait_has_the_lock_and_leaves_no_waiter(timeout: float | None) -> None:
     condition = SystemCondition()
     with condition:
-        with deferred_sigint(), pytest.raises(KeyboardInterrupt), repeated_interrupts():
+        with deferred_signals(), pytest.raises(KeyboardInterrupt), repeated_interrupts():
             condition.wait_for(lambda: False, timeout)
         assert not is_free(condition)
         assert not condition._waiters

@@ -113,7 +113,7 @@ def test_call_that_does_not_wait_completes_before_ctrl_c_takes_effect(
 
     monkeypatch.setattr(accumulator, "_wakeup", interrupted_wakeup)
     with pytest.raises(KeyboardInterrupt):
-        producer.send(topic, b"sent")
+        producer.send(topic, b"sent", partition=0)
     with pytest.raises(KeyboardInterrupt):
         producer.send_many(topic, [b"first", b"second"], partition=1)
     monkeypatch.undo()

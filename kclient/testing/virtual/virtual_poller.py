@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from kclient.common.interrupts import sigint_takes_effect
+from kclient.common.interrupts import signals_take_effect
 from kclient.common.runtime import Listener, StreamSocket
 from kclient.testing.virtual.virtual_scheduler import VirtualScheduler
 from kclient.testing.virtual.virtual_socket import VirtualListener, VirtualSocket
@@ -71,7 +71,7 @@ class VirtualPoller:
         if timeout_ms == 0:
             self._scheduler.park(timeout_ms, self)
         else:
-            with sigint_takes_effect():
+            with signals_take_effect():
                 self._scheduler.park(timeout_ms, self)
 
     def wakeup(self) -> None:
