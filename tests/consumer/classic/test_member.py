@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import RebalanceInProgressError
 from kclient.common.errors import CommitFailedError, IllegalStateError
-from kclient.consumer.classic import member as member_module
 from kclient.consumer.classic.heartbeat import HeartbeatTimers
 from kclient.consumer.classic.member import (
     NO_GENERATION,
@@ -126,12 +125,3 @@ def test_heartbeat_timers() -> None:
     heartbeat.polled(4999.0)
     assert not heartbeat.poll_expired(9998.0)
     assert heartbeat.poll_expired(9999.0)
-
-
-def test_documented_transitions_are_those_of_the_table() -> None:
-    documented = [line.split() for line in (member_module.__doc__ or "").splitlines()]
-    rows = [row for row in documented if len(row) == 3 and row[0] in MemberState.__members__]
-    table = [
-        [state.name, event.name, target.name] for (state, event), target in TRANSITIONS.items()
-    ]
-    assert rows == table
