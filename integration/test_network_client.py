@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from integration.harness.running_kafka import RunningKafka
-from kclient.client.client_config import common_keys
+from kclient.client.client_config import ClientConfig
 from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.client.network_client_builder import build_network_client
@@ -23,7 +23,7 @@ class LiveClient:
     def __init__(self, bootstrap: str) -> None:
         self.runtime = system_runtime()
         self.metadata = ProducerMetadata(self.runtime)
-        config = ConfigDef("client", common_keys()).parse({"bootstrap_servers": bootstrap})
+        config = ConfigDef("client", ClientConfig).parse({"bootstrap_servers": bootstrap})
         self.network = build_network_client(
             config, self.runtime, self.metadata, client_id="network-test"
         )

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 from kclient.admin import cluster_calls, group_calls, topic_calls
-from kclient.admin.admin_config import AdminOptions, parse_admin_config
+from kclient.admin.admin_config import ADMIN_CONFIG, AdminOptions
 from kclient.admin.admin_core import AdminCall, AdminCore
 from kclient.admin.admin_types import (
     ClusterDescription,
@@ -71,7 +71,7 @@ class AdminClient(ProcessBound):
     ) -> None:
         self._runtime = runtime if runtime is not None else system_runtime()
         self._process_id = self._runtime.tasks.process_id()
-        self._core = AdminCore(parse_admin_config(merged(config, options)), self._runtime)
+        self._core = AdminCore(ADMIN_CONFIG.parse(merged(config, options)), self._runtime)
 
     # -- topics ----------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Core of the admin client: its calls in steps, one at a time (Kafka: KafkaAdminClient)."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from kclient.admin.admin_config import AdminConfig
 from kclient.admin.requester import Requester
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata
@@ -28,26 +29,26 @@ class AdminCore:
         timeout_ms: Default timeout of a call, ``default.api.timeout.ms``.
     """
 
-    def __init__(self, values: dict[str, Any], runtime: Runtime) -> None:
+    def __init__(self, config: AdminConfig, runtime: Runtime) -> None:
         """Create the core, without a connection.
 
         Args:
-            values: Parsed configuration.
+            config: Configuration.
             runtime: Clock, sockets and conditions.
         """
-        self.timeout_ms: float = values["default_api_timeout_ms"]
+        self.timeout_ms: float = config.default_api_timeout_ms
         self._clock = runtime.clock
-        backoff_ms, backoff_max_ms = values["retry_backoff_ms"], values["retry_backoff_max_ms"]
-        log_context = LogContext("AdminClient", {"clientId": values["client_id"] or _CLIENT_ID})
+        backoff_ms, backoff_max_ms = config.retry_backoff_ms, config.retry_backoff_max_ms
+        log_context = LogContext("AdminClient", {"clientId": config.client_id or _CLIENT_ID})
         metadata = Metadata(
             runtime,
             refresh_backoff_ms=backoff_ms,
             refresh_backoff_max_ms=backoff_max_ms,
-            max_age_ms=values["metadata_max_age_ms"],
+            max_age_ms=config.metadata_max_age_ms,
             log_context=log_context,
         )
         client = build_network_client(
-            values,
+            config,
             runtime,
             metadata,
             client_id=_CLIENT_ID,

@@ -2,7 +2,7 @@
 
 import math
 
-from kclient.client.client_config import ClientSettings
+from kclient.client.client_config import ClientConfig
 from kclient.client.client_request import ClientRequest, CorrelationIds, SimpleBuilder
 from kclient.client.cluster_connection_states import ClusterConnectionStates
 from kclient.client.metadata import Metadata, MetadataRequestAndVersion
@@ -30,7 +30,7 @@ class MetadataUpdater:
         connections: NodeConnections,
         states: ClusterConnectionStates,
         correlation_ids: CorrelationIds,
-        settings: ClientSettings,
+        config: ClientConfig,
         log_context: LogContext,
     ) -> None:
         self._log = log_context.logger(__name__)
@@ -38,7 +38,7 @@ class MetadataUpdater:
         self._connections = connections
         self._states = states
         self._correlation_ids = correlation_ids
-        self._settings = settings
+        self._config = config
 
         self._in_progress: MetadataRequestAndVersion | None = None
         self.rebootstrap_at_ms = math.inf
@@ -64,7 +64,7 @@ class MetadataUpdater:
         written at once, and the METADATA request follows them.
         """
         if self._in_progress is not None:
-            return self._settings.request_timeout_ms
+            return self._config.request_timeout_ms
         was_blocked, self._blocked = self._blocked, False
         wait_ms = self._metadata.time_to_next_update(now_ms)
         if wait_ms > 0:
@@ -72,13 +72,13 @@ class MetadataUpdater:
         if self.rebootstrap_at_ms == math.inf:
             self._trigger_rebootstrap_after(now_ms)
         node = self._node_for_update(now_ms)
-        if node is None and self._settings.rebootstrap and not self._is_any_connected():
+        if node is None and self._config.rebootstraps and not self._is_any_connected():
             self.rebootstrap(now_ms)
             node = self._node_for_update(now_ms)
         if node is None:
             self._blocked = self._is_any_connected()
             at_once = self._blocked and not was_blocked
-            return 0.0 if at_once else self._settings.reconnect_backoff_ms
+            return 0.0 if at_once else self._config.reconnect_backoff_ms
         return self._send_or_connect(node, now_ms)
 
     def least_loaded_node(self, now_ms: float) -> Node | None:
@@ -91,7 +91,7 @@ class MetadataUpdater:
         if request is None:
             return
         error = error_for_code(response.error_code)
-        if isinstance(error, RebootstrapRequiredError) and self._settings.rebootstrap:
+        if isinstance(error, RebootstrapRequiredError) and self._config.rebootstraps:
             self.rebootstrap_at_ms = -math.inf
         elif error is not None or not response.brokers:
             # A cluster without brokers is still starting.
@@ -136,8 +136,8 @@ class MetadataUpdater:
         self._metadata.rebootstrap()
 
     def _trigger_rebootstrap_after(self, now_ms: float) -> None:
-        if self._settings.rebootstrap:
-            self.rebootstrap_at_ms = now_ms + self._settings.rebootstrap_trigger_ms
+        if self._config.rebootstraps:
+            self.rebootstrap_at_ms = now_ms + self._config.metadata_recovery_rebootstrap_trigger_ms
 
     def _node_for_update(self, now_ms: float) -> Node | None:
         nodes = self._metadata.cluster().nodes.values()
@@ -155,7 +155,7 @@ class MetadataUpdater:
         if self._states.can_connect(node_id, now_ms):
             self._connections.connect(node, now_ms)
         # No event marks the end of a back-off or of a slow attempt: check again after this wait.
-        return self._settings.reconnect_backoff_ms
+        return self._config.reconnect_backoff_ms
 
     def _fail(self, failure: KafkaError, now_ms: float) -> None:
         self._log.debug("metadata: %s", failure)
@@ -171,7 +171,7 @@ class MetadataUpdater:
             self._correlation_ids.take(),
             now_ms,
             expect_response=True,
-            request_timeout_ms=self._settings.request_timeout_ms,
+            request_timeout_ms=self._config.request_timeout_ms,
             internal=True,
         )
         try:
@@ -179,7 +179,7 @@ class MetadataUpdater:
         except KafkaError as error:
             self._metadata.fatal_error(error)
             self._metadata.failed_update(now_ms)
-            return self._settings.reconnect_backoff_ms
+            return self._config.reconnect_backoff_ms
         self._in_progress = next_request
         self._node = self._connections.describe(node_id)
-        return self._settings.request_timeout_ms
+        return self._config.request_timeout_ms

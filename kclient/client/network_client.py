@@ -2,7 +2,7 @@
 
 from kclient.client.api_versions import ApiVersions, NodeApiVersions
 from kclient.client.api_versions_negotiator import ApiVersionsNegotiator
-from kclient.client.client_config import ClientSettings
+from kclient.client.client_config import ClientConfig
 from kclient.client.client_request import (
     ClientRequest,
     ClientResponse,
@@ -48,32 +48,32 @@ class NetworkClient:
         selector: Selector,
         metadata: Metadata,
         runtime: Runtime,
-        settings: ClientSettings,
+        config: ClientConfig,
+        max_in_flight: int = 5,
         api_versions: ApiVersions | None = None,
-        *,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log = log_context.logger(__name__)
         self.api_versions = api_versions if api_versions is not None else ApiVersions()
         self._selector = selector
         self._clock = runtime.clock
-        self._settings = settings
+        self._config = config
         self.wakeup = selector.wakeup
         self._correlation_ids = CorrelationIds()
-        self._states = _connection_states(settings, runtime)
-        self._in_flight = InFlightRequests(settings.max_in_flight)
+        self._states = _connection_states(config, runtime)
+        self._in_flight = InFlightRequests(max_in_flight)
         self._connections = NodeConnections(
             selector,
             self._states,
             self._in_flight,
             self.api_versions,
             runtime,
-            settings,
+            config,
             metadata.request_update,
             log_context,
         )
         self._metadata_updater = MetadataUpdater(
-            metadata, self._connections, self._states, self._correlation_ids, settings, log_context
+            metadata, self._connections, self._states, self._correlation_ids, config, log_context
         )
         self._collector = ResponseCollector(
             selector,
@@ -86,7 +86,7 @@ class NetworkClient:
                 self.api_versions,
                 self._connections,
                 self._correlation_ids,
-                settings.request_timeout_ms,
+                config.request_timeout_ms,
             ),
             self._metadata_updater,
             log_context,
@@ -193,7 +193,7 @@ class NetworkClient:
     ) -> ClientRequest:
         """Return a request with a correlation id, for `send`."""
         if request_timeout_ms is None:
-            request_timeout_ms = self._settings.request_timeout_ms
+            request_timeout_ms = self._config.request_timeout_ms
         return ClientRequest(
             node_id,
             builder,
@@ -311,11 +311,13 @@ class NetworkClient:
         return completed
 
 
-def _connection_states(settings: ClientSettings, runtime: Runtime) -> ClusterConnectionStates:
+def _connection_states(config: ClientConfig, runtime: Runtime) -> ClusterConnectionStates:
     uniform = runtime.random.random
     return ClusterConnectionStates(
+        ExponentialBackoff(config.reconnect_backoff_ms, config.reconnect_backoff_max_ms, uniform),
         ExponentialBackoff(
-            settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, uniform
+            config.socket_connection_setup_timeout_ms,
+            config.socket_connection_setup_timeout_max_ms,
+            uniform,
         ),
-        ExponentialBackoff(settings.setup_timeout_ms, settings.setup_timeout_max_ms, uniform),
     )

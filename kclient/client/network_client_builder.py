@@ -1,10 +1,9 @@
 """Construction of a network client from a parsed configuration."""
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from kclient.client.api_versions import ApiVersions
-from kclient.client.client_config import client_settings
+from kclient.client.client_config import ClientConfig
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
@@ -14,7 +13,7 @@ from kclient.network.selector import Selector
 
 
 def build_network_client(
-    config: Mapping[str, Any],
+    config: ClientConfig,
     runtime: Runtime,
     metadata: Metadata,
     *,
@@ -28,7 +27,7 @@ def build_network_client(
     No name is looked up and no connection is opened before the first `NetworkClient.poll`.
 
     Args:
-        config: Values by keyword name, parsed with `common_keys`.
+        config: Configuration of the client.
         runtime: Clock, random numbers, network.
         metadata: Metadata to keep up to date.
         client_id: Default of ``client.id``.
@@ -39,13 +38,20 @@ def build_network_client(
     selector = Selector(
         runtime.net,
         runtime.clock,
-        max_receive_size=config["receive_message_max_bytes"],
-        connections_max_idle_ms=config["connections_max_idle_ms"],
-        channel_builder=client_channel_builder(config["security_protocol"]),
+        max_receive_size=config.receive_message_max_bytes,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        channel_builder=client_channel_builder(config.security_protocol),
         log_context=log_context,
     )
-    settings = client_settings(config, client_id=client_id, max_in_flight=max_in_flight)
-    metadata.bootstrap(config["bootstrap_servers"])
+    metadata.bootstrap(config.bootstrap_servers)
+    if config.client_id is None:
+        config = replace(config, client_id=client_id)
     return NetworkClient(
-        selector, metadata, runtime, settings, api_versions, log_context=log_context
+        selector,
+        metadata,
+        runtime,
+        config,
+        max_in_flight=max_in_flight,
+        api_versions=api_versions,
+        log_context=log_context,
     )

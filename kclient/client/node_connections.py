@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from kclient.client.api_versions import ApiVersions
-from kclient.client.client_config import ClientSettings
+from kclient.client.client_config import ClientConfig
 from kclient.client.client_request import ClientRequest
 from kclient.client.cluster_connection_states import ClusterConnectionStates
 from kclient.client.find_coordinator import COORDINATOR_ID_BASE
@@ -123,7 +123,7 @@ class NodeConnections:
         in_flight: InFlightRequests,
         api_versions: ApiVersions,
         runtime: Runtime,
-        settings: ClientSettings,
+        config: ClientConfig,
         on_end: Callable[[], object],
         log_context: LogContext,
     ) -> None:
@@ -135,7 +135,7 @@ class NodeConnections:
             in_flight: Requests in flight.
             api_versions: API versions of the connected nodes.
             runtime: Network and random numbers.
-            settings: Sizes of socket buffers, client id.
+            config: Client id, sizes of socket buffers.
             on_end: Called at the end of each connection or attempt, since leaders may have moved.
             log_context: Prefix of the client's log lines.
         """
@@ -147,7 +147,8 @@ class NodeConnections:
         self._failures = ConnectionFailures()
         self._net = runtime.net
         self._uniform = runtime.random.random
-        self._settings = settings
+        self._config = config
+        self._client_id = config.client_id or "kclient"
         self._on_end = on_end
         self._nodes: dict[str, Node] = {}  # with the address of the last attempt
         self._reached: set[str] = set()  # nodes that were ready at least once
@@ -260,7 +261,7 @@ class NodeConnections:
             KafkaError: The request cannot be encoded in this version; nothing was written.
         """
         message = request.builder.build(version)
-        parts = encode_request(message, version, request.correlation_id, self._settings.client_id)
+        parts = encode_request(message, version, request.correlation_id, self._client_id)
         send = NetworkSend(request.destination, parts, awaits_reply=request.expect_response)
         self._selector.send(send)
         if self._log.isEnabledFor(logging.DEBUG):
@@ -345,8 +346,8 @@ class NodeConnections:
             self._selector.connect(
                 node_id,
                 address,
-                self._settings.send_buffer,
-                self._settings.receive_buffer,
+                self._config.send_buffer_bytes,
+                self._config.receive_buffer_bytes,
                 host=self._nodes[node_id].host,
             )
         except OSError as error:

@@ -1,31 +1,47 @@
-"""Definitions of configuration keys: type, default, check and documentation.
+"""Configurations with typed attributes, and the definitions of their keys.
 
-The name of a key is the dotted one of the Java client; the keyword has underscores instead.
-`ConfigDef.parse` accepts either form, but not both for one key. The error for an unknown key names
-the most similar key or, if it is a key of another Kafka client, its replacement.
+A configuration is a subclass of `Config` whose fields are declared with the functions of
+`kclient.common.config_keys`; `ConfigDef.parse` returns an instance. The name of a key is the dotted
+one of the Java client; the keyword has underscores instead. Either form is accepted, but not both
+for one key. The error for an unknown key names the most similar key or, if it is a key of another
+Kafka client, its replacement.
 """
 
 import difflib
-import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from kclient.common.config_aliases import ForeignOption, foreign_option
 from kclient.common.errors import ConfigError
 
-Check = Callable[[Any], str | None]
-"""Returns the expected form, or None if the value is valid."""
-
-REQUIRED: Final = object()
+REQUIRED: Final[Any] = object()
+"""Default of a key that must be set."""
 
 
-@dataclass(frozen=True, slots=True)
+class ConfigType(IntEnum):
+    """Type of a key (Kafka: ConfigDef.Type), with the numbers of DescribeConfigs."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ConfigKey:
     """Configuration key (Kafka: ConfigDef.ConfigKey).
 
     Attributes:
         name: Dotted name, as in Kafka's documentation.
+        type: Kafka's type.
         convert: Converts the given value to the stored one, or raises TypeError or ValueError.
         expected: Description of valid values, for error texts and the reference page.
         default: Value if none is given; REQUIRED if there must be one.
@@ -33,9 +49,12 @@ class ConfigKey:
         secret: Whether the value must never be shown.
         refused: Why the key cannot be set; empty if it can.
         choices: Valid values, if they are a list; empty otherwise.
+        server_keys: Keys of the broker that define the default of a key of topics, the first that
+            is set counts (Kafka: ServerTopicConfigSynonyms).
     """
 
     name: str
+    type: ConfigType
     convert: Callable[[object], object]
     expected: str
     default: object
@@ -43,11 +62,66 @@ class ConfigKey:
     secret: bool = False
     refused: str = ""
     choices: tuple[object, ...] = ()
+    server_keys: tuple[str, ...] = ()
 
     @property
     def keyword(self) -> str:
         """Name of the key as a Python keyword."""
         return self.name.replace(".", "_")
+
+    def value_of(self, raw: object, spelling: str) -> object:
+        """Return the stored value of a given one.
+
+        Args:
+            raw: The given value.
+            spelling: Name of the key in the error text.
+
+        Raises:
+            ConfigError: The value is invalid.
+        """
+        try:
+            return self.convert(raw)
+        except ConfigError:  # its text has the invalid part of the value
+            raise
+        except (TypeError, ValueError) as problem:
+            shown = "a secret value" if self.secret else describe(raw)
+            hint = f"; {problem}" if str(problem) else ""
+            raise ConfigError(f"{spelling}: got {shown}, expected {self.expected}{hint}") from None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Config:
+    """Base of configurations: frozen dataclasses with one field per key, named as its keyword."""
+
+    def validated(self, given: Mapping[str, object]) -> Self:
+        """Check the values against each other.
+
+        Args:
+            given: The values that were set explicitly, by keyword.
+
+        Returns:
+            The configuration with the defaults that depend on other values.
+
+        Raises:
+            ConfigError: Two values contradict each other.
+        """
+        del given
+        return self
+
+    def __repr__(self) -> str:
+        values = ", ".join(
+            f"{key.keyword}={'...' if key.secret else repr(getattr(self, key.keyword))}"
+            for key in keys_of(type(self))
+        )
+        return f"{type(self).__name__}({values})"
+
+
+def keys_of(config: type[Config]) -> list[ConfigKey]:
+    """Return the keys that a configuration declares."""
+    return [each.metadata[ConfigKey] for each in fields(config) if ConfigKey in each.metadata]
+
+
+C = TypeVar("C", bound=Config)
 
 
 def describe(value: object) -> str:
@@ -70,27 +144,47 @@ _OWNERS: dict[str, _Owner] = {}
 _LEAST_SIMILARITY = 0.8
 
 
-class ConfigDef:
-    """Set of keys of one kind of client, or of the broker (Kafka: ConfigDef).
+class ConfigDef(Generic[C]):
+    """Keys of one kind of client, of the broker or of topics (Kafka: ConfigDef).
 
     Args:
         owner: Name of the owner, for error texts.
-        keys: Keys.
+        config: Class of the configuration, whose fields are the keys.
+        refused: Keys that are known and cannot be set.
         of_client: Whether the owner is a client. If a client and the broker have a key of the same
             name, hints name the client.
     """
 
-    def __init__(self, owner: str, keys: Iterable[ConfigKey], *, of_client: bool = True) -> None:
+    def __init__(
+        self,
+        owner: str,
+        config: type[C],
+        refused: Iterable[ConfigKey] = (),
+        *,
+        of_client: bool = True,
+    ) -> None:
         self.owner = owner
-        self.keys = {key.name: key for key in keys}
+        self.keys = {key.name: key for key in (*keys_of(config), *refused)}
+        self.config = config
         self._by_spelling = {key.keyword: key for key in self.keys.values()} | self.keys
+        self._required = [key for key in self.keys.values() if key.default is REQUIRED]
         for key in self.keys.values():
             known = _OWNERS.get(key.keyword)
             if known is None or (of_client and not known.of_client):
                 _OWNERS[key.keyword] = _Owner(owner, key, of_client)
 
-    def parse(self, given: Mapping[str, object]) -> dict[str, Any]:
-        """Return the values of all keys, by keyword, from the given values.
+    def parse(self, given: Mapping[str, object]) -> C:
+        """Return the configuration with the given values.
+
+        Raises:
+            ConfigError: A key is unknown, given twice, missing, or has a value of the wrong form,
+                or two values contradict each other.
+        """
+        values = self.values(given)
+        return self.config(**values).validated(values)
+
+    def values(self, given: Mapping[str, object]) -> dict[str, Any]:
+        """Return the given values by keyword, converted.
 
         Raises:
             ConfigError: A key is unknown, given twice, missing, or has a value of the wrong form.
@@ -104,12 +198,10 @@ class ConfigDef:
                 raise ConfigError(
                     f"{key.name}: got it twice, as {key.name!r} and {key.keyword!r}; give one"
                 )
-            values[key.keyword] = _converted(key, spelling, raw)
-        for key in self.keys.values():
+            values[key.keyword] = key.value_of(raw, spelling)
+        for key in self._required:
             if key.keyword not in values:
-                if key.default is REQUIRED:
-                    raise ConfigError(f"{key.keyword}: got nothing, expected {key.expected}")
-                values[key.keyword] = key.default
+                raise ConfigError(f"{key.keyword}: got nothing, expected {key.expected}")
         return values
 
     def _unknown(self, spelling: object) -> str:
@@ -172,105 +264,6 @@ def _of_other(owner: _Owner) -> str:
 def _spelt(keyword: str, like: str) -> str:
     """Return a keyword, with dots if the user's spelling has dots."""
     return keyword.replace("_", ".") if "." in like else keyword
-
-
-def _converted(key: ConfigKey, spelling: str, raw: object) -> object:
-    try:
-        return key.convert(raw)
-    except ConfigError:  # its text has the invalid part of the value
-        raise
-    except (TypeError, ValueError) as problem:
-        shown = "a secret value" if key.secret else describe(raw)
-        hint = f"; {problem}" if str(problem) else ""
-        raise ConfigError(f"{spelling}: got {shown}, expected {key.expected}{hint}") from None
-
-
-def whole_number(
-    name: str, default: object, doc: str, *, low: int = 0, high: int = 2**63 - 1
-) -> ConfigKey:
-    """Define a key that holds an int between `low` and `high`."""
-
-    def convert(raw: object) -> int:
-        if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-            raise TypeError
-        if isinstance(raw, float) and not raw.is_integer():
-            raise ValueError(_of_fraction(name, raw))
-        value = _int(raw)
-        if value > high:
-            raise ValueError(f"it is more than {high}")
-        if value < low:
-            raise ValueError
-        return value
-
-    upper = "" if high >= 2**31 - 1 else f" and <= {high}"
-    return ConfigKey(name, convert, f"a whole number >= {low}{upper}", default, doc)
-
-
-def _int(raw: float | str) -> int:
-    try:
-        return int(raw)
-    except ValueError:  # drop the text of int()
-        raise ValueError from None
-
-
-def _of_fraction(name: str, raw: float) -> str:
-    if name.endswith(".ms") and math.isfinite(raw) and raw > 0:
-        return f"it is in milliseconds: {raw:g} s are {raw * 1000:g}"
-    return ""
-
-
-def text(name: str, default: object, doc: str, *, secret: bool = False) -> ConfigKey:
-    """Define a key that holds a non-empty str, or None if the default is None."""
-
-    def convert(raw: object) -> str | None:
-        if raw is None and default is None:
-            return None
-        if not isinstance(raw, str):
-            raise TypeError
-        if not raw and default != "":
-            raise ValueError
-        return raw
-
-    return ConfigKey(name, convert, "a non-empty str", default, doc, secret)
-
-
-def switch(name: str, default: bool, doc: str) -> ConfigKey:  # noqa: FBT001 (a row of a table)
-    """Define a key that holds a bool; the strings 'true' and 'false' are accepted too."""
-
-    def convert(raw: object) -> bool:
-        if isinstance(raw, bool):
-            return raw
-        if isinstance(raw, str) and raw.lower() in {"true", "false"}:
-            return raw.lower() == "true"
-        raise TypeError
-
-    return ConfigKey(name, convert, "True or False", default, doc)
-
-
-def choice(name: str, default: object, values: Mapping[object, object], doc: str) -> ConfigKey:
-    """Define a key that accepts one of several values, each mapped to the stored one."""
-
-    def convert(raw: object) -> object:
-        folded = raw.lower() if isinstance(raw, str) else raw
-        if isinstance(folded, bool) or folded not in values:
-            raise ValueError
-        return values[folded]
-
-    shown = ", ".join(repr(value) for value in values)
-    return ConfigKey(name, convert, f"one of {shown}", default, doc, choices=tuple(values))
-
-
-def anything(
-    name: str, default: object, expected: str, doc: str, check: Callable[[object], bool]
-) -> ConfigKey:
-    """Define a key that holds an object which `check` accepts."""
-
-    def convert(raw: object) -> object:
-        if not check(raw):
-            raise TypeError
-        return raw
-
-    return ConfigKey(name, convert, expected, default, doc)
 
 
 def merged(

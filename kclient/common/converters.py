@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from kclient.common.config_def import ConfigKey
+from kclient.common.config_def import ConfigType
+from kclient.common.config_keys import key
 
 _CONTEXT = (None, None, None)  # in place of (topic, headers, data)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -34,8 +35,8 @@ class DataOnly:
         return repr(self.function)
 
 
-def converter_key(name: str, method: str, doc: str) -> ConfigKey:
-    """Define a key that holds a serializer or a deserializer.
+def converter_key(name: str, method: str, doc: str) -> Converter | None:
+    """Declare a key that holds a serializer or a deserializer.
 
     It accepts a callable with the parameters (data) or (topic, headers, data), and an object with a
     method with the latter. The form is determined once, by the signature.
@@ -53,7 +54,7 @@ def converter_key(name: str, method: str, doc: str) -> ConfigKey:
         f"a callable with the parameters (data) or (topic, headers, data), or an object with "
         f"{method}(topic, headers, data)"
     )
-    return ConfigKey(name, convert, expected, None, doc)
+    return key(name, ConfigType.CLASS, convert, expected, None, doc)
 
 
 def _converter(raw: object, method: str) -> Converter:

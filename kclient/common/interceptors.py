@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from kclient.common.config_def import ConfigKey
+from kclient.common.config_def import ConfigType
+from kclient.common.config_keys import key
 from kclient.common.errors import ConfigError
 from kclient.common.interrupts import signals_take_effect
 from kclient.common.log_context import ContextLogger
@@ -12,8 +13,8 @@ from kclient.common.log_context import ContextLogger
 V = TypeVar("V")
 
 
-def interceptor_key(base: type[object], methods: Sequence[str], doc: str) -> ConfigKey:
-    """Return the key ``interceptor.classes``.
+def interceptor_key(base: type[object], methods: Sequence[str], doc: str) -> tuple[Any, ...]:
+    """Declare the key ``interceptor.classes``.
 
     A class in the list is instantiated without arguments when the client is created, as in the Java
     client; any other object is used as it is.
@@ -30,8 +31,9 @@ def interceptor_key(base: type[object], methods: Sequence[str], doc: str) -> Con
             raise TypeError("a single interceptor must be in a list, too")
         return tuple(_interceptor(each, base, methods) for each in raw)
 
-    return ConfigKey(
+    return key(
         "interceptor.classes",
+        ConfigType.LIST,
         convert,
         f"a list of {base.__name__} classes or objects, with {named}",
         (),

@@ -5,7 +5,7 @@ without effect.
 """
 
 from kclient.common.config_aliases import NO_SECURITY
-from kclient.common.config_def import ConfigKey
+from kclient.common.config_def import ConfigKey, ConfigType
 
 _CLASSES = "classes are not loaded by name here"
 _METRICS = "read metrics with .metrics()"
@@ -102,6 +102,7 @@ def refused(name: str, reason: str) -> ConfigKey:
 
     return ConfigKey(
         name,
+        ConfigType.UNKNOWN,
         convert,
         "no value",
         None,

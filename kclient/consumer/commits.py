@@ -21,9 +21,9 @@ from kclient.common.errors import (
 )
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
+from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.consumer_settings import GroupSettings
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.membership import NO_EPOCH, CommittingMember, MemberEpoch
@@ -60,7 +60,7 @@ class OffsetCommitter:
 
     def __init__(
         self,
-        settings: GroupSettings,
+        config: ConsumerConfig,
         network: ConsumerNetworkClient,
         finder: CoordinatorFinder,
         member: CommittingMember,
@@ -71,7 +71,7 @@ class OffsetCommitter:
     ) -> None:
         self._log = log_context.logger(__name__)
         self._failures = FailureLog(self._log, "Offset commit")
-        self._settings = settings
+        self._config = config
         self._network = network
         self._finder = finder
         self._member = member
@@ -162,10 +162,10 @@ class OffsetCommitter:
             commit.future.fail(given_up)
             return
         request = OffsetCommitRequest(
-            group_id=self._settings.group_id,
+            group_id=self._finder.group_id,
             generation_id_or_member_epoch=epoch.epoch,
             member_id=epoch.member_id,
-            group_instance_id=self._settings.group_instance_id if epoch.member_id else None,
+            group_instance_id=self._config.group_instance_id if epoch.member_id else None,
             topics=_topics(commit.offsets),
         )
         self._sent[id(commit)] = commit
@@ -237,14 +237,14 @@ class AutoCommit:
         self,
         committer: OffsetCommitter,
         subscriptions: SubscriptionState,
-        settings: GroupSettings,
+        config: ConsumerConfig,
         backoff: ExponentialBackoff,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log = log_context.logger(__name__)
-        self.enabled = settings.auto_commit
-        self._interval_ms = settings.auto_commit_interval_ms
-        self._last_commit_ms = min(settings.request_timeout_ms, settings.session_timeout_ms)
+        self.enabled = config.enable_auto_commit
+        self._interval_ms = config.auto_commit_interval_ms
+        self._last_commit_ms = min(config.request_timeout_ms, config.session_timeout_ms)
         self._committer = committer
         self._subscriptions = subscriptions
         self._backoff = backoff

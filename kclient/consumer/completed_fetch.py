@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WirePart
 from kclient.common.interrupts import signals_take_effect
-from kclient.consumer.consumer_settings import READ_COMMITTED, FetchConfig
+from kclient.consumer.consumer_config import READ_COMMITTED, ConsumerConfig
 from kclient.consumer.errors import IncompleteBatchError, lacks_place, unreadable
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.topic_partition_state import TopicPartitionState
@@ -118,7 +118,7 @@ class CompletedFetch:
         data: PartitionData,
         position: FetchPosition,
         backlog: NodeBacklog,
-        config: FetchConfig,
+        config: ConsumerConfig,
         *,
         deserializes: bool,
         owed_a_batch: bool = True,
@@ -407,7 +407,7 @@ class CompletedFetch:
         return unreadable(error, self.state.partition, good, good + 1)
 
 
-def _aborted(data: PartitionData, config: FetchConfig) -> AbortedTransactions | None:
+def _aborted(data: PartitionData, config: ConsumerConfig) -> AbortedTransactions | None:
     if config.isolation_level != READ_COMMITTED:
         return None
     return AbortedTransactions(

@@ -45,9 +45,12 @@ from kclient.consumer.auto_offset_reset import (
 )
 from kclient.consumer.collected import CollectedColumns, CollectedRecords
 from kclient.consumer.commits import CommitCallback
-from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_config import (
+    CONSUMER_CONFIG,
+    DeserializerOf,
+    PlainConsumerOptions,
+)
 from kclient.consumer.consumer_core import used_by_another_thread
-from kclient.consumer.consumer_options import DeserializerOf, PlainConsumerOptions
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.foreign_names import CLOSE, COMMIT, CONSUMER_NAMES, POLL, SUBSCRIBE, TIMEOUT
 from kclient.consumer.membership import ConsumerGroupMetadata
@@ -124,7 +127,7 @@ class Consumer(
         given = {name: each for name, each in deserializers.items() if each is not None}
         runtime = system_runtime() if runtime is None else runtime
         with deferred_signals():
-            settings = ConsumerConfig.parse(merged(config, {**options, **given}))
+            settings = CONSUMER_CONFIG.parse(merged(config, {**options, **given}))
             core = Wiring(settings, runtime).build()
         self._lock = core.lock
         self._monotonic_ms = runtime.clock.monotonic_ms

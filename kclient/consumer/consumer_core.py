@@ -20,11 +20,10 @@ from kclient.consumer.closing import Closing
 from kclient.consumer.collected import Collected, CollectedColumns, CollectedRecords
 from kclient.consumer.commit_calls import CommitCalls
 from kclient.consumer.commits import Offsets
-from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_config import READ_COMMITTED, ConsumerConfig
 from kclient.consumer.consumer_lock import Call, ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.consumer_records import ConsumerRecords
-from kclient.consumer.consumer_settings import READ_COMMITTED
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
 from kclient.consumer.fetch_position import FetchPosition, current_leader
@@ -145,7 +144,7 @@ class ConsumerCore:
             timeout: Seconds.
             call: Name of a call that must not be made in an event loop.
         """
-        timeout_ms = check_timeout(timeout, default_ms=self.config.values["default_api_timeout_ms"])
+        timeout_ms = check_timeout(timeout, default_ms=self.config.default_api_timeout_ms)
         if call and timeout_ms > 0:
             self.refuse_in_event_loop(call)
         return self.runtime.clock.monotonic_ms() + timeout_ms
@@ -160,7 +159,7 @@ class ConsumerCore:
     @property
     def max_poll_records(self) -> int:
         """Maximum number of records of a poll, ``max.poll.records``."""
-        return self.config.fetch.max_poll_records
+        return self.config.max_poll_records
 
     def poll(
         self, name: str, target: C, finish: Callable[[C], R], timeout: float | None
@@ -197,7 +196,7 @@ class ConsumerCore:
         """Fetch the next records of the iteration."""
         if self.closed:
             raise StopIteration
-        limit = self.config.fetch.max_poll_records
+        limit = self.config.max_poll_records
         while True:
             target = CollectedRecords(limit, single=True)
             self.poll("poll", target, self._set_pending, None)
@@ -222,7 +221,7 @@ class ConsumerCore:
 
     def _intercepted(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
         if self.interceptors.any:
-            return self.interceptors.on_consume(collected)
+            return self.interceptors.on_consume(collected.by_partition, collected.again)
         return ConsumerRecords(collected.by_partition)
 
     def _put_back(self) -> None:
@@ -466,8 +465,8 @@ class ConsumerCore:
 
     def describe(self) -> str:
         """Return group and kind of subscription."""
-        group = self.config.group
-        name = "no group" if group is None else f"group {group.group_id!r}"
+        group_id = self.config.group_id
+        name = "no group" if group_id is None else f"group {group_id!r}"
         return f"{name}, {self.subscriptions.describe_kind()}"
 
     def topic_id(self, topic: str) -> bytes | None:
@@ -481,7 +480,7 @@ class ConsumerCore:
             raise ClosedError("this consumer was closed")
 
     def _committed_only(self) -> bool:
-        return self.config.fetch.isolation_level == READ_COMMITTED
+        return self.config.isolation_level == READ_COMMITTED
 
     def _first_pending_offset(self, partition: TopicPartition) -> int | None:
         """Return the offset of the iteration's next record, None without one."""

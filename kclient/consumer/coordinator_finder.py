@@ -40,7 +40,7 @@ class CoordinatorFinder:
     ) -> None:
         self._log = log_context.logger(__name__)
         self._failures = FailureLog(self._log, "Group coordinator lookup")
-        self._group_id = group_id
+        self.group_id = group_id
         self._network = network
         self._clock = clock
         self._backoff = backoff
@@ -84,7 +84,7 @@ class CoordinatorFinder:
         self._put_off(now_ms)
         if node is not None:
             self._in_flight = True
-            self._network.send(node, FindGroupCoordinator(self._group_id)).on_done(self._take)
+            self._network.send(node, FindGroupCoordinator(self.group_id)).on_done(self._take)
         return self._next_attempt_ms - now_ms
 
     def mark_unknown(self, reason: str) -> None:
@@ -110,7 +110,7 @@ class CoordinatorFinder:
     def _take(self, future: RequestFuture[ClientResponse]) -> None:
         self._in_flight = False
         try:
-            node = coordinator_of(future.value.body(FindCoordinatorResponse), self._group_id)
+            node = coordinator_of(future.value.body(FindCoordinatorResponse), self.group_id)
             if not node.host:
                 raise CoordinatorNotAvailableError("the response contains no broker")
             self._node = node._replace(id=COORDINATOR_ID_BASE - node.id)
@@ -119,11 +119,11 @@ class CoordinatorFinder:
             self._log.info("Discovered group coordinator %s", node)
         except GroupAuthorizationError:
             self._error = GroupAuthorizationError(
-                f"not authorized to access group {self._group_id!r}"
+                f"not authorized to access group {self.group_id!r}"
             )
         except KafkaError as error:
             self._failures.failed(error)
-            self._network.record_error(_of_group(self._group_id, error))
+            self._network.record_error(_of_group(self.group_id, error))
             if not error.retriable:
                 self._error = error
 

@@ -25,8 +25,8 @@ from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.consumer.collected import Collected
 from kclient.consumer.completed_fetch import CompletedFetch
+from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
-from kclient.consumer.consumer_settings import FetchConfig
 from kclient.consumer.errors import CorruptBatchError
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_position import FetchPosition
@@ -59,7 +59,7 @@ class FetchCollector:
         buffer: FetchBuffer,
         subscriptions: SubscriptionState,
         metadata: Metadata,
-        config: FetchConfig,
+        config: ConsumerConfig,
         clock: Clock,
         backoff: ExponentialBackoff,
         metrics: ConsumerFetchMetrics,
@@ -184,7 +184,7 @@ class FetchCollector:
         if data.last_stable_offset >= 0:
             state.last_stable_offset = data.last_stable_offset
         if data.preferred_read_replica >= 0:
-            until_ms = self._clock.monotonic_ms() + self._config.preferred_replica_ms
+            until_ms = self._clock.monotonic_ms() + self._config.metadata_max_age_ms
             state.prefer_read_replica(data.preferred_read_replica, until_ms)
 
     def _handle_error(self, fetch: CompletedFetch) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kclient.common.broker_errors import FetchSessionIdNotFoundError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
-from kclient.consumer.consumer_settings import FetchConfig
+from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.fetch import (
     FetchPartition,
@@ -66,7 +66,7 @@ class FetchRequestBuilder:
     request_type = FetchRequest
     oldest_allowed_version = FetchRequest.min_version
 
-    def __init__(self, data: FetchRequestData, config: FetchConfig) -> None:
+    def __init__(self, data: FetchRequestData, config: ConsumerConfig) -> None:
         self.latest_allowed_version = (
             FetchRequest.max_version if data.can_use_topic_ids else _LAST_VERSION_WITH_NAMES
         )
@@ -77,9 +77,9 @@ class FetchRequestBuilder:
         """Return the request."""
         config = self._config
         return FetchRequest(
-            max_wait_ms=config.max_wait_ms,
-            min_bytes=config.min_bytes,
-            max_bytes=config.max_bytes,
+            max_wait_ms=config.fetch_max_wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
             isolation_level=config.isolation_level,
             session_id=self._data.session_id,
             session_epoch=self._data.session_epoch,

@@ -11,9 +11,9 @@ from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node, TopicPartition
 from kclient.consumer.completed_fetch import CompletedFetch, NodeBacklog
+from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.consumer_settings import FetchConfig
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.fetch_session_handler import (
@@ -73,7 +73,7 @@ class Fetcher:
         metadata: Metadata,
         subscriptions: SubscriptionState,
         buffer: FetchBuffer,
-        config: FetchConfig,
+        config: ConsumerConfig,
         metrics: ConsumerFetchMetrics,
         backoff: NodeBackoff,
         log_context: LogContext = NO_LOG_CONTEXT,
@@ -177,7 +177,7 @@ class Fetcher:
                 partition: FetchPartitionData(
                     cluster.topic_id(partition.topic) or ZERO_UUID,
                     entry.position.offset,
-                    self._config.partition_max_bytes,
+                    self._config.max_partition_fetch_bytes,
                     entry.position.leader.epoch,
                 )
                 for partition, entry in asked.items()

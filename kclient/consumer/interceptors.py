@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from kclient.common.interceptors import notify, transformed
 from kclient.common.log_context import LogContext
 from kclient.common.types import OffsetAndMetadata, TopicPartition
-from kclient.consumer.collected import CollectedRecords
 from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.record import ConsumerRecord
@@ -53,17 +52,23 @@ class ConsumerInterceptors:
         self.any = bool(interceptors)
         self._run_user_code = run_user_code
 
-    def on_consume(self, collected: CollectedRecords) -> ConsumerRecords:
-        """Return the records after all interceptors; each record passes them once."""
-        if not collected.again:
-            return self._changed(collected.by_partition)
-        merged = {
-            partition: collected.by_partition[partition][:count]
-            for partition, count in collected.again.items()
-        }
+    def on_consume(
+        self,
+        by_partition: Mapping[TopicPartition, list[ConsumerRecord]],
+        again: Mapping[TopicPartition, int],
+    ) -> ConsumerRecords:
+        """Return the records after all interceptors.
+
+        Args:
+            by_partition: The records.
+            again: Number of leading records of a partition that interceptors have seen.
+        """
+        if not again:
+            return self._changed(by_partition)
+        merged = {partition: by_partition[partition][:count] for partition, count in again.items()}
         new = {
-            partition: records[collected.again.get(partition, 0) :]
-            for partition, records in collected.by_partition.items()
+            partition: records[again.get(partition, 0) :]
+            for partition, records in by_partition.items()
         }
         changed = self._changed({key: records for key, records in new.items() if records})
         for partition in changed.partitions():

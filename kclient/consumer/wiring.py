@@ -21,7 +21,7 @@ from kclient.consumer.closing import Closing
 from kclient.consumer.commit_calls import CommitCalls
 from kclient.consumer.commits import AutoCommit, OffsetCommitter
 from kclient.consumer.committed_offsets import CommittedOffsets, UnfinishedLookup
-from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_config import READ_COMMITTED, ConsumerConfig
 from kclient.consumer.consumer_core import ConsumerCore
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_metrics import (
@@ -30,7 +30,6 @@ from kclient.consumer.consumer_metrics import (
     seconds_since,
 )
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.consumer_settings import READ_COMMITTED, GroupSettings
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
@@ -53,7 +52,7 @@ _MAX_IN_FLIGHT = 100
 _instances = count(1)
 
 MembershipFactory = Callable[
-    ["Wiring", GroupSettings, CoordinatorFinder],
+    ["Wiring", str, CoordinatorFinder],
     tuple[CommittingMember, Callable[[AutoCommit], Membership]],
 ]
 """Returns the member for commits, and the constructor of its membership."""
@@ -63,7 +62,6 @@ class Wiring:
     """Builder of one consumer. Opens no connection and starts no task; unused afterwards."""
 
     def __init__(self, config: ConsumerConfig, runtime: Runtime) -> None:
-        values = config.values
         self.config = config
         self.runtime = runtime
         self.clock = runtime.clock
@@ -73,39 +71,40 @@ class Wiring:
         self.metrics = Metrics(
             runtime.clock,
             runtime.tasks,
-            num_samples=values["metrics_num_samples"],
-            sample_window_ms=values["metrics_sample_window_ms"],
+            num_samples=config.metrics_num_samples,
+            sample_window_ms=config.metrics_sample_window_ms,
         )
         self.fetch_metrics = ConsumerFetchMetrics(self.metrics)
         self.interceptors = ConsumerInterceptors(
-            values["interceptor_classes"], self.lock.run_user_code, log_context
+            config.interceptor_classes, self.lock.run_user_code, log_context
         )
         self.subscriptions = SubscriptionState(
-            config.auto_offset_reset, exclude_internal=values["exclude_internal_topics"]
+            config.auto_offset_reset, exclude_internal=config.exclude_internal_topics
         )
         self.metadata = ConsumerMetadata(
             runtime,
-            refresh_backoff_ms=values["retry_backoff_ms"],
-            refresh_backoff_max_ms=values["retry_backoff_max_ms"],
-            max_age_ms=values["metadata_max_age_ms"],
-            allow_auto_topic_creation=values["allow_auto_create_topics"],
+            refresh_backoff_ms=config.retry_backoff_ms,
+            refresh_backoff_max_ms=config.retry_backoff_max_ms,
+            max_age_ms=config.metadata_max_age_ms,
+            allow_auto_topic_creation=config.allow_auto_create_topics,
             log_context=log_context,
         )
         self.network = ConsumerNetworkClient(
-            self._network_client(), self.metadata, runtime.clock, values["request_timeout_ms"]
+            self._network_client(), self.metadata, runtime.clock, config.request_timeout_ms
         )
         self.buffer = FetchBuffer()
         self.offset_requests = ListOffsetsRequests(
             self.network,
             self.metadata,
-            config.fetch.isolation_level,
-            values["request_timeout_ms"],
+            config.isolation_level,
+            config.request_timeout_ms,
             log_context,
         )
 
     def build(self) -> ConsumerCore:
         """Return the core of the consumer."""
-        group = None if self.config.group is None else self._group(self.config.group)
+        group_id = self.config.group_id
+        group = None if group_id is None else self._group(group_id)
         fetcher = self._fetcher()
         collector = self._collector()
         positions = self._positions(None if group is None else group.committed)
@@ -149,15 +148,13 @@ class Wiring:
 
     # --- group
 
-    def _group(self, settings: GroupSettings) -> Group:
+    def _group(self, group_id: str) -> Group:
         finder = CoordinatorFinder(
-            settings.group_id, self.network, self.clock, self._backoff(), self.log_context
+            group_id, self.network, self.clock, self._backoff(), self.log_context
         )
-        member, membership = MEMBERSHIPS[self.config.values["group_protocol"]](
-            self, settings, finder
-        )
+        member, membership = MEMBERSHIPS[self.config.group_protocol](self, group_id, finder)
         commits = OffsetCommitter(
-            settings,
+            self.config,
             self.network,
             finder,
             member,
@@ -167,40 +164,41 @@ class Wiring:
             self.log_context,
         )
         auto_commit = AutoCommit(
-            commits, self.subscriptions, settings, self._backoff(), self.log_context
+            commits, self.subscriptions, self.config, self._backoff(), self.log_context
         )
         return Group(
             membership=membership(auto_commit),
             finder=finder,
             commits=commits,
             auto_commit=auto_commit,
-            committed=CommittedOffsets(settings.group_id, self.network, finder, self.log_context),
+            committed=CommittedOffsets(group_id, self.network, finder, self.log_context),
             subscriptions=self.subscriptions,
         )
 
     def classic_membership(
-        self, settings: GroupSettings, finder: CoordinatorFinder
+        self, group_id: str, finder: CoordinatorFinder
     ) -> tuple[CommittingMember, Callable[[AutoCommit], Membership]]:
         """Return member and membership of the classic group protocol."""
-        member = Member(settings, self.log_context)
+        config = self.config
+        member = Member(group_id, config.group_instance_id, self.log_context)
         timers = HeartbeatTimers(
-            settings.heartbeat_interval_ms,
-            settings.session_timeout_ms,
-            settings.max_poll_interval_ms,
+            config.heartbeat_interval_ms,
+            config.session_timeout_ms,
+            config.max_poll_interval_ms,
             self._backoff(),
         )
         heartbeats = HeartbeatSender(
-            settings, self.network, finder, member, timers, self.clock, self.log_context
+            config, self.network, finder, member, timers, self.clock, self.log_context
         )
         leader = GroupLeader(
-            self.config.values["partition_assignment_strategy"],
+            self.config.partition_assignment_strategy,
             self.subscriptions,
             self.metadata,
             self.lock.run_user_code,
             self.log_context,
         )
         joiner = GroupJoiner(
-            settings, self.network, finder, member, timers, self.clock, leader, self.log_context
+            config, self.network, finder, member, timers, self.clock, leader, self.log_context
         )
 
         def membership(auto_commit: AutoCommit) -> Membership:
@@ -237,7 +235,7 @@ class Wiring:
             metadata=self.metadata,
             backoff=self.backoff,
             clock=self.clock,
-            unfinished=UnfinishedLookup(self.config.values["request_timeout_ms"]),
+            unfinished=UnfinishedLookup(self.config.request_timeout_ms),
         )
 
     def _heartbeat_task(self, group: Group, loop: PollLoop) -> HeartbeatTask:
@@ -246,7 +244,7 @@ class Wiring:
             self.network,
             self.lock,
             self.clock,
-            self.config.values["heartbeat_interval_ms"],
+            self.config.heartbeat_interval_ms,
             loop.fail_next_poll,
         )
 
@@ -258,7 +256,7 @@ class Wiring:
             self.metadata,
             self.subscriptions,
             self.buffer,
-            self.config.fetch,
+            self.config,
             self.fetch_metrics,
             NodeBackoff(self.backoff, self.clock),
             self.log_context,
@@ -269,7 +267,7 @@ class Wiring:
             self.buffer,
             self.subscriptions,
             self.metadata,
-            self.config.fetch,
+            self.config,
             self.clock,
             self.backoff,
             self.fetch_metrics,
@@ -277,7 +275,7 @@ class Wiring:
         )
 
     def _positions(self, committed: CommittedOffsets | None) -> PositionUpdater:
-        request_timeout_ms = self.config.values["request_timeout_ms"]
+        request_timeout_ms = self.config.request_timeout_ms
         validator = OffsetValidator(
             self.network,
             self.metadata,
@@ -322,8 +320,8 @@ class Wiring:
             collector=collector,
             group=group,
             clock=self.clock,
-            retry_backoff_ms=self.config.values["retry_backoff_ms"],
-            run_released=self.lock.run_released if self.config.fetch.has_deserializers() else None,
+            retry_backoff_ms=self.config.retry_backoff_ms,
+            run_released=self.lock.run_released if self.config.has_deserializers() else None,
             log=self.log_context.logger("kclient.consumer.poll_loop"),
         )
 
@@ -331,12 +329,12 @@ class Wiring:
 
     def _add_gauges(self, loop: PollLoop) -> None:
         self.metrics.gauge("assigned-partitions", lambda: len(self.subscriptions.assigned))
-        committed_only = self.config.fetch.isolation_level == READ_COMMITTED
+        committed_only = self.config.isolation_level == READ_COMMITTED
         largest_lag = partial(self.subscriptions.largest_lag, committed_only=committed_only)
         self.metrics.gauge("records-lag-max", largest_lag)
         self.metrics.gauge("fetches-buffered", lambda: len(self.buffer))
         self._add_seconds_since("last-poll-seconds-ago", loop.last_poll_ms)
-        if self.config.group is not None:
+        if self.config.group_id is not None:
             requests = ConsumerRequestMetrics(self.metrics)
             self.network.on_response(requests.record)
             self._add_seconds_since("last-heartbeat-seconds-ago", requests.last_heartbeat_ms)
@@ -354,16 +352,16 @@ class Wiring:
     # --- clients
 
     def _backoff(self) -> ExponentialBackoff:
-        values = self.config.values
+        config = self.config
         return ExponentialBackoff(
-            values["retry_backoff_ms"],
-            values["retry_backoff_max_ms"],
+            config.retry_backoff_ms,
+            config.retry_backoff_max_ms,
             self.runtime.random.random,
         )
 
     def _network_client(self) -> NetworkClient:
         return build_network_client(
-            self.config.values,
+            self.config,
             self.runtime,
             self.metadata,
             client_id=_CLIENT_ID,
@@ -377,9 +375,9 @@ MEMBERSHIPS: dict[str, MembershipFactory] = {"classic": Wiring.classic_membershi
 
 
 def _log_context(config: ConsumerConfig) -> LogContext:
-    client_id = config.values["client_id"]
+    client_id = config.client_id
     names: dict[str, str | None] = {"clientId": client_id or _CLIENT_ID}
     if not client_id:  # consumers of one process still differ in their log lines
         names["instance"] = str(next(_instances))
-    names["groupId"] = None if config.group is None else config.group.group_id
+    names["groupId"] = config.group_id
     return LogContext("Consumer", names)

@@ -33,8 +33,8 @@ from kclient.producer.hot_path import SendPath
 from kclient.producer.interceptors import ProducerInterceptors
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import (
+    PRODUCER_CONFIG,
     OptionsWithoutSerializers,
-    ProducerConfig,
     SerializerOf,
 )
 from kclient.producer.producer_core import ProducerCore
@@ -108,9 +108,9 @@ class Producer(
         """
         serializers = {"key_serializer": key_serializer, "value_serializer": value_serializer}
         given = {name: each for name, each in serializers.items() if each is not None}
-        settings = ProducerConfig.parse(merged(config, {**options, **given}))
+        settings = PRODUCER_CONFIG.parse(merged(config, {**options, **given}))
         runtime = system_runtime() if runtime is None else runtime
-        name = settings.values["client_id"] or f"kclient-producer-{next(_numbers)}"
+        name = settings.client_id or f"kclient-producer-{next(_numbers)}"
         log_context = LogContext("Producer", {"clientId": name})
         core = ProducerCore(settings, runtime, name, log_context)
         super().__init__(
@@ -123,10 +123,8 @@ class Producer(
         self._core = core
         self._log = log_context.logger(__name__)
         self._clock = runtime.clock
-        self._max_block_ms = settings.max_block_ms
-        self._interceptors = ProducerInterceptors(
-            settings.values["interceptor_classes"], log_context
-        )
+        self._max_block_ms: float = settings.max_block_ms
+        self._interceptors = ProducerInterceptors(settings.interceptor_classes, log_context)
         self._preparer = RecordPreparer(
             settings.key_serializer,
             settings.value_serializer,

@@ -2,18 +2,13 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, Self, TypeVar
 
-from kclient.client.client_config import ClientOptions, common_keys
+from kclient.client.client_config import ClientConfig, ClientOptions, receive_buffer_key
 from kclient.common.broker_errors import UnsupportedCompressionTypeError
-from kclient.common.config_def import (
-    ConfigDef,
-    ConfigKey,
-    choice,
-    switch,
-    whole_number,
-)
+from kclient.common.config_def import ConfigDef, ConfigType
+from kclient.common.config_keys import INT_MAX, choice, key, level, switch, whole_number
 from kclient.common.converters import converter_key
 from kclient.common.errors import ConfigError
 from kclient.common.interceptors import interceptor_key
@@ -26,7 +21,6 @@ from kclient.serialization.serializers import Headers
 
 _log = logging.getLogger(__name__)
 
-_MAX_INT = 2**31 - 1
 _MAX_IDEMPOTENT_IN_FLIGHT = 5
 
 _ACKS = {"all": -1, "-1": -1, -1: -1, "0": 0, 0: 0, "1": 1, 1: 1}
@@ -36,213 +30,221 @@ _PARTITIONERS: Mapping[str, Partitioner] = {
 }
 
 
-def _level(name: str, default: int, low: int, high: int, doc: str) -> ConfigKey:
-    def convert(raw: object) -> int:
-        if isinstance(raw, bool) or not isinstance(raw, int | str):
-            raise TypeError
-        level = whole(raw)
-        if level != default and not low <= level <= high:
-            raise ValueError
-        return level
-
-    def whole(raw: int | str) -> int:
-        try:
-            return int(raw)  # Spark's options are strings
-        except ValueError:  # without the text of int()
-            raise ValueError from None
-
-    return ConfigKey(name, convert, f"a whole number from {low} to {high}", default, doc)
+def _partitioner(raw: object) -> Partitioner | None:
+    if raw is None:
+        return None
+    if isinstance(raw, str):
+        if raw not in _PARTITIONERS:
+            raise ValueError("classes are not loaded by name; pass the callable itself")
+        return _PARTITIONERS[raw]
+    if not callable(raw):
+        raise TypeError
+    chosen: Partitioner = raw
+    return chosen
 
 
-def _partitioner() -> ConfigKey:
-    def convert(raw: object) -> Partitioner | None:
-        if raw is None:
-            return None
-        if isinstance(raw, str):
-            if raw not in _PARTITIONERS:
-                raise ValueError("classes are not loaded by name; pass the callable itself")
-            return _PARTITIONERS[raw]
-        if not callable(raw):
-            raise TypeError
-        chosen: Partitioner = raw
-        return chosen
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ProducerConfig(ClientConfig):
+    """Configuration of a producer (Kafka: ProducerConfig)."""
 
-    return ConfigKey(
-        "partitioner.class",
-        convert,
-        "None, 'murmur2', 'murmur3', or a callable (topic, key, partition_count) -> int",
-        None,
-        "Chooses the partition of records that name none. Without one, records with a key use "
-        "murmur2 as in the Java client, and those without stick to a partition for a batch.",
-    )
-
-
-_PRODUCER_KEYS: Sequence[ConfigKey] = (
-    choice(
+    receive_buffer_bytes: int = receive_buffer_key(32_768)
+    acks: int = choice(
         "acks",
         -1,
         _ACKS,
         "Replicas that must have a record before it is acknowledged: 0 none, 1 the leader, "
         "all every in-sync replica.",
-    ),
-    whole_number(
+    )
+    batch_size: int = whole_number(
         "batch.size",
         16_384,
         "Bytes a batch is filled to before compression; 0 sends each record by itself.",
-        high=_MAX_INT,
-    ),
-    whole_number(
+        high=INT_MAX,
+    )
+    buffer_memory: int = whole_number(
         "buffer.memory",
         33_554_432,
         "Bytes of records that are not acknowledged; send() blocks while they are used up.",
         low=1,
-    ),
-    choice(
+    )
+    compression_type: CompressionType = choice(
         "compression.type",
         CompressionType.NONE,
         {kind.name.lower(): kind for kind in CompressionType},
         "Codec that batches are compressed with.",
-    ),
-    _level("compression.gzip.level", -1, 1, 9, "Level of gzip; -1 is zlib's own default."),
-    _level("compression.lz4.level", 9, 1, 17, "Level of lz4; 9, the default, is its fast mode."),
-    _level("compression.zstd.level", 3, -131_072, 22, "Level of zstd."),
-    whole_number(
+    )
+    compression_gzip_level: int = level(
+        "compression.gzip.level", -1, "Level of gzip; -1 is zlib's own default.", low=1, high=9
+    )
+    compression_lz4_level: int = level(
+        "compression.lz4.level",
+        9,
+        "Level of lz4; 9, the default, is its fast mode.",
+        low=1,
+        high=17,
+    )
+    compression_zstd_level: int = level(
+        "compression.zstd.level", 3, "Level of zstd.", low=-131_072, high=22
+    )
+    delivery_timeout_ms: int = whole_number(
         "delivery.timeout.ms",
         120_000,
         "Maximum time from send() to the outcome of a record, retries included.",
-        high=_MAX_INT,
-    ),
-    switch(
+        high=INT_MAX,
+    )
+    enable_idempotence: bool = switch(
         "enable.idempotence",
-        True,  # noqa: FBT003 (a row of a table)
         "Let brokers recognize retried batches, so that nothing is written twice or out of order "
         "(KIP-98).",
-    ),
-    interceptor_key(
+        default=True,
+    )
+    interceptor_classes: Sequence[ProducerInterceptor] = interceptor_key(
         ProducerInterceptor,
         ("on_send", "on_acknowledgement", "close"),
         "Called for every record before it is serialized, and for every outcome (KIP-42).",
-    ),
-    converter_key(
+    )
+    key_serializer: Serializer | None = converter_key(
         "key.serializer",
         "serialize",
         "Converts keys to bytes; without one, keys must be bytes-like or None.",
-    ),
-    whole_number("linger.ms", 5, "Time that a batch that is not full waits for more records."),
-    whole_number(
+    )
+    linger_ms: int = whole_number(
+        "linger.ms", 5, "Time that a batch that is not full waits for more records."
+    )
+    max_block_ms: int = whole_number(
         "max.block.ms",
         60_000,
         "Maximum time that send() and partitions_for() block, for metadata and memory together.",
-    ),
-    whole_number(
+    )
+    max_in_flight_requests_per_connection: int = whole_number(
         "max.in.flight.requests.per.connection",
         5,
         "Requests in flight per broker; above 1 without idempotence, retries can change the order.",
         low=1,
-        high=_MAX_INT,
-    ),
-    whole_number(
+        high=INT_MAX,
+    )
+    max_request_size: int = whole_number(
         "max.request.size",
         1_048_576,
         "Maximum bytes of a request, and so of a record.",
         low=1,
-        high=_MAX_INT,
-    ),
-    whole_number(
+        high=INT_MAX,
+    )
+    metadata_max_idle_ms: int = whole_number(
         "metadata.max.idle.ms",
         300_000,
         "Time that the client keeps the metadata of a topic that nothing is sent to.",
         low=5_000,
-    ),
-    whole_number(
+    )
+    metrics_num_samples: int = whole_number(
         "metrics.num.samples", 2, "Samples over which averages and rates are computed.", low=1
-    ),
-    whole_number("metrics.sample.window.ms", 30_000, "Length of one such sample.", low=1),
-    switch(
+    )
+    metrics_sample_window_ms: int = whole_number(
+        "metrics.sample.window.ms", 30_000, "Length of one such sample.", low=1
+    )
+    partitioner_adaptive_partitioning_enable: bool = switch(
         "partitioner.adaptive.partitioning.enable",
-        True,  # noqa: FBT003 (a row of a table)
         "Send fewer records without key to brokers that are slow (KIP-794).",
-    ),
-    whole_number(
+        default=True,
+    )
+    partitioner_availability_timeout_ms: int = whole_number(
         "partitioner.availability.timeout.ms",
         0,
         "Send no records without key to a broker that has been unable to accept any for this time; "
         "0 for no limit.",
-    ),
-    _partitioner(),
-    switch(
+    )
+    partitioner_class: Partitioner | None = key(
+        "partitioner.class",
+        ConfigType.CLASS,
+        _partitioner,
+        "None, 'murmur2', 'murmur3', or a callable (topic, key, partition_count) -> int",
+        None,
+        "Chooses the partition of records that name none. Without one, records with a key use "
+        "murmur2 as in the Java client, and those without stick to a partition for a batch.",
+    )
+    partitioner_ignore_keys: bool = switch(
         "partitioner.ignore.keys",
-        False,  # noqa: FBT003 (a row of a table)
         "Choose partitions as if records had no key.",
-    ),
-    whole_number(
+        default=False,
+    )
+    retries: int = whole_number(
         "retries",
-        _MAX_INT,
+        INT_MAX,
         "How often a batch is retried; delivery.timeout.ms is the better limit.",
-        high=_MAX_INT,
-    ),
-    refused("transactional.id", "transactions are not supported yet"),
-    refused("transaction.timeout.ms", "transactions are not supported yet"),
-    refused("transaction.two.phase.commit.enable", "transactions are not supported yet"),
-    converter_key(
+        high=INT_MAX,
+    )
+    value_serializer: Serializer | None = converter_key(
         "value.serializer",
         "serialize",
         "Converts values to bytes; without one, values must be bytes-like or None.",
-    ),
-)
+    )
 
-PRODUCER_CONFIG = ConfigDef(
-    "Producer",
-    [*common_keys(receive_buffer_bytes=32_768), *_PRODUCER_KEYS, *java_only_keys()],
-)
-"""Every configuration key of the producer."""
+    @property
+    def compression_level(self) -> int | None:
+        """Level of the configured codec, None for its default."""
+        levels = {
+            CompressionType.GZIP: self.compression_gzip_level,
+            CompressionType.LZ4: self.compression_lz4_level,
+            CompressionType.ZSTD: self.compression_zstd_level,
+        }
+        return levels.get(self.compression_type)
 
+    def validated(self, given: Mapping[str, object]) -> Self:
+        """Check the values against each other.
 
-@dataclass(frozen=True, slots=True)
-class ProducerConfig:
-    """A producer's configuration after checking; a field is named as its key.
-
-    Attributes:
-        values: Every key's value by keyword, including those common to all clients.
-        compression_level: Level of the configured codec, None for its default.
-        delivery_timeout_ms: As set; by default at least linger.ms + request.timeout.ms.
-        enable_idempotence: As set; by default as the other settings allow.
-    """
-
-    values: Mapping[str, Any]
-    acks: int
-    batch_size: int
-    compression_level: int | None
-    delivery_timeout_ms: int
-    enable_idempotence: bool
-    max_block_ms: float
-    key_serializer: Serializer | None
-    value_serializer: Serializer | None
-    partitioner: Callable[[str, bytes | None, int], int] | None
-
-    @classmethod
-    def parse(cls, given: Mapping[str, object]) -> "ProducerConfig":
-        """Check the given options.
-
-        Raises:
-            ConfigError: A key is unknown or has an invalid value, or two contradict each other.
+        Returns:
+            The configuration with a batch size of at most ``max.request.size``, and with the
+            delivery timeout and idempotence that the other values allow, if they are not set.
         """
-        values = PRODUCER_CONFIG.parse(given)
-        named = {spelling.replace(".", "_") for spelling in given}
-        compression: CompressionType = values["compression_type"]
-        _check_codec(compression)
-        return cls(
-            values=values,
-            acks=values["acks"],
-            batch_size=_batch_size(values),
-            compression_level=values.get(f"compression_{compression.name.lower()}_level"),
-            delivery_timeout_ms=_delivery_timeout(values, explicit="delivery_timeout_ms" in named),
-            enable_idempotence=_idempotence(values, explicit="enable_idempotence" in named),
-            max_block_ms=float(values["max_block_ms"]),
-            key_serializer=values["key_serializer"],
-            value_serializer=values["value_serializer"],
-            partitioner=values["partitioner_class"],
+        _check_codec(self.compression_type)
+        return replace(
+            self,
+            batch_size=self._batch_size(),
+            delivery_timeout_ms=self._delivery_timeout_ms(explicit="delivery_timeout_ms" in given),
+            enable_idempotence=self._idempotence(explicit="enable_idempotence" in given),
         )
+
+    def _batch_size(self) -> int:
+        # The broker would reject a batch larger than a request.
+        size = max(1, min(self.batch_size, self.max_request_size))
+        if self.buffer_memory < size:
+            raise ConfigError(
+                f"buffer_memory: got {self.buffer_memory}, expected at least batch_size = {size}; "
+                "not one batch would fit"
+            )
+        return size
+
+    def _delivery_timeout_ms(self, *, explicit: bool) -> int:
+        limit, linger, request = self.delivery_timeout_ms, self.linger_ms, self.request_timeout_ms
+        if limit >= linger + request:
+            return limit
+        if explicit:
+            raise ConfigError(
+                f"delivery_timeout_ms: got {limit}, expected at least linger_ms + "
+                f"request_timeout_ms = {linger} + {request}, the time of one attempt"
+            )
+        return min(linger + request, INT_MAX)
+
+    def _idempotence(self, *, explicit: bool) -> bool:
+        if not self.enable_idempotence:
+            return False
+        in_flight = self.max_in_flight_requests_per_connection
+        problem = None
+        if self.acks != -1:
+            problem = f"acks: got {self.acks}, expected 'all'"
+        elif in_flight > _MAX_IDEMPOTENT_IN_FLIGHT:
+            problem = (
+                f"max_in_flight_requests_per_connection: got {in_flight}, "
+                f"expected at most {_MAX_IDEMPOTENT_IN_FLIGHT}"
+            )
+        elif self.retries == 0:
+            problem = "retries: got 0, expected at least 1"
+        if problem is None:
+            return True
+        if explicit:
+            raise ConfigError(f"{problem} with enable_idempotence=True; change one of the two")
+        _log.info("idempotence is off: %s", problem)
+        return False
 
 
 def _check_codec(compression: CompressionType) -> None:
@@ -255,51 +257,19 @@ def _check_codec(compression: CompressionType) -> None:
         ) from problem
 
 
-def _batch_size(values: Mapping[str, Any]) -> int:
-    # The broker would reject a batch larger than a request.
-    size: int = max(1, min(values["batch_size"], values["max_request_size"]))
-    if values["buffer_memory"] < size:
-        raise ConfigError(
-            f"buffer_memory: got {values['buffer_memory']}, expected at least batch_size = {size}; "
-            "not one batch would fit"
-        )
-    return size
+_TRANSACTIONS = "transactions are not supported yet"
 
-
-def _delivery_timeout(values: Mapping[str, Any], *, explicit: bool) -> int:
-    limit: int = values["delivery_timeout_ms"]
-    linger: int = values["linger_ms"]
-    request: int = values["request_timeout_ms"]
-    if limit >= linger + request:
-        return limit
-    if explicit:
-        raise ConfigError(
-            f"delivery_timeout_ms: got {limit}, expected at least linger_ms + request_timeout_ms "
-            f"= {linger} + {request}, the time of one attempt"
-        )
-    return min(linger + request, _MAX_INT)
-
-
-def _idempotence(values: Mapping[str, Any], *, explicit: bool) -> bool:
-    if not values["enable_idempotence"]:
-        return False
-    in_flight: int = values["max_in_flight_requests_per_connection"]
-    problem = None
-    if values["acks"] != -1:
-        problem = f"acks: got {values['acks']}, expected 'all'"
-    elif in_flight > _MAX_IDEMPOTENT_IN_FLIGHT:
-        problem = (
-            f"max_in_flight_requests_per_connection: got {in_flight}, "
-            f"expected at most {_MAX_IDEMPOTENT_IN_FLIGHT}"
-        )
-    elif values["retries"] == 0:
-        problem = "retries: got 0, expected at least 1"
-    if problem is None:
-        return True
-    if explicit:
-        raise ConfigError(f"{problem} with enable_idempotence=True; change one of the two")
-    _log.info("idempotence is off: %s", problem)
-    return False
+PRODUCER_CONFIG = ConfigDef(
+    "Producer",
+    ProducerConfig,
+    [
+        refused("transactional.id", _TRANSACTIONS),
+        refused("transaction.timeout.ms", _TRANSACTIONS),
+        refused("transaction.two.phase.commit.enable", _TRANSACTIONS),
+        *java_only_keys(),
+    ],
+)
+"""Every configuration key of the producer."""
 
 
 # -- types of the options, for type checkers -------------------------------------------------------

@@ -67,9 +67,9 @@ class ProducerCore:
         self._clock = runtime.clock
         self._tasks = runtime.tasks
         self._process_id = runtime.tasks.process_id()
-        self._max_block_ms = config.max_block_ms
+        self._max_block_ms: float = config.max_block_ms
         self._chooser = PartitionChooser(
-            config.partitioner, ignore_keys=config.values["partitioner_ignore_keys"]
+            config.partitioner_class, ignore_keys=config.partitioner_ignore_keys
         )
         self.is_partitioner_default = self._chooser.is_default
         metrics = _metrics(config, runtime)
@@ -87,7 +87,7 @@ class ProducerCore:
             runtime,
             self._runner,
             _backoff(config, runtime),
-            SlowNodes(config.values["partitioner_availability_timeout_ms"]),
+            SlowNodes(config.partitioner_availability_timeout_ms),
             self._client.wakeup,
             oldest_batch if transactions is None else transactions.next_batch,
         )
@@ -330,8 +330,8 @@ def _metrics(config: ProducerConfig, runtime: Runtime) -> ProducerMetrics:
         Metrics(
             runtime.clock,
             runtime.tasks,
-            num_samples=config.values["metrics_num_samples"],
-            sample_window_ms=config.values["metrics_sample_window_ms"],
+            num_samples=config.metrics_num_samples,
+            sample_window_ms=config.metrics_sample_window_ms,
         )
     )
 
@@ -340,23 +340,22 @@ def _client(
     config: ProducerConfig, runtime: Runtime, metadata: ProducerMetadata, log_context: LogContext
 ) -> NetworkClient:
     return build_network_client(
-        config.values,
+        config,
         runtime,
         metadata,
         client_id=_CLIENT_ID,
-        max_in_flight=config.values["max_in_flight_requests_per_connection"],
+        max_in_flight=config.max_in_flight_requests_per_connection,
         log_context=log_context,
     )
 
 
 def _accumulator_settings(config: ProducerConfig) -> AccumulatorSettings:
-    values = config.values
     return AccumulatorSettings(
         config.batch_size,
-        values["linger_ms"],
+        config.linger_ms,
         config.delivery_timeout_ms,
-        values["max_request_size"],
-        values["partitioner_adaptive_partitioning_enable"],
+        config.max_request_size,
+        config.partitioner_adaptive_partitioning_enable,
     )
 
 
@@ -364,7 +363,7 @@ def _pool(
     config: ProducerConfig, runtime: Runtime, metrics: ProducerMetrics, wakeup: Callable[[], None]
 ) -> BufferPool:
     return BufferPool(
-        config.values["buffer_memory"],
+        config.buffer_memory,
         config.batch_size,
         runtime.clock,
         runtime.tasks,
@@ -377,34 +376,31 @@ def _pool(
 def _metadata(
     config: ProducerConfig, runtime: Runtime, log_context: LogContext
 ) -> ProducerMetadata:
-    values = config.values
     return ProducerMetadata(
         runtime,
-        refresh_backoff_ms=values["retry_backoff_ms"],
-        refresh_backoff_max_ms=values["retry_backoff_max_ms"],
-        max_age_ms=values["metadata_max_age_ms"],
-        max_idle_ms=values["metadata_max_idle_ms"],
+        refresh_backoff_ms=config.retry_backoff_ms,
+        refresh_backoff_max_ms=config.retry_backoff_max_ms,
+        max_age_ms=config.metadata_max_age_ms,
+        max_idle_ms=config.metadata_max_idle_ms,
         log_context=log_context,
     )
 
 
 def _sender_settings(config: ProducerConfig, runtime: Runtime) -> SenderSettings:
-    values = config.values
     return SenderSettings(
         acks=config.acks,
-        retries=values["retries"],
-        request_timeout_ms=values["request_timeout_ms"],
-        keep_order=values["max_in_flight_requests_per_connection"] == 1,
-        compression=values["compression_type"],
+        retries=config.retries,
+        request_timeout_ms=config.request_timeout_ms,
+        keep_order=config.max_in_flight_requests_per_connection == 1,
+        compression=config.compression_type,
         compression_level=config.compression_level,
         retry_backoff=_backoff(config, runtime),
     )
 
 
 def _backoff(config: ProducerConfig, runtime: Runtime) -> ExponentialBackoff:
-    values = config.values
     return ExponentialBackoff(
-        values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
+        config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.random.random
     )
 
 

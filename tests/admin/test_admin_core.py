@@ -1,6 +1,6 @@
 import pytest
 
-from kclient.admin.admin_config import parse_admin_config
+from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.admin.admin_core import AdminCore
 from kclient.admin.requester import Requester
 from kclient.common.errors import ClosedError, KafkaTimeoutError
@@ -17,7 +17,7 @@ class Calls:
         home = VirtualHome()
         self.clock = home.clock
         self.core = AdminCore(
-            parse_admin_config({"bootstrap_servers": "10.0.0.1:9092"}), home.runtime
+            ADMIN_CONFIG.parse({"bootstrap_servers": "10.0.0.1:9092"}), home.runtime
         )
         self.deadlines: list[float] = []
 

@@ -61,7 +61,7 @@ def of_aiokafka() -> set[str]:
 FOREIGN = sorted({*LIBRDKAFKA, *CONFLUENT_KAFKA, *OLDER, *GUESSED, *kafka_python(), *of_aiokafka()})
 
 
-def can_be_set(definition: ConfigDef) -> set[str]:
+def can_be_set(definition: ConfigDef[Any]) -> set[str]:
     return {key.keyword for key in definition.keys.values() if not key.refused}
 
 
@@ -71,7 +71,7 @@ REASONS = {
 ALL = set().union(*map(can_be_set, DEFINITIONS.values()))
 
 
-def error_about(definition: ConfigDef, name: str) -> str:
+def error_about(definition: ConfigDef[Any], name: str) -> str:
     with pytest.raises(ConfigError) as caught:
         definition.parse({"bootstrap_servers": "h:1", name: object()})
     return str(caught.value)
@@ -86,7 +86,7 @@ def options_in(text: str) -> list[str]:
     ]
 
 
-def check_hint(definition: ConfigDef, name: str, hint: str) -> None:
+def check_hint(definition: ConfigDef[Any], name: str, hint: str) -> None:
     here = re.match(r"here it is ([a-z0-9._, ]+?)(?: \(|$)", hint)
     elsewhere = re.match(r"it is ([a-z0-9._]+)(?: \(.*\))?, an option of (\w+)", hint)
     other = re.match(r"it is an option of (\w+)$", hint)

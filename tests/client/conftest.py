@@ -1,13 +1,15 @@
 """Network client on the in-memory network, in virtual time."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from kclient.client.client_config import ClientSettings
+from kclient.client.client_config import ClientConfig
 from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.client.network_client import NetworkClient
+from kclient.common.runtime import Address
 from kclient.common.types import Node
 from kclient.network.selector import Selector
 from kclient.protocol.message import Request
@@ -20,15 +22,20 @@ from tests.support.virtual.virtual_home import VirtualHome
 class ClientWorld:
     """Client with its metadata and brokers."""
 
-    def __init__(self, *bootstrap: tuple[str, int], settings: ClientSettings | None = None) -> None:
+    def __init__(self, *bootstrap: Address, max_in_flight: int = 5, **options: Any) -> None:
+        servers = bootstrap or (("10.0.0.1", 9092),)
         self.home = VirtualHome()
         self.runtime, self.net = self.home.runtime, self.home.net
         self.metadata = ProducerMetadata(self.runtime)
         self.selector = Selector(self.runtime.net, self.runtime.clock)
         self.client = NetworkClient(
-            self.selector, self.metadata, self.runtime, settings or ClientSettings()
+            self.selector,
+            self.metadata,
+            self.runtime,
+            ClientConfig(bootstrap_servers=servers, **options),
+            max_in_flight=max_in_flight,
         )
-        self.metadata.bootstrap(list(bootstrap or [("10.0.0.1", 9092)]))
+        self.metadata.bootstrap(servers)
         self.outcomes: list[ClientResponse] = []
 
     @property

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.client.client_config import client_settings, common_keys, parse_bootstrap_servers
+from kclient.client.client_config import ClientConfig, parse_bootstrap_servers
 from kclient.client.metadata import Metadata
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
 from tests.support.virtual.virtual_home import VirtualHome
 
-CLIENT = ConfigDef("client", common_keys())
+CLIENT = ConfigDef("client", ClientConfig)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,8 @@ def test_client_is_built_without_network_access() -> None:
             "reconnect.backoff.ms": 7,
         }
     )
-    settings = client_settings(config, client_id="other", max_in_flight=3)
-    assert (settings.client_id, settings.rebootstrap) == ("mine", False)
-    assert (settings.reconnect_backoff_ms, settings.max_in_flight) == (7, 3)
+    assert (config.client_id, config.rebootstraps) == ("mine", False)
+    assert config.reconnect_backoff_ms == 7
     metadata = Metadata(runtime)
     client = build_network_client(config, runtime, metadata, client_id="other")
     assert [node.host for node in metadata.cluster().nodes.values()] == ["nowhere.example"]

@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 
-from kclient.client.client_config import ClientSettings
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import CorrelationIdMismatchError
 from kclient.common.types import Node
@@ -78,8 +77,9 @@ def test_next_address_is_tried_after_dead_one(dead: str) -> None:
 
 @pytest.mark.fault("C3")
 def test_attempts_without_reply_end_at_growing_setup_timeout() -> None:
-    settings = ClientSettings(setup_timeout_ms=1000, setup_timeout_max_ms=8000)
-    world = ClientWorld(settings=settings)
+    world = ClientWorld(
+        socket_connection_setup_timeout_ms=1000, socket_connection_setup_timeout_max_ms=8000
+    )
     world.net.black_holes.add(("10.0.0.1", 9092))
     world.poll_for(MINUTE_MS)
     times = [when for when, _ in world.net.connects]
@@ -254,8 +254,7 @@ def test_each_connection_uses_versions_of_its_broker(world: ClientWorld) -> None
 
 @pytest.mark.fault("C4")
 def test_next_broker_is_used_after_silent_peer() -> None:
-    settings = ClientSettings(request_timeout_ms=2000)
-    world = ClientWorld(("10.0.0.1", 9092), ("10.0.0.2", 9092), settings=settings)
+    world = ClientWorld(("10.0.0.1", 9092), ("10.0.0.2", 9092), request_timeout_ms=2000)
     mute = world.broker(1)
     mute.silent = True
     world.broker(2)

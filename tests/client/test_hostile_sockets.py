@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 
-from kclient.client.client_config import common_keys
+from kclient.client.client_config import ClientConfig
 from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
@@ -21,7 +21,7 @@ class LiveClient:
     def __init__(self, servers: str, **config: object) -> None:
         self.runtime: Runtime = system_runtime()
         self.metadata = ProducerMetadata(self.runtime)
-        parsed = ConfigDef("client", common_keys()).parse({"bootstrap_servers": servers, **config})
+        parsed = ConfigDef("client", ClientConfig).parse({"bootstrap_servers": servers, **config})
         self.network: NetworkClient = build_network_client(
             parsed, self.runtime, self.metadata, client_id="test"
         )

@@ -4,7 +4,6 @@ import struct
 
 import pytest
 
-from kclient.client.client_config import ClientSettings
 from kclient.client.client_request import ClientRequest, ClientResponse, SimpleBuilder
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import (
@@ -343,7 +342,7 @@ def test_requests_are_sent_while_metadata_is_due(
 @pytest.mark.parametrize("limit", [1, 5])
 def test_metadata_is_requested_from_busy_broker(limit: int) -> None:
     """The application sends its next request whenever the connection is ready for one."""
-    world = ClientWorld(settings=ClientSettings(max_in_flight=limit))
+    world = ClientWorld(max_in_flight=limit)
     broker = world.broker()
     world.poll_until(world.bootstrapped)
     world.connect(NODE)
@@ -399,7 +398,7 @@ def test_changing_responses_do_not_shorten_backoff(
 
 @pytest.mark.fault("C9")
 def test_dripping_response_does_not_extend_request_timeout() -> None:
-    world = ClientWorld(settings=ClientSettings(request_timeout_ms=3000))
+    world = ClientWorld(request_timeout_ms=3000)
     broker = world.broker()
     world.poll_until(world.bootstrapped)
     world.connect(NODE)

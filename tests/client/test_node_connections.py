@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from kclient.client.client_config import ClientSettings
 from kclient.client.node_connections import name_of
 from kclient.common.errors import BootstrapError
 from kclient.common.types import Node
@@ -62,7 +61,7 @@ HOSTILE = {
 @pytest.mark.parametrize("mode", HOSTILE)
 def test_error_names_peer_and_attempts_are_backed_off(mode: str) -> None:
     act, cause = HOSTILE[mode]
-    world = ClientWorld(settings=ClientSettings(request_timeout_ms=1500))
+    world = ClientWorld(request_timeout_ms=1500)
     world.serve(lambda: Hostile(act))
     world.poll_for(5000)
     error = world.client.bootstrap_error()
@@ -125,8 +124,9 @@ def test_next_bootstrap_server_is_tried_after_dead_one(dead: str) -> None:
 
 @pytest.mark.fault("C2")
 def test_hanging_look_up_does_not_block_poll() -> None:
-    settings = ClientSettings(setup_timeout_ms=1000)
-    world = ClientWorld(("kafka.example", 9092), ("10.0.0.1", 9092), settings=settings)
+    world = ClientWorld(
+        ("kafka.example", 9092), ("10.0.0.1", 9092), socket_connection_setup_timeout_ms=1000
+    )
     world.home.process.net.resolve_ms = math.inf
     began_ms = world.now_ms
     world.poll(100)
@@ -144,13 +144,13 @@ def test_hanging_look_up_does_not_block_poll() -> None:
 
 @pytest.mark.fault("C2")
 def test_setup_timeout_includes_look_up() -> None:
-    settings = ClientSettings(setup_timeout_ms=1000)
-    world = ClientWorld(("kafka.example", 9092), settings=settings)
+    setup_ms = 1000
+    world = ClientWorld(("kafka.example", 9092), socket_connection_setup_timeout_ms=setup_ms)
     world.net.names["kafka.example"] = ["10.0.0.1"]
     world.broker()
     world.home.process.net.resolve_ms = 900.0
     world.poll_until(world.bootstrapped, within_ms=920)
-    world = ClientWorld(("kafka.example", 9092), settings=settings)
+    world = ClientWorld(("kafka.example", 9092), socket_connection_setup_timeout_ms=setup_ms)
     world.net.names["kafka.example"] = ["10.0.0.1"]
     world.net.black_holes.add(("10.0.0.1", 9092))
     world.home.process.net.resolve_ms = 900.0
@@ -244,8 +244,7 @@ def test_rebootstrap_required_error_makes_client_rebootstrap(world: ClientWorld)
 
 
 def test_client_rebootstraps_after_trigger_time_without_metadata() -> None:
-    settings = ClientSettings(request_timeout_ms=1000, rebootstrap_trigger_ms=5000)
-    world = ClientWorld(settings=settings)
+    world = ClientWorld(request_timeout_ms=1000, metadata_recovery_rebootstrap_trigger_ms=5000)
     stale = world.broker(2)
     good = world.broker(1, brokers=[stale.node])
     world.poll_until(world.bootstrapped)
@@ -258,7 +257,7 @@ def test_client_rebootstraps_after_trigger_time_without_metadata() -> None:
 
 
 def test_client_without_rebootstrap_waits_for_known_brokers() -> None:
-    world = ClientWorld(settings=ClientSettings(rebootstrap=False))
+    world = ClientWorld(metadata_recovery_strategy="none")
     broker: ScriptedBroker = world.broker()
     world.poll_until(world.bootstrapped)
     world.connect(broker.node)

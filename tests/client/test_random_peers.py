@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kclient.client.client_config import ClientSettings
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
 
@@ -34,7 +33,7 @@ class RandomPeer:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ANY_BYTES, max_size=6))
 def test_random_bytes_of_peer_do_not_break_client(replies: list[bytes]) -> None:
-    world = ClientWorld(settings=ClientSettings(request_timeout_ms=400))
+    world = ClientWorld(request_timeout_ms=400)
     world.serve(lambda: RandomPeer(replies))
     polls = 0
     while world.now_ms < 6000:

@@ -1,48 +1,107 @@
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import pytest
 
+from kclient.admin.admin_config import ADMIN_CONFIG
+from kclient.broker.log.log_config import TOPIC_CONFIG
 from kclient.common.config_def import (
     REQUIRED,
+    Config,
     ConfigDef,
-    anything,
-    choice,
+    ConfigKey,
+    ConfigType,
+    keys_of,
     merged,
-    switch,
-    text,
-    whole_number,
 )
+from kclient.common.config_keys import choice, key, level, switch, text, whole_number
 from kclient.common.errors import ConfigError
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
+from kclient.producer.producer_config import PRODUCER_CONFIG
 
-DEFINITION = ConfigDef(
-    "Producer",
-    [
-        text("bootstrap.servers", REQUIRED, "Where to begin."),
-        whole_number("linger.ms", 5, "How long a batch waits."),
-        whole_number("level", 3, "A level.", low=1, high=9),
-        switch("enable.idempotence", True, "No duplicates."),
-        choice("acks", -1, {"all": -1, "0": 0, "1": 1, "-1": -1, 0: 0, 1: 1, -1: -1}, "Acks."),
-        text("sasl.secret", None, "A secret.", secret=True),
-        anything("partitioner.class", None, "a callable or None", "Chooses.", callable),
-    ],
-)
+ACKS = {"all": -1, "0": 0, "1": 1, "-1": -1, 0: 0, 1: 1, -1: -1}
 
 
-def parse(**given: Any) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BaseConfig(Config):
+    bootstrap_servers: str = text("bootstrap.servers", REQUIRED, "Where to begin.")
+    linger_ms: int = whole_number("linger.ms", 5, "How long a batch waits.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ExampleConfig(BaseConfig):
+    linger_ms: int = whole_number("linger.ms", 7, "How long a batch waits.")
+    level: int = level("level", 3, "A level.", low=1, high=9)
+    number: int | None = whole_number("number", None, "A number.", low=1, high=9)
+    enable_idempotence: bool = switch("enable.idempotence", "No duplicates.", default=True)
+    acks: int = choice("acks", -1, ACKS, "Acks.")
+    sasl_secret: str | None = text("sasl.secret", None, "A secret.", secret=True)
+    upper: str = key("upper", ConfigType.STRING, str, "a str", "", "Set by `validated`.")
+
+    def validated(self, given: Mapping[str, object]) -> Self:
+        if self.acks == 0 and "enable_idempotence" in given:
+            raise ConfigError("acks: got 0, expected 'all' with enable_idempotence")
+        return replace(self, upper=",".join(given).upper())
+
+
+DEFINITION = ConfigDef("Producer", ExampleConfig)
+
+
+def parse(**given: Any) -> ExampleConfig:
     return DEFINITION.parse({"bootstrap_servers": "h:1", **given})
 
 
-def test_defaults_and_both_spellings() -> None:
-    values = DEFINITION.parse({"bootstrap.servers": "h:1", "linger_ms": "7", "acks": "ALL"})
-    assert values == {
-        "bootstrap_servers": "h:1",
-        "linger_ms": 7,
-        "level": 3,
-        "enable_idempotence": True,
-        "acks": -1,
-        "sasl_secret": None,
-        "partitioner_class": None,
-    }
+def test_fields_are_the_values_and_defaults() -> None:
+    config = DEFINITION.parse({"bootstrap.servers": "h:1", "level": "7", "acks": "ALL"})
+    assert config == ExampleConfig(
+        bootstrap_servers="h:1",
+        linger_ms=7,
+        level=7,
+        number=None,
+        enable_idempotence=True,
+        acks=-1,
+        sasl_secret=None,
+        upper="BOOTSTRAP_SERVERS,LEVEL,ACKS",
+    )
+
+
+def test_values_are_checked_against_explicit_ones() -> None:
+    assert parse(acks=0).acks == 0
+    with pytest.raises(ConfigError, match="acks: got 0, expected 'all' with enable_idempotence"):
+        parse(acks=0, enable_idempotence=True)
+
+
+def test_configuration_is_immutable() -> None:
+    with pytest.raises(AttributeError):
+        parse().linger_ms = 3  # type: ignore[misc]  # what is under test
+
+
+def test_repr_hides_secrets() -> None:
+    shown = repr(parse(sasl_secret="hunter2"))
+    assert shown.startswith("ExampleConfig(bootstrap_servers='h:1', linger_ms=7, ")
+    assert "sasl_secret=..." in shown
+    assert "hunter2" not in shown
+
+
+def test_subclass_may_change_a_default() -> None:
+    assert [key.default for key in keys_of(BaseConfig)] == [REQUIRED, 5]
+    assert DEFINITION.keys["linger.ms"].default == 7
+
+
+@pytest.mark.parametrize(
+    "definition", [PRODUCER_CONFIG, CONSUMER_CONFIG, ADMIN_CONFIG, TOPIC_CONFIG]
+)
+def test_fields_are_named_as_their_keys(definition: ConfigDef[Any]) -> None:
+    config = definition.config
+    declared = {each.name: each.metadata[ConfigKey].keyword for each in fields(config)}
+    assert declared == {name: name for name in declared}
+
+
+def test_type_of_a_number_follows_its_range() -> None:
+    assert DEFINITION.keys["number"].type is ConfigType.INT
+    assert DEFINITION.keys["linger.ms"].type is ConfigType.LONG
+    assert DEFINITION.keys["sasl.secret"].type is ConfigType.PASSWORD
 
 
 @pytest.mark.parametrize(
@@ -52,13 +111,13 @@ def test_defaults_and_both_spellings() -> None:
         ({"linger_ms": True}, "linger_ms: got True (bool), expected a whole number >= 0"),
         ({"linger_ms": 0.5}, "linger_ms: got 0.5 (float), expected a whole number >= 0"),
         ({"linger_ms": float("nan")}, "linger_ms: got nan (float), expected a whole number >= 0"),
-        ({"level": 10}, "level: got 10 (int), expected a whole number >= 1 and <= 9"),
+        ({"number": 10}, "number: got 10 (int), expected a whole number >= 1 and <= 9"),
+        ({"level": 10}, "level: got 10 (int), expected a whole number from 1 to 9"),
         ({"acks": 2}, "acks: got 2 (int), expected one of 'all', '0', '1', '-1', 0, 1, -1"),
         ({"acks": "ALL "}, "acks: got 'ALL ' (str), expected one of"),
         ({"acks": True}, "acks: got True (bool), expected one of"),
         ({"enable_idempotence": 1}, "enable_idempotence: got 1 (int), expected True or False"),
         ({"bootstrap_servers": ""}, "bootstrap_servers: got '' (str), expected a non-empty str"),
-        ({"partitioner_class": 3}, "partitioner_class: got 3 (int), expected a callable or None"),
         ({"bootstrap_server": "x"}, "did you mean 'bootstrap_servers'?"),
         ({"queue_buffering_max_ms": 5}, "here it is linger_ms"),
         ({"request_required_acks": 5}, "here it is acks"),

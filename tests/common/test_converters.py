@@ -12,10 +12,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from kclient.common.converters import DataOnly, converter_key
+from kclient.common.converters import DataOnly
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
+from kclient.producer.producer_config import PRODUCER_CONFIG
 
-SERIALIZER = converter_key("value.serializer", "serialize", "")
-DESERIALIZER = converter_key("value.deserializer", "deserialize", "")
+SERIALIZER = PRODUCER_CONFIG.keys["value.serializer"]
+DESERIALIZER = CONSUMER_CONFIG.keys["value.deserializer"]
 
 
 class WithMethod:

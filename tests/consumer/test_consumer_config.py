@@ -1,8 +1,6 @@
 """Consumer options and their validation."""
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -15,11 +13,11 @@ SERVERS = {"bootstrap_servers": "localhost:9092"}
 
 
 def parse(**options: object) -> ConsumerConfig:
-    return ConsumerConfig.parse({**SERVERS, **options})
+    return CONSUMER_CONFIG.parse({**SERVERS, **options})
 
 
 def test_defaults_are_those_of_the_java_client() -> None:
-    values: Mapping[str, Any] = parse(group_id="g").values
+    config = parse(group_id="g")
     expected = {
         "auto_commit_interval_ms": 5000,
         "allow_auto_create_topics": True,
@@ -42,9 +40,9 @@ def test_defaults_are_those_of_the_java_client() -> None:
         "retry_backoff_ms": 100,
         "session_timeout_ms": 45_000,
     }
-    assert {name: values[name] for name in expected} == expected
-    assert values["auto_offset_reset"] == AutoOffsetReset("latest")
-    assert [assignor.name for assignor in values["partition_assignment_strategy"]] == ["range"]
+    assert {name: getattr(config, name) for name in expected} == expected
+    assert config.auto_offset_reset == AutoOffsetReset("latest")
+    assert [assignor.name for assignor in config.partition_assignment_strategy] == ["range"]
 
 
 def test_every_key_is_in_the_reference_page() -> None:
@@ -97,7 +95,7 @@ def test_invalid_options_are_rejected_with_reason(options: dict[str, object], te
     ["roundrobin,range", ["RoundRobin", "range"], (RoundRobinAssignor(), RangeAssignor())],
 )
 def test_assignors_are_given_by_name_or_object(given: object) -> None:
-    chosen = parse(partition_assignment_strategy=given).values["partition_assignment_strategy"]
+    chosen = parse(partition_assignment_strategy=given).partition_assignment_strategy
     assert [assignor.name for assignor in chosen] == ["roundrobin", "range"]
 
 

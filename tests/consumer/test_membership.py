@@ -7,7 +7,6 @@ import pytest
 from kclient.common.errors import KafkaError
 from kclient.consumer import ConsumerGroupMetadata, wiring
 from kclient.consumer.commits import AutoCommit
-from kclient.consumer.consumer_settings import GroupSettings
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.membership import CommittingMember, MemberEpoch, Membership
 from kclient.consumer.request_future import RequestFuture
@@ -20,9 +19,9 @@ from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
 class FakeMembership:
     """Assigns orders-0 in its first step, without a request."""
 
-    def __init__(self, wiring: Wiring, settings: GroupSettings) -> None:
+    def __init__(self, wiring: Wiring, group_id: str) -> None:
         self.subscriptions = wiring.subscriptions
-        self.settings = settings
+        self.group_id = group_id
         self.blocked = False
         self.left = ""
 
@@ -51,7 +50,7 @@ class FakeMembership:
         return RequestFuture.of(None)
 
     def metadata(self) -> ConsumerGroupMetadata:
-        return ConsumerGroupMetadata(self.settings.group_id, 7, "fake")
+        return ConsumerGroupMetadata(self.group_id, 7, "fake")
 
     def is_stable(self) -> bool:
         return not self.blocked
@@ -69,9 +68,9 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> list[FakeMembership]:
     created: list[FakeMembership] = []
 
     def factory(
-        parts: Wiring, settings: GroupSettings, _finder: CoordinatorFinder
+        parts: Wiring, group_id: str, _finder: CoordinatorFinder
     ) -> tuple[CommittingMember, Callable[[AutoCommit], Membership]]:
-        fake = FakeMembership(parts, settings)
+        fake = FakeMembership(parts, group_id)
         created.append(fake)
         return fake, lambda _: fake
 

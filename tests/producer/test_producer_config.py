@@ -11,7 +11,7 @@ SERVERS = {"bootstrap_servers": "localhost:9092"}
 
 
 def parse(**options: object) -> ProducerConfig:
-    return ProducerConfig.parse(SERVERS | options)
+    return PRODUCER_CONFIG.parse(SERVERS | options)
 
 
 # Defaults of Apache Kafka 4.3's producer.
@@ -54,8 +54,8 @@ def test_defaults_are_those_of_the_java_client(key: str, default: object) -> Non
 
 
 def test_dotted_names_in_a_dict() -> None:
-    config = ProducerConfig.parse({"bootstrap.servers": "h:1", "linger.ms": 20, "acks": "all"})
-    assert config.values["linger_ms"] == 20
+    config = PRODUCER_CONFIG.parse({"bootstrap.servers": "h:1", "linger.ms": 20, "acks": "all"})
+    assert config.linger_ms == 20
 
 
 class SendsOnly:
@@ -153,16 +153,16 @@ def test_batch_is_never_larger_than_a_request() -> None:
 
 def test_compression_level_is_that_of_the_codec() -> None:
     config = parse(compression_type="ZSTD", compression_zstd_level=7, compression_gzip_level=2)
-    assert config.values["compression_type"] is CompressionType.ZSTD
+    assert config.compression_type is CompressionType.ZSTD
     assert config.compression_level == 7
     assert parse(compression_type="snappy").compression_level is None
     assert parse(compression_type="lz4", compression_lz4_level="12").compression_level == 12
 
 
 def test_partitioners_by_name() -> None:
-    assert parse(partitioner_class="murmur2").partitioner is murmur2_partition
-    assert parse(partitioner_class="murmur3").partitioner is murmur3_partition
-    assert parse(partitioner_class=None).partitioner is None
+    assert parse(partitioner_class="murmur2").partitioner_class is murmur2_partition
+    assert parse(partitioner_class="murmur3").partitioner_class is murmur3_partition
+    assert parse(partitioner_class=None).partitioner_class is None
 
 
 def test_batch_must_fit_into_buffer_memory() -> None:

@@ -8,12 +8,11 @@ import pytest
 
 from kclient.admin.admin_config import ADMIN_CONFIG, AdminOptions
 from kclient.common.config_def import ConfigDef, ConfigKey
-from kclient.consumer.consumer_config import CONSUMER_CONFIG
-from kclient.consumer.consumer_options import ConsumerOptions
+from kclient.consumer.consumer_config import CONSUMER_CONFIG, ConsumerOptions
 from kclient.producer.producer_config import PRODUCER_CONFIG, ProducerOptions
 from kclient.serialization import Deserializer, Serializer
 
-OPTIONS: list[tuple[ConfigDef, Any]] = [
+OPTIONS: list[tuple[ConfigDef[Any], Any]] = [
     (PRODUCER_CONFIG, ProducerOptions),
     (CONSUMER_CONFIG, ConsumerOptions),
     (ADMIN_CONFIG, AdminOptions),
@@ -34,7 +33,7 @@ PROBES: dict[str, list[object]] = {
 }
 
 
-def can_be_set(definition: ConfigDef) -> dict[str, ConfigKey]:
+def can_be_set(definition: ConfigDef[Any]) -> dict[str, ConfigKey]:
     return {key.keyword: key for key in definition.keys.values() if not key.refused}
 
 
@@ -72,7 +71,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("definition", "types"), OPTIONS, ids=lambda each: None)
-def test_every_option_that_can_be_set_has_a_type(definition: ConfigDef, types: Any) -> None:
+def test_every_option_that_can_be_set_has_a_type(definition: ConfigDef[Any], types: Any) -> None:
     assert set(get_type_hints(types)) == set(can_be_set(definition))
 
 

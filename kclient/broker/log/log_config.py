@@ -1,34 +1,40 @@
 """Topic configuration: Kafka's keys and defaults (Kafka: LogConfig, TopicConfig)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from kclient.common.broker_errors import InvalidConfigurationError
-from kclient.common.config_def import ConfigDef, ConfigKey, choice, switch, whole_number
+from kclient.common.config_def import Config, ConfigDef, ConfigType
+from kclient.common.config_keys import (
+    INT_MAX,
+    LONG_MAX,
+    choice,
+    fraction,
+    key,
+    level,
+    switch,
+    whole_number,
+)
 from kclient.common.errors import ConfigError
 
-_LONG_MAX: Final = 2**63 - 1
-_INT_MAX: Final = 2**31 - 1
-_COMPRESSION_TYPES: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
-_TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
+_COMPRESSION_TYPES: Final = {
+    name: name for name in ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+}
+_LEVEL: Final = "a level from {low} to {high}, or {default}"
+_TIMESTAMP_TYPES: Final = {name.lower(): name for name in ("CreateTime", "LogAppendTime")}
 
 
-def _long(name: str, default: int, doc: str, *, low: int = 0) -> ConfigKey:
-    return whole_number(name, default, doc, low=low, high=_LONG_MAX)
+def _names(
+    name: str,
+    default: tuple[str, ...],
+    doc: str,
+    allowed: tuple[str, ...] = (),
+    *,
+    server_keys: tuple[str, ...] = (),
+) -> tuple[str, ...]:
+    """Declare a key that holds a list, restricted to `allowed` if given."""
 
-
-def _int(name: str, default: int, doc: str, *, low: int = 0, high: int = _INT_MAX) -> ConfigKey:
-    return whole_number(name, default, doc, low=low, high=high)
-
-
-def _switch(name: str, doc: str) -> ConfigKey:
-    return switch(name, default=False, doc=doc)
-
-
-def _list(
-    name: str, default: tuple[str, ...], doc: str, allowed: tuple[str, ...] | None = None
-) -> ConfigKey:
     def convert(raw: object) -> tuple[str, ...]:
         if isinstance(raw, str):
             items = tuple(item.strip() for item in raw.split(",") if item.strip())
@@ -36,249 +42,234 @@ def _list(
             items = tuple(raw)
         else:
             raise TypeError
-        if allowed is not None and not set(items) <= set(allowed):
+        if allowed and not set(items) <= set(allowed):
             raise ValueError
         return tuple(dict.fromkeys(items))
 
     expected = "a comma-separated list"
-    if allowed is not None:
+    if allowed:
         expected += f" of {', '.join(repr(item) for item in allowed)}"
-    return ConfigKey(name, convert, expected, default, doc)
+    return key(name, ConfigType.LIST, convert, expected, default, doc, server_keys=server_keys)
 
 
-def _fraction(name: str, default: float, doc: str) -> ConfigKey:
-    def convert(raw: object) -> float:
-        if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-            raise TypeError
-        value = float(raw)
-        if not 0 <= value <= 1:
-            raise ValueError
-        return value
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LogConfig(Config):
+    """Configuration of one log."""
 
-    return ConfigKey(name, convert, "a number from 0 to 1", default, doc)
-
-
-def _level(name: str, default: int, low: int, high: int, doc: str) -> ConfigKey:
-    def convert(raw: object) -> int:
-        if isinstance(raw, bool) or not isinstance(raw, int | str):
-            raise TypeError
-        value = int(raw)
-        if value != default and not low <= value <= high:
-            raise ValueError
-        return value
-
-    return ConfigKey(name, convert, f"a level from {low} to {high}, or {default}", default, doc)
-
-
-def _one_of(name: str, values: tuple[str, ...], default: str, doc: str) -> ConfigKey:
-    return choice(name, default, {value.lower(): value for value in values}, doc)
-
-
-TOPIC_CONFIG_KEYS: Final = (
-    _list(
+    cleanup_policy: tuple[str, ...] = _names(
         "cleanup.policy",
         ("delete",),
         "Retention policy of old segments: delete, compact, both, or neither.",
         ("delete", "compact"),
-    ),
-    _level("compression.gzip.level", -1, 1, 9, "Level where the broker compresses with gzip."),
-    _level("compression.lz4.level", 9, 1, 17, "Level where the broker compresses with lz4."),
-    _one_of(
+        server_keys=("log.cleanup.policy",),
+    )
+    compression_gzip_level: int = level(
+        "compression.gzip.level",
+        -1,
+        "Level where the broker compresses with gzip.",
+        low=1,
+        high=9,
+        expected=_LEVEL,
+        server_keys=("compression.gzip.level",),
+    )
+    compression_lz4_level: int = level(
+        "compression.lz4.level",
+        9,
+        "Level where the broker compresses with lz4.",
+        low=1,
+        high=17,
+        expected=_LEVEL,
+        server_keys=("compression.lz4.level",),
+    )
+    compression_type: str = choice(
         "compression.type",
-        _COMPRESSION_TYPES,
         "producer",
+        _COMPRESSION_TYPES,
         "Codec of stored batches; 'producer' keeps that of the producer.",
-    ),
-    _level(
-        "compression.zstd.level", 3, -131072, 22, "Level where the broker compresses with zstd."
-    ),
-    _long(
+        server_keys=("compression.type",),
+    )
+    compression_zstd_level: int = level(
+        "compression.zstd.level",
+        3,
+        "Level where the broker compresses with zstd.",
+        low=-131072,
+        high=22,
+        expected=_LEVEL,
+        server_keys=("compression.zstd.level",),
+    )
+    delete_retention_ms: int = whole_number(
         "delete.retention.ms",
         86_400_000,
         "Retention time of the tombstones of a compacted topic.",
-    ),
-    _long(
+        server_keys=("log.cleaner.delete.retention.ms",),
+    )
+    file_delete_delay_ms: int = whole_number(
         "file.delete.delay.ms",
         60_000,
         "Delay between the deletion of a segment and the removal of its files.",
-    ),
-    _long("flush.messages", _LONG_MAX, "Number of records after which the log is flushed.", low=1),
-    _long("flush.ms", _LONG_MAX, "Time after which the log is flushed."),
-    _list(
+        server_keys=("log.segment.delete.delay.ms",),
+    )
+    flush_messages: int = whole_number(
+        "flush.messages",
+        LONG_MAX,
+        "Number of records after which the log is flushed.",
+        low=1,
+        server_keys=("log.flush.interval.messages",),
+    )
+    flush_ms: int = whole_number(
+        "flush.ms",
+        LONG_MAX,
+        "Time after which the log is flushed.",
+        server_keys=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    )
+    follower_replication_throttled_replicas: tuple[str, ...] = _names(
         "follower.replication.throttled.replicas",
         (),
         "Replicas whose replication is throttled on the follower's side.",
-    ),
-    _int("index.interval.bytes", 4096, "Bytes of batches between two index entries."),
-    _list(
+    )
+    index_interval_bytes: int = whole_number(
+        "index.interval.bytes",
+        4096,
+        "Bytes of batches between two index entries.",
+        high=INT_MAX,
+        server_keys=("log.index.interval.bytes",),
+    )
+    leader_replication_throttled_replicas: tuple[str, ...] = _names(
         "leader.replication.throttled.replicas",
         (),
         "Replicas whose replication is throttled on the leader's side.",
-    ),
-    _long("local.retention.bytes", -2, "Size kept locally where tiered storage is on.", low=-2),
-    _long("local.retention.ms", -2, "Age kept locally where tiered storage is on.", low=-2),
-    _long(
+    )
+    local_retention_bytes: int = whole_number(
+        "local.retention.bytes",
+        -2,
+        "Size kept locally where tiered storage is on.",
+        low=-2,
+        server_keys=("log.local.retention.bytes",),
+    )
+    local_retention_ms: int = whole_number(
+        "local.retention.ms",
+        -2,
+        "Age kept locally where tiered storage is on.",
+        low=-2,
+        server_keys=("log.local.retention.ms",),
+    )
+    max_compaction_lag_ms: int = whole_number(
         "max.compaction.lag.ms",
-        _LONG_MAX,
+        LONG_MAX,
         "Maximum time a record remains uncompacted.",
         low=1,
-    ),
-    _int("max.message.bytes", 1_048_588, "Maximum size of a record batch."),
-    _long(
+        server_keys=("log.cleaner.max.compaction.lag.ms",),
+    )
+    max_message_bytes: int = whole_number(
+        "max.message.bytes",
+        1_048_588,
+        "Maximum size of a record batch.",
+        high=INT_MAX,
+        server_keys=("message.max.bytes",),
+    )
+    message_timestamp_after_max_ms: int = whole_number(
         "message.timestamp.after.max.ms",
         3_600_000,
         "Maximum time by which a record's timestamp may be ahead of the broker's clock.",
-    ),
-    _long(
+        server_keys=("log.message.timestamp.after.max.ms",),
+    )
+    message_timestamp_before_max_ms: int = whole_number(
         "message.timestamp.before.max.ms",
-        _LONG_MAX,
+        LONG_MAX,
         "Maximum time by which a record's timestamp may be behind the broker's clock.",
-    ),
-    _one_of(
+        server_keys=("log.message.timestamp.before.max.ms",),
+    )
+    message_timestamp_type: str = choice(
         "message.timestamp.type",
-        _TIMESTAMP_TYPES,
         "CreateTime",
+        _TIMESTAMP_TYPES,
         "Timestamp of records: the producer's, or the broker's append time.",
-    ),
-    _fraction(
+        server_keys=("log.message.timestamp.type",),
+    )
+    min_cleanable_dirty_ratio: float = fraction(
         "min.cleanable.dirty.ratio",
         0.5,
         "Dirty ratio above which the log is compacted.",
-    ),
-    _long("min.compaction.lag.ms", 0, "Minimum time a record remains uncompacted."),
-    _int("min.insync.replicas", 1, "Replicas that must have a record for acks=all.", low=1),
-    _switch("preallocate", "Accepted, without effect: segment files grow as they are written."),
-    _switch("remote.log.copy.disable", "Stop copying to tiered storage."),
-    _switch("remote.log.delete.on.disable", "Delete from tiered storage when it is off."),
-    _switch("remote.storage.enable", "Tiered storage; not offered by this broker."),
-    _long(
+        server_keys=("log.cleaner.min.cleanable.ratio",),
+    )
+    min_compaction_lag_ms: int = whole_number(
+        "min.compaction.lag.ms",
+        0,
+        "Minimum time a record remains uncompacted.",
+        server_keys=("log.cleaner.min.compaction.lag.ms",),
+    )
+    min_insync_replicas: int = whole_number(
+        "min.insync.replicas",
+        1,
+        "Replicas that must have a record for acks=all.",
+        low=1,
+        high=INT_MAX,
+        server_keys=("min.insync.replicas",),
+    )
+    preallocate: bool = switch(
+        "preallocate",
+        "Accepted, without effect: segment files grow as they are written.",
+        default=False,
+        server_keys=("log.preallocate",),
+    )
+    remote_log_copy_disable: bool = switch(
+        "remote.log.copy.disable", "Stop copying to tiered storage.", default=False
+    )
+    remote_log_delete_on_disable: bool = switch(
+        "remote.log.delete.on.disable", "Delete from tiered storage when it is off.", default=False
+    )
+    remote_storage_enable: bool = switch(
+        "remote.storage.enable", "Tiered storage; not offered by this broker.", default=False
+    )
+    retention_bytes: int = whole_number(
         "retention.bytes",
         -1,
         "Size above which old segments are deleted; a negative number for no limit.",
-        low=-_LONG_MAX - 1,
-    ),
-    _long(
+        low=-LONG_MAX - 1,
+        server_keys=("log.retention.bytes",),
+    )
+    retention_ms: int = whole_number(
         "retention.ms",
         604_800_000,
         "Age above which old segments are deleted; -1 for no limit.",
         low=-1,
-    ),
-    _int("segment.bytes", 1_073_741_824, "Size of a segment file.", low=1_048_576),
-    _int("segment.index.bytes", 10_485_760, "Size of an index file of the active segment.", low=4),
-    _long("segment.jitter.ms", 0, "Maximum random reduction of segment.ms."),
-    _long("segment.ms", 604_800_000, "Age at which a segment is rolled.", low=1),
-    _switch(
+        server_keys=("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    )
+    segment_bytes: int = whole_number(
+        "segment.bytes",
+        1_073_741_824,
+        "Size of a segment file.",
+        low=1_048_576,
+        high=INT_MAX,
+        server_keys=("log.segment.bytes",),
+    )
+    segment_index_bytes: int = whole_number(
+        "segment.index.bytes",
+        10_485_760,
+        "Size of an index file of the active segment.",
+        low=4,
+        high=INT_MAX,
+        server_keys=("log.index.size.max.bytes",),
+    )
+    segment_jitter_ms: int = whole_number(
+        "segment.jitter.ms",
+        0,
+        "Maximum random reduction of segment.ms.",
+        server_keys=("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    )
+    segment_ms: int = whole_number(
+        "segment.ms",
+        604_800_000,
+        "Age at which a segment is rolled.",
+        low=1,
+        server_keys=("log.roll.ms", "log.roll.hours"),
+    )
+    unclean_leader_election_enable: bool = switch(
         "unclean.leader.election.enable",
         "Whether a replica outside of the ISR may become leader.",
-    ),
-)
-
-TOPIC_CONFIG_DEF: Final = ConfigDef("topics", TOPIC_CONFIG_KEYS, of_client=False)
-
-_CASE_SENSITIVE: Final = frozenset({"compression.type", "message.timestamp.type"})
-
-BROKER_SYNONYMS: Final[Mapping[str, str]] = {
-    "cleanup.policy": "log.cleanup.policy",
-    "compression.gzip.level": "compression.gzip.level",
-    "compression.lz4.level": "compression.lz4.level",
-    "compression.type": "compression.type",
-    "compression.zstd.level": "compression.zstd.level",
-    "delete.retention.ms": "log.cleaner.delete.retention.ms",
-    "file.delete.delay.ms": "log.segment.delete.delay.ms",
-    "flush.messages": "log.flush.interval.messages",
-    "flush.ms": "log.flush.interval.ms",
-    "index.interval.bytes": "log.index.interval.bytes",
-    "local.retention.bytes": "log.local.retention.bytes",
-    "local.retention.ms": "log.local.retention.ms",
-    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
-    "max.message.bytes": "message.max.bytes",
-    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
-    "message.timestamp.type": "log.message.timestamp.type",
-    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
-    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
-    "min.insync.replicas": "min.insync.replicas",
-    "preallocate": "log.preallocate",
-    "retention.bytes": "log.retention.bytes",
-    "retention.ms": "log.retention.ms",
-    "segment.bytes": "log.segment.bytes",
-    "segment.index.bytes": "log.index.size.max.bytes",
-    "segment.jitter.ms": "log.roll.jitter.ms",
-    "segment.ms": "log.roll.ms",
-    "unclean.leader.election.enable": "unclean.leader.election.enable",
-}
-"""Broker key that defines the default of a topic key (Kafka: ServerTopicConfigSynonyms)."""
-
-TOPIC_CONFIG_TYPES: Final[Mapping[str, str]] = {
-    "cleanup.policy": "LIST",
-    "compression.gzip.level": "INT",
-    "compression.lz4.level": "INT",
-    "compression.type": "STRING",
-    "compression.zstd.level": "INT",
-    "follower.replication.throttled.replicas": "LIST",
-    "index.interval.bytes": "INT",
-    "leader.replication.throttled.replicas": "LIST",
-    "max.message.bytes": "INT",
-    "message.timestamp.type": "STRING",
-    "min.cleanable.dirty.ratio": "DOUBLE",
-    "min.insync.replicas": "INT",
-    "preallocate": "BOOLEAN",
-    "remote.log.copy.disable": "BOOLEAN",
-    "remote.log.delete.on.disable": "BOOLEAN",
-    "remote.storage.enable": "BOOLEAN",
-    "segment.bytes": "INT",
-    "segment.index.bytes": "INT",
-    "unclean.leader.election.enable": "BOOLEAN",
-}
-"""The type name of each topic key for DescribeConfigs; other keys are LONG."""
-
-
-def config_text(value: object) -> str:
-    """Return a value in Kafka's notation: lists with commas, booleans in lower case."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple | list):
-        return ",".join(str(item) for item in value)
-    return str(value)
-
-
-@dataclass(frozen=True, slots=True)
-class LogConfig:
-    """Configuration of one log. Attribute names are the topic keys with underscores."""
-
-    cleanup_policy: tuple[str, ...] = ("delete",)
-    compression_gzip_level: int = -1
-    compression_lz4_level: int = 9
-    compression_type: str = "producer"
-    compression_zstd_level: int = 3
-    delete_retention_ms: int = 86_400_000
-    file_delete_delay_ms: int = 60_000
-    flush_messages: int = _LONG_MAX
-    flush_ms: int = _LONG_MAX
-    follower_replication_throttled_replicas: tuple[str, ...] = ()
-    index_interval_bytes: int = 4096
-    leader_replication_throttled_replicas: tuple[str, ...] = ()
-    local_retention_bytes: int = -2
-    local_retention_ms: int = -2
-    max_compaction_lag_ms: int = _LONG_MAX
-    max_message_bytes: int = 1_048_588
-    message_timestamp_after_max_ms: int = 3_600_000
-    message_timestamp_before_max_ms: int = _LONG_MAX
-    message_timestamp_type: str = "CreateTime"
-    min_cleanable_dirty_ratio: float = 0.5
-    min_compaction_lag_ms: int = 0
-    min_insync_replicas: int = 1
-    preallocate: bool = False
-    remote_log_copy_disable: bool = False
-    remote_log_delete_on_disable: bool = False
-    remote_storage_enable: bool = False
-    retention_bytes: int = -1
-    retention_ms: int = 604_800_000
-    segment_bytes: int = 1_073_741_824
-    segment_index_bytes: int = 10_485_760
-    segment_jitter_ms: int = 0
-    segment_ms: int = 604_800_000
-    unclean_leader_election_enable: bool = False
+        default=False,
+        server_keys=("unclean.leader.election.enable",),
+    )
 
     @property
     def compacts(self) -> bool:
@@ -295,7 +286,7 @@ class LogConfig:
     @property
     def flushes_appends(self) -> bool:
         """Whether records are flushed by count or age."""
-        return min(self.flush_messages, self.flush_ms) < _LONG_MAX
+        return min(self.flush_messages, self.flush_ms) < LONG_MAX
 
     @property
     def deletes(self) -> bool:
@@ -321,16 +312,22 @@ class LogConfig:
         base = defaults or LogConfig()
         if not overrides:
             return base
-        given: dict[str, object] = {
-            key.keyword: getattr(base, key.keyword) for key in TOPIC_CONFIG_KEYS
-        }
+        given: dict[str, Any] = {}
         for name, value in overrides.items():
-            key = TOPIC_CONFIG_DEF.keys.get(name)
+            key = TOPIC_CONFIG.keys.get(name)
             if key is None:
                 raise InvalidConfigurationError(f"unknown topic config name: {name!r:.80}")
-            given[key.keyword] = _converted(key, value)
-        # Every value comes from a ConfigKey of the same name, or from a LogConfig.
-        return LogConfig(**given)  # type: ignore[arg-type]
+            try:
+                given[key.keyword] = key.value_of(value, name)
+            except ConfigError as problem:
+                raise InvalidConfigurationError(f"{name}: {problem}") from None
+        return replace(base, **given)
+
+
+TOPIC_CONFIG: Final = ConfigDef("topics", LogConfig, of_client=False)
+"""All keys of topics."""
+
+_CASE_SENSITIVE: Final = frozenset({"compression.type", "message.timestamp.type"})
 
 
 def check_new_configs(configs: Mapping[str, str | None]) -> None:
@@ -351,7 +348,7 @@ def check_new_configs(configs: Mapping[str, str | None]) -> None:
         given[name] = value
     parsed = LogConfig.parse(given)
     for name in _CASE_SENSITIVE & given.keys():
-        if given[name] != getattr(parsed, TOPIC_CONFIG_DEF.keys[name].keyword):
+        if given[name] != getattr(parsed, TOPIC_CONFIG.keys[name].keyword):
             raise InvalidConfigurationError(
                 f"{name}: got {given[name]!r:.80}, expected the value in its exact case"
             )
@@ -360,10 +357,3 @@ def check_new_configs(configs: Mapping[str, str | None]) -> None:
             "Tiered Storage functionality is disabled in the broker. Topic cannot be configured "
             "with remote log storage."
         )
-
-
-def _converted(key: ConfigKey, value: object) -> object:
-    try:
-        return TOPIC_CONFIG_DEF.parse({key.name: value})[key.keyword]
-    except ConfigError as problem:
-        raise InvalidConfigurationError(f"{key.name}: {problem}") from None

@@ -6,10 +6,12 @@ from typing import Any
 
 from kclient.broker.server.broker_keys import BROKER_KEYS
 from kclient.broker.server.listeners import parse_listeners
-from kclient.common.config_def import ConfigDef
+from kclient.common.config_def import Config, ConfigDef
 from kclient.common.errors import ConfigError
 
-_DEFINITION = ConfigDef("the broker", [key.row for key in BROKER_KEYS.values()], of_client=False)
+_DEFINITION = ConfigDef(
+    "the broker", Config, [key.row for key in BROKER_KEYS.values()], of_client=False
+)
 
 
 class BrokerConfig:
@@ -31,8 +33,10 @@ class BrokerConfig:
         Raises:
             ConfigError: A setting is unknown, missing or has an invalid value.
         """
-        parsed = _DEFINITION.parse(given)
-        self._values = {name: parsed[key.row.keyword] for name, key in BROKER_KEYS.items()}
+        parsed = _DEFINITION.values(given)
+        self._values = {
+            name: parsed.get(key.row.keyword, key.row.default) for name, key in BROKER_KEYS.items()
+        }
         self.given = {name.replace("_", "."): self[name.replace("_", ".")] for name in given}
         self.node_id = self._node_id()
         self.data_dir = self._data_dir()

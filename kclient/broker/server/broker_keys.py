@@ -19,7 +19,6 @@ from kclient.broker.server.listeners import (
     PROTOCOL_MAP,
 )
 from kclient.broker.server.server_key import (
-    ConfigType,
     ServerKey,
     boolean,
     fraction,
@@ -27,6 +26,7 @@ from kclient.broker.server.server_key import (
     number,
     string,
 )
+from kclient.common.config_def import ConfigType
 
 _INT = ConfigType.INT
 _LONG = ConfigType.LONG

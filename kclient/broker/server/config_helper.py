@@ -5,10 +5,12 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kclient.broker.controller.metadata_image import MetadataImage
+from kclient.broker.log.log_config import TOPIC_CONFIG
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_keys import BROKER_KEYS
-from kclient.broker.server.server_key import ConfigType, ServerKey, as_text
-from kclient.broker.server.topic_keys import TOPIC_KEYS, to_topic_unit
+from kclient.broker.server.server_key import ServerKey
+from kclient.broker.server.topic_keys import to_topic_unit
+from kclient.common.config_def import ConfigKey, ConfigType
 
 
 class ConfigSource(IntEnum):
@@ -64,13 +66,13 @@ class ConfigHelper:
 
     def entries_with(self, overrides: Mapping[str, str | None]) -> list[ConfigEntry]:
         """Return every setting of a topic with the given overrides."""
-        return [self._topic_entry(key, overrides) for key in TOPIC_KEYS.values()]
+        return [self._topic_entry(key, overrides) for key in TOPIC_CONFIG.keys.values()]
 
     def broker_entries(self) -> list[ConfigEntry]:
         """Return every setting of this broker."""
         return [self._broker_entry(key) for key in BROKER_KEYS.values()]
 
-    def _topic_entry(self, key: ServerKey, overrides: Mapping[str, str | None]) -> ConfigEntry:
+    def _topic_entry(self, key: ConfigKey, overrides: Mapping[str, str | None]) -> ConfigEntry:
         synonyms = []
         if key.name in overrides:
             source = ConfigSource.TOPIC_CONFIG
@@ -78,10 +80,16 @@ class ConfigHelper:
         synonyms += self._server_synonyms(key)
         value, source = self._in_force(key, synonyms)
         return ConfigEntry(
-            key.name, value, source, key.type, read_only=False, doc=key.row.doc, synonyms=synonyms
+            key.name,
+            value,
+            source,
+            key.type,
+            read_only=False,
+            doc=key.doc,
+            synonyms=synonyms,
         )
 
-    def _server_synonyms(self, key: ServerKey) -> Iterator[ConfigSynonym]:
+    def _server_synonyms(self, key: ConfigKey) -> Iterator[ConfigSynonym]:
         for name in key.server_keys:
             if self.static.get(name) is not None:
                 yield ConfigSynonym(name, self.static[name], ConfigSource.STATIC_BROKER_CONFIG)
@@ -91,10 +99,10 @@ class ConfigHelper:
                 yield ConfigSynonym(name, as_text(default), ConfigSource.DEFAULT_CONFIG)
 
     def _in_force(
-        self, key: ServerKey, synonyms: list[ConfigSynonym]
+        self, key: ConfigKey, synonyms: list[ConfigSynonym]
     ) -> tuple[str | None, ConfigSource]:
         if not synonyms:
-            return as_text(key.row.default), ConfigSource.DEFAULT_CONFIG
+            return as_text(key.default), ConfigSource.DEFAULT_CONFIG
         name, value, source = synonyms[0]
         if source is ConfigSource.TOPIC_CONFIG:
             return value, source
@@ -110,9 +118,22 @@ class ConfigHelper:
             synonyms.append(ConfigSynonym(key.name, default, ConfigSource.DEFAULT_CONFIG))
         value = self.static.get(key.name, default)
         source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
-        return ConfigEntry(key.name, value, source, key.type, key.read_only, key.row.doc, synonyms)
+        return ConfigEntry(
+            key.name, value, source, key.row.type, key.read_only, key.row.doc, synonyms
+        )
 
 
 def only(entries: list[ConfigEntry], names: Collection[str] | None) -> list[ConfigEntry]:
     """Return the entries of the given names; None or an empty collection returns all."""
     return [entry for entry in entries if entry.name in names] if names else entries
+
+
+def as_text(value: object) -> str | None:
+    """Return a setting's value as Kafka prints it."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list):
+        return ",".join(str(item) for item in value)
+    return str(value)

@@ -2,25 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 
-from kclient.common.config_def import ConfigKey
-
-
-class ConfigType(IntEnum):
-    """Type of a setting as DescribeConfigs reports it (Kafka: ConfigEntry.ConfigType)."""
-
-    UNKNOWN = 0
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    CLASS = 8
-    PASSWORD = 9
-
+from kclient.common.config_def import ConfigKey, ConfigType
 
 _RANGES = {
     ConfigType.SHORT: 2**15 - 1,
@@ -35,13 +18,11 @@ class ServerKey:
 
     Attributes:
         row: Name, conversion, default and documentation.
-        type: Type that DescribeConfigs reports.
         read_only: Whether a change needs a restart.
         server_keys: For a topic setting, the broker settings it falls back to, in order.
     """
 
     row: ConfigKey
-    type: ConfigType
     read_only: bool = True
     server_keys: tuple[str, ...] = ()
 
@@ -49,17 +30,6 @@ class ServerKey:
     def name(self) -> str:
         """Dotted name."""
         return self.row.name
-
-
-def as_text(value: object) -> str | None:
-    """Return a setting's value as Kafka prints it."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple | list):
-        return ",".join(str(item) for item in value)
-    return str(value)
 
 
 def number(
@@ -85,9 +55,8 @@ def number(
         return value
 
     expected = f"a whole number from {low} to {high}"
-    return ServerKey(
-        ConfigKey(name, convert, expected, default, doc), kind, server_keys=server_keys
-    )
+    row = ConfigKey(name, kind, convert, expected, default, doc)
+    return ServerKey(row, server_keys=server_keys)
 
 
 def fraction(
@@ -103,8 +72,8 @@ def fraction(
             raise ValueError
         return value
 
-    row = ConfigKey(name, convert, "a number from 0 to 1", default, doc)
-    return ServerKey(row, ConfigType.DOUBLE, server_keys=server_keys)
+    row = ConfigKey(name, ConfigType.DOUBLE, convert, "a number from 0 to 1", default, doc)
+    return ServerKey(row, server_keys=server_keys)
 
 
 def boolean(name: str, doc: str, *, default: bool, server_keys: tuple[str, ...] = ()) -> ServerKey:
@@ -117,8 +86,8 @@ def boolean(name: str, doc: str, *, default: bool, server_keys: tuple[str, ...] 
             return raw.lower() == "true"
         raise TypeError
 
-    row = ConfigKey(name, convert, "true or false", default, doc)
-    return ServerKey(row, ConfigType.BOOLEAN, server_keys=server_keys)
+    row = ConfigKey(name, ConfigType.BOOLEAN, convert, "true or false", default, doc)
+    return ServerKey(row, server_keys=server_keys)
 
 
 def string(
@@ -141,8 +110,8 @@ def string(
         return raw
 
     expected = f"one of {', '.join(values)}" if values else "a str"
-    row = ConfigKey(name, convert, expected, default, doc)
-    return ServerKey(row, ConfigType.STRING, server_keys=server_keys)
+    row = ConfigKey(name, ConfigType.STRING, convert, expected, default, doc)
+    return ServerKey(row, server_keys=server_keys)
 
 
 def names(
@@ -154,8 +123,10 @@ def names(
     server_keys: tuple[str, ...] = (),
 ) -> ServerKey:
     """Define a comma-separated list, restricted to `values` if given."""
-    row = ConfigKey(name, _list_converter(values), "a comma-separated list", default, doc)
-    return ServerKey(row, ConfigType.LIST, server_keys=server_keys)
+    row = ConfigKey(
+        name, ConfigType.LIST, _list_converter(values), "a comma-separated list", default, doc
+    )
+    return ServerKey(row, server_keys=server_keys)
 
 
 def _list_converter(values: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:

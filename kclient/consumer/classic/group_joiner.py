@@ -21,8 +21,8 @@ from kclient.consumer.classic.consumer_protocol import PROTOCOL_TYPE
 from kclient.consumer.classic.group_leader import GroupLeader
 from kclient.consumer.classic.heartbeat import HeartbeatTimers
 from kclient.consumer.classic.member import Generation, Member, MemberEvent, MemberState
+from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.consumer_settings import GroupSettings
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
@@ -73,7 +73,7 @@ class GroupJoiner:
 
     def __init__(
         self,
-        settings: GroupSettings,
+        config: ConsumerConfig,
         network: ConsumerNetworkClient,
         finder: CoordinatorFinder,
         member: Member,
@@ -83,7 +83,7 @@ class GroupJoiner:
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log = log_context.logger(__name__)
-        self._settings = settings
+        self._config = config
         self._network = network
         self._finder = finder
         self._member = member
@@ -97,17 +97,17 @@ class GroupJoiner:
 
         The future fails with the broker's error; the member is then ready for another attempt.
         """
-        member, settings = self._member, self._settings
-        protocols = self._leader.group_protocols(member.generation.generation_id, settings.rack_id)
+        member, config = self._member, self._config
+        protocols = self._leader.group_protocols(member.generation.generation_id, config.rack_id)
         outcome = self._current = RequestFuture[bytes]()
         member.rejoin_needed = False
         member.apply(MemberEvent.JOIN_SENT)
         request = JoinGroupRequest(
-            group_id=settings.group_id,
-            session_timeout_ms=settings.session_timeout_ms,
-            rebalance_timeout_ms=settings.max_poll_interval_ms,
+            group_id=self._finder.group_id,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.max_poll_interval_ms,
             member_id=member.generation.member_id,
-            group_instance_id=settings.group_instance_id,
+            group_instance_id=config.group_instance_id,
             protocol_type=PROTOCOL_TYPE,
             protocols=protocols,
             reason=member.rejoin_reason[:255] or None,
@@ -131,7 +131,7 @@ class GroupJoiner:
         try:
             response = future.value.body(JoinGroupResponse)
             error = error_for_code(
-                response.error_code, f"joining group {self._settings.group_id!r} with {assignors}"
+                response.error_code, f"joining group {self._finder.group_id!r} with {assignors}"
             )
             if isinstance(error, MemberIdRequiredError):
                 self._member.generation = Generation(member_id=response.member_id)
@@ -154,7 +154,7 @@ class GroupJoiner:
     def _take_generation(self, response: JoinGroupResponse) -> None:
         if response.protocol_type not in {None, PROTOCOL_TYPE}:
             raise InconsistentGroupProtocolError(
-                f"protocol type of group {self._settings.group_id!r}: got "
+                f"protocol type of group {self._finder.group_id!r}: got "
                 f"{response.protocol_type!r}, expected {PROTOCOL_TYPE!r}"
             )
         self._member.apply(MemberEvent.JOINED)
@@ -189,10 +189,10 @@ class GroupJoiner:
             self._failed(CoordinatorNotAvailableError("lost while joining"), outcome)
             return
         request = SyncGroupRequest(
-            group_id=self._settings.group_id,
+            group_id=self._finder.group_id,
             generation_id=generation.generation_id,
             member_id=generation.member_id,
-            group_instance_id=self._settings.group_instance_id,
+            group_instance_id=self._config.group_instance_id,
             protocol_type=PROTOCOL_TYPE,
             protocol_name=generation.protocol_name,
             assignments=[
@@ -214,9 +214,7 @@ class GroupJoiner:
             return
         try:
             response = future.value.body(SyncGroupResponse)
-            error = error_for_code(
-                response.error_code, f"joining group {self._settings.group_id!r}"
-            )
+            error = error_for_code(response.error_code, f"joining group {self._finder.group_id!r}")
             if error is not None:
                 raise error
             if response.protocol_name not in {None, generation.protocol_name}:
@@ -244,7 +242,7 @@ class GroupJoiner:
         coordinator = self._finder.broker_node() if rebalancing else self._finder.coordinator()
         response: RequestFuture[None] = RequestFuture.of(None)
         if (
-            self._settings.group_instance_id is None
+            self._config.group_instance_id is None
             and coordinator is not None
             and member.state is not MemberState.UNJOINED
             and generation.has_member_id()
@@ -255,7 +253,7 @@ class GroupJoiner:
                 coordinator,
                 reason,
             )
-            builder = _LeaveGroupBuilder(self._settings.group_id, generation, reason[:255])
+            builder = _LeaveGroupBuilder(self._finder.group_id, generation, reason[:255])
             response = self._network.send(coordinator, builder).then(self._read_leave)
         member.left(reason)
         return response
@@ -272,10 +270,8 @@ class GroupJoiner:
     def _send(
         self, coordinator: Node, request: JoinGroupRequest | SyncGroupRequest
     ) -> RequestFuture[ClientResponse]:
-        settings = self._settings
-        timeout_ms = max(
-            settings.request_timeout_ms, settings.max_poll_interval_ms + _JOIN_MARGIN_MS
-        )
+        config = self._config
+        timeout_ms = max(config.request_timeout_ms, config.max_poll_interval_ms + _JOIN_MARGIN_MS)
         return self._network.send(coordinator, SimpleBuilder(request), timeout_ms=timeout_ms)
 
     def _is_over(self, outcome: RequestFuture[bytes]) -> bool:

@@ -16,8 +16,8 @@ from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.classic.member import Generation, Member
+from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.consumer_settings import GroupSettings
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.request_future import RequestFuture
@@ -109,7 +109,7 @@ class HeartbeatSender:
 
     def __init__(
         self,
-        settings: GroupSettings,
+        config: ConsumerConfig,
         network: ConsumerNetworkClient,
         finder: CoordinatorFinder,
         member: Member,
@@ -118,15 +118,15 @@ class HeartbeatSender:
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._failures = FailureLog(log_context.logger(__name__), "Heartbeat")
-        self._settings = settings
+        self._config = config
         self._network = network
         self._finder = finder
         self._member = member
         self._timers = timers
         self._clock = clock
         self._error: KafkaError | None = None
-        self.interval_ms = float(settings.heartbeat_interval_ms)
-        self.max_poll_interval_ms = settings.max_poll_interval_ms
+        self.interval_ms = float(config.heartbeat_interval_ms)
+        self.max_poll_interval_ms = config.max_poll_interval_ms
 
     def polled(self, now_ms: float) -> None:
         """Reset the poll timer, and raise a fatal error of an earlier heartbeat.
@@ -152,7 +152,7 @@ class HeartbeatSender:
         if self._timers.is_due(now_ms):
             coordinator = self._finder.coordinator()
             if coordinator is None:
-                return float(self._settings.retry_backoff_ms)
+                return float(self._config.retry_backoff_ms)
             self._send(coordinator, now_ms)
         return self._timers.wait_ms(now_ms)
 
@@ -168,10 +168,10 @@ class HeartbeatSender:
         generation = self._member.generation
         self._timers.sent(now_ms)
         request = HeartbeatRequest(
-            group_id=self._settings.group_id,
+            group_id=self._finder.group_id,
             generation_id=generation.generation_id,
             member_id=generation.member_id,
-            group_instance_id=self._settings.group_instance_id,
+            group_instance_id=self._config.group_instance_id,
         )
         self._network.send(coordinator, SimpleBuilder(request)).on_done(
             lambda future: self._handle_response(generation, future)

@@ -17,7 +17,6 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import CommitFailedError, IllegalStateError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.consumer.consumer_settings import GroupSettings
 from kclient.consumer.membership import NO_EPOCH, ConsumerGroupMetadata, MemberEpoch
 
 NO_GENERATION_ID = -1
@@ -98,9 +97,15 @@ class Member:
         rejoin_reason: Reason sent to the broker.
     """
 
-    def __init__(self, settings: GroupSettings, log_context: LogContext = NO_LOG_CONTEXT) -> None:
+    def __init__(
+        self,
+        group_id: str,
+        group_instance_id: str | None = None,
+        log_context: LogContext = NO_LOG_CONTEXT,
+    ) -> None:
         self._log = log_context.logger(__name__)
-        self._settings = settings
+        self._group_id = group_id
+        self._group_instance_id = group_instance_id
         self.state = MemberState.UNJOINED
         self.generation = NO_GENERATION
         self.rejoin_needed = True
@@ -162,27 +167,24 @@ class Member:
                 self.lose("another consumer has the same group.instance.id", keep_member_id=True)
             return self.fenced_error()
         if isinstance(error, GroupAuthorizationError):
-            return GroupAuthorizationError(
-                f"not authorized to access group {self._settings.group_id!r}"
-            )
+            return GroupAuthorizationError(f"not authorized to access group {self._group_id!r}")
         return error
 
     def fenced_error(self) -> FencedInstanceIdError:
         """Return the error of a fenced static member."""
-        settings = self._settings
         return FencedInstanceIdError(
-            f"group.instance.id {settings.group_instance_id!r} of group {settings.group_id!r} "
+            f"group.instance.id {self._group_instance_id!r} of group {self._group_id!r} "
             "is used by another consumer now"
         )
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return the group metadata for a transactional producer."""
-        settings, generation = self._settings, self.generation
+        generation = self.generation
         return ConsumerGroupMetadata(
-            settings.group_id,
+            self._group_id,
             generation.generation_id,
             generation.member_id,
-            settings.group_instance_id,
+            self._group_instance_id,
         )
 
     def request_rejoin(self, reason: str, *, level: int = logging.INFO) -> None:

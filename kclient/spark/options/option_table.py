@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kclient.common.config_def import ConfigKey, describe
+from kclient.common.config_def import ConfigKey, ConfigType
+from kclient.common.config_keys import key
 from kclient.common.errors import ConfigError
 
 _KAFKA = "kafka."
@@ -26,13 +27,13 @@ class OptionTable:
     def __init__(
         self,
         owner: str,
-        rows: Iterable[ConfigKey],
+        rows: Iterable[object],
         *,
         ignored: Iterable[str] = (),
         elsewhere: Mapping[str, str] | None = None,
     ) -> None:
         self.owner = owner
-        self.rows = {row.name.lower(): row for row in rows}
+        self.rows = {row.name.lower(): row for row in map(_key_of, rows)}
         self._ignored = {name.lower() for name in ignored}
         self._elsewhere = {name.lower(): other for name, other in (elsewhere or {}).items()}
 
@@ -47,7 +48,7 @@ class OptionTable:
             name = given.lower()
             row = self.rows.get(name)
             if row is not None:
-                values[row.name] = _converted(row, raw)
+                values[row.name] = row.value_of(raw, row.name)
             elif not name.startswith(_KAFKA) and name not in self._ignored:
                 raise ConfigError(self._unknown(given))
         return values
@@ -63,8 +64,13 @@ class OptionTable:
         return f"{text}; options of Kafka clients are written 'kafka.<key>'"
 
 
-def duration_ms(name: str, default: int, doc: str) -> ConfigKey:
-    """Define an option that holds a time such as '15m', '30s', '500ms' or milliseconds."""
+def _key_of(row: Any) -> ConfigKey:
+    key_of: ConfigKey = row if isinstance(row, ConfigKey) else row.metadata[ConfigKey]
+    return key_of
+
+
+def duration_ms(name: str, default: int, doc: str) -> int:
+    """Declare an option that holds a time such as '15m', '30s', '500ms' or milliseconds."""
 
     def convert(raw: object) -> int:
         match = _DURATION.fullmatch(str(raw).strip().lower())
@@ -72,7 +78,8 @@ def duration_ms(name: str, default: int, doc: str) -> ConfigKey:
             raise ValueError
         return int(match[1]) * _UNITS_MS[match[2] or "ms"]
 
-    return ConfigKey(name, convert, "a time such as '15m', '30s' or '500ms'", default, doc)
+    expected = "a time such as '15m', '30s' or '500ms'"
+    return key(name, ConfigType.LONG, convert, expected, default, doc)
 
 
 def unsupported(name: str, reason: str) -> ConfigKey:
@@ -81,15 +88,4 @@ def unsupported(name: str, reason: str) -> ConfigKey:
     def convert(raw: object) -> object:
         raise ValueError(reason)
 
-    return ConfigKey(name, convert, "it not to be set", None, reason)
-
-
-def _converted(row: ConfigKey, raw: object) -> object:
-    try:
-        return row.convert(raw)
-    except ConfigError:  # it already describes the invalid part
-        raise
-    except (TypeError, ValueError) as problem:
-        shown = "a secret value" if row.secret else describe(raw)
-        hint = f"; {problem}" if str(problem) else ""
-        raise ConfigError(f"{row.name}: got {shown}, expected {row.expected}{hint}") from None
+    return ConfigKey(name, ConfigType.UNKNOWN, convert, "it not to be set", None, reason)

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kclient.common.config_def import ConfigKey, describe, switch, text, whole_number
+from kclient.common.config_def import ConfigType, describe
+from kclient.common.config_keys import key, text, to_bool, whole_number
 from kclient.common.errors import ConfigError, KafkaError
 from kclient.common.types import check_topic_name
-from kclient.producer.producer_config import ProducerConfig
+from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.spark.options.kafka_config import RESERVED_BY_SINK, checked_config, kafka_config
 from kclient.spark.options.option_table import OptionTable, unsupported
 
@@ -48,17 +49,19 @@ def _delivery(raw: object) -> str:
     return word
 
 
-_ROWS: tuple[ConfigKey, ...] = (
+_ROWS: tuple[object, ...] = (
     text("topic", None, "Topic of every row; takes precedence over a column 'topic'."),
-    ConfigKey(
+    key(
         "includeHeaders",
-        switch("includeHeaders", False, "").convert,  # noqa: FBT003 (the default is not used)
+        ConfigType.BOOLEAN,
+        to_bool,
         "True or False",
         None,
         "Whether the column 'headers' is sent; by default it is if there is one.",
     ),
-    ConfigKey(
+    key(
         "delivery",
+        ConfigType.STRING,
         _delivery,
         f"'{AT_LEAST_ONCE}'",
         AT_LEAST_ONCE,
@@ -138,7 +141,7 @@ class SinkOptions:
             except KafkaError as error:
                 raise ConfigError(str(error)) from None
         producer = kafka_config(options, RESERVED_BY_SINK)
-        checked_config(producer, ProducerConfig.parse)
+        checked_config(producer, PRODUCER_CONFIG.parse)
         return cls(
             producer=producer,
             topic=topic,

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kclient.common.config_def import ConfigKey, choice, switch, text, whole_number
+from kclient.common.config_keys import choice, switch, text, whole_number
 from kclient.common.errors import ConfigError
-from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.spark.options.kafka_config import RESERVED_BY_SOURCE, checked_config, kafka_config
 from kclient.spark.options.option_table import OptionTable, duration_ms
 from kclient.spark.options.position_spec import PositionSpec, parse_position
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 _SINCE_42 = "From Spark 4.2 on; an error before."
 
-_ROWS: tuple[ConfigKey, ...] = (
+_ROWS: tuple[object, ...] = (
     text("subscribe", None, "Topics to read, separated by commas."),
     text(
         "subscribePattern",
@@ -56,8 +56,8 @@ _ROWS: tuple[ConfigKey, ...] = (
     ),
     switch(
         "failOnDataLoss",
-        True,  # noqa: FBT003 (a row of a table)
         "Whether a query fails if records that it should read are gone; false logs their number.",
+        default=True,
     ),
     whole_number(
         "kafkaConsumer.pollTimeoutMs",
@@ -89,8 +89,8 @@ _ROWS: tuple[ConfigKey, ...] = (
     whole_number("maxRecordsPerPartition", None, "Most offsets of one task.", low=1),
     switch(
         "includeHeaders",
-        False,  # noqa: FBT003 (a row of a table)
         "Whether there is a column of headers.",
+        default=False,
     ),
     text(
         "groupId",
@@ -277,7 +277,7 @@ def _reading(values: Mapping[str, Any], kafka: dict[str, str]) -> ReadSettings:
         "isolation.level": level or kafka_level or "read_committed",
     }
     consumer |= _FIXED
-    checked_config(consumer, ConsumerConfig.parse)
+    checked_config(consumer, CONSUMER_CONFIG.parse)
     return ReadSettings(
         consumer=consumer,
         poll_timeout_ms=values["kafkaConsumer.pollTimeoutMs"],

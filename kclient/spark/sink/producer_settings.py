@@ -6,7 +6,7 @@ from typing import Final
 
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError
-from kclient.producer.producer_config import ProducerConfig
+from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.spark.options.kafka_config import RESERVED_BY_SINK
 
 PRODUCER_DEFAULTS: Final[Mapping[str, object]] = {
@@ -47,7 +47,7 @@ class ProducerSettings:
         self._given = {**PRODUCER_DEFAULTS, **given}
         if "batch.size" not in given:
             self._fit_batches()
-        ProducerConfig.parse(self._given)
+        PRODUCER_CONFIG.parse(self._given)
         text = "\n".join(f"{name}={value!r}" for name, value in sorted(self._given.items()))
         self.digest = hashlib.sha256(text.encode()).hexdigest()[:16]
 

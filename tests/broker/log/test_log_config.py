@@ -1,26 +1,24 @@
 """Topic configuration: Kafka's keys, defaults and validation."""
 
-from dataclasses import fields
-
 import pytest
 
 from kclient.broker.log.log_config import (
-    BROKER_SYNONYMS,
-    TOPIC_CONFIG_KEYS,
-    TOPIC_CONFIG_TYPES,
+    TOPIC_CONFIG,
     LogConfig,
-    config_text,
 )
+from kclient.broker.server.broker_keys import BROKER_KEYS
 from kclient.common.broker_errors import InvalidConfigurationError
 
 
-def test_log_config_defaults_equal_config_keys() -> None:
-    rows = {key.keyword: key.default for key in TOPIC_CONFIG_KEYS}
-    assert rows == {field.name: field.default for field in fields(LogConfig)}
-    assert len(rows) == 33
-    names = {key.name for key in TOPIC_CONFIG_KEYS}
-    assert names >= BROKER_SYNONYMS.keys() | TOPIC_CONFIG_TYPES.keys()
+def test_topics_have_the_keys_of_kafka() -> None:
+    assert len(TOPIC_CONFIG.keys) == 33
     assert LogConfig.parse({}) == LogConfig()
+
+
+def test_every_server_key_is_a_key_of_the_broker() -> None:
+    server_keys = [name for key in TOPIC_CONFIG.keys.values() for name in key.server_keys]
+    assert len(server_keys) == 33
+    assert set(server_keys) <= BROKER_KEYS.keys()
 
 
 def test_values_are_parsed_from_text() -> None:
@@ -91,11 +89,3 @@ def test_unknown_keys_are_rejected() -> None:
         LogConfig.parse({"retention.m": "5"})
     with pytest.raises(InvalidConfigurationError):
         LogConfig.parse({"retention_ms": "5"})
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(True, "true"), (("compact", "delete"), "compact,delete"), ((), ""), (0.5, "0.5"), (-1, "-1")],
-)
-def test_values_are_formatted_as_in_kafka(value: object, text: str) -> None:
-    assert config_text(value) == text

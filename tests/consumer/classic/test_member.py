@@ -17,12 +17,11 @@ from kclient.consumer.classic.member import (
     MemberState,
     next_state,
 )
-from kclient.consumer.consumer_settings import GroupSettings
 from kclient.consumer.membership import MemberEpoch
 
 
 def test_member_passes_through_all_states() -> None:
-    member = Member(GroupSettings("g"))
+    member = Member("g")
     seen = []
     for event in (
         MemberEvent.JOIN_SENT,
@@ -72,7 +71,7 @@ def test_only_an_assignment_makes_a_member_stable() -> None:
 
 @given(st.lists(st.sampled_from(MemberEvent), max_size=30))
 def test_commit_generation_exists_only_while_stable(events: list[MemberEvent]) -> None:
-    member = Member(GroupSettings("g"))
+    member = Member("g")
     member.generation = Generation(3, "m", "range")
     for event in events:
         if (member.state, event) in TRANSITIONS:
@@ -87,7 +86,7 @@ def test_commit_generation_exists_only_while_stable(events: list[MemberEvent]) -
 
 @pytest.mark.parametrize(("keep", "member_id"), [(True, "m"), (False, "")])
 def test_lost_membership_resets_the_generation(keep: bool, member_id: str) -> None:
-    member = Member(GroupSettings("g"))
+    member = Member("g")
     member.rejoin_needed = False
     member.generation = Generation(3, "m", "range")
     member.lose("why", keep_member_id=keep)

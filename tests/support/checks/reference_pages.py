@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kclient import errors
 from kclient.admin.admin_config import ADMIN_CONFIG
-from kclient.broker.log.log_config import TOPIC_CONFIG_DEF
+from kclient.broker.log.log_config import TOPIC_CONFIG
 from kclient.broker.server.broker_keys import BROKER_KEYS
 from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.config_def import REQUIRED, ConfigKey
@@ -45,7 +45,7 @@ def configuration_page() -> str:
         ("Consumer", CONSUMER_CONFIG.keys.values()),
         ("AdminClient", ADMIN_CONFIG.keys.values()),
         ("Companion broker", [key.row for key in BROKER_KEYS.values()]),
-        ("Topics of the companion broker", TOPIC_CONFIG_DEF.keys.values()),
+        ("Topics of the companion broker", TOPIC_CONFIG.keys.values()),
     ):
         parts.append(f"## {title}\n")
         parts.append(config_table(key for key in keys if key.name not in refused))

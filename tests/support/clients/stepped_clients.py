@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kclient import NewTopic, TopicPartition
 from kclient.admin import cluster_calls, group_calls, topic_calls
-from kclient.admin.admin_config import parse_admin_config
+from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.admin.admin_core import AdminCall, AdminCore
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Clock, Runtime
@@ -19,13 +19,13 @@ from kclient.common.waiting import Steps
 from kclient.consumer.auto_offset_reset import LATEST_TIMESTAMP
 from kclient.consumer.collected import CollectedRecords
 from kclient.consumer.commits import CommitCallback
-from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
 from kclient.consumer.wiring import Wiring
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.produce_request_result import OnDelivery
-from kclient.producer.producer_config import ProducerConfig
+from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.producer.producer_core import ProducerCore
 from kclient.producer.rows import Rows, SingleRecord
 from kclient.record import ConsumerRecord
@@ -44,7 +44,7 @@ class SteppedAdmin:
     """Admin client."""
 
     def __init__(self, runtime: Runtime, **options: object) -> None:
-        self._core = AdminCore(parse_admin_config(options), runtime)
+        self._core = AdminCore(ADMIN_CONFIG.parse(options), runtime)
 
     def create_topics(self, *topics: NewTopic, timeout: float | None = None) -> Steps[set[str]]:
         """Create topics; return their names."""
@@ -105,7 +105,10 @@ class SteppedProducer:
         name = f"stepped-producer-{next(_numbers)}"
         self._clock = runtime.clock
         self._core = ProducerCore(
-            ProducerConfig.parse(options), runtime, name, LogContext("Producer", {"clientId": name})
+            PRODUCER_CONFIG.parse(options),
+            runtime,
+            name,
+            LogContext("Producer", {"clientId": name}),
         )
         self._core.start()
 
@@ -152,7 +155,7 @@ class SteppedConsumer:
 
     def __init__(self, runtime: Runtime, **options: object) -> None:
         self._clock = runtime.clock
-        self._core = Wiring(ConsumerConfig.parse(options), runtime).build()
+        self._core = Wiring(CONSUMER_CONFIG.parse(options), runtime).build()
 
     def subscribe(
         self,

@@ -6,7 +6,7 @@ import pytest
 
 from kclient import NewTopic
 from kclient.admin import topic_calls
-from kclient.admin.admin_config import parse_admin_config
+from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.admin.admin_core import AdminCore
 from kclient.common.errors import KafkaTimeoutError
 from kclient.common.waiting import ConditionWait, Steps, TaskWait
@@ -30,7 +30,7 @@ def stepped(world: VirtualWorld, machine: str = "client") -> SteppedProcess:
 
 
 def admin_core(home: SteppedProcess) -> AdminCore:
-    return AdminCore(parse_admin_config({"bootstrap_servers": "broker:9092"}), home.runtime)
+    return AdminCore(ADMIN_CONFIG.parse({"bootstrap_servers": "broker:9092"}), home.runtime)
 
 
 def create_topic(core: AdminCore, name: str, timeout_ms: float = 30_000.0) -> Steps[str]:
