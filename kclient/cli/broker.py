@@ -4,7 +4,7 @@ import argparse
 import resource
 import signal
 
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.cli.common_options import key_values
 from kclient.network.system_runtime import system_runtime
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     without_delay = _REBALANCE_DELAY not in {name.replace("_", ".") for name in settings}
     if without_delay:
         settings[_REBALANCE_DELAY] = "0"
-    broker = BrokerServer(BrokerConfig(settings), system_runtime())
+    broker = BrokerServer(BROKER_CONFIG.parse(settings), system_runtime())
     _raise_descriptor_limit()
     # Threads inherit the mask, so that no thread of the broker receives the signal before sigwait.
     previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)

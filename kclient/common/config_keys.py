@@ -68,7 +68,7 @@ def whole_number(
             raise TypeError
         if isinstance(raw, float) and not raw.is_integer():
             raise ValueError(_of_fraction(name, raw))
-        value = _int(raw)
+        value = to_int(raw)
         if value > high:
             raise ValueError(f"it is more than {high}")
         if value < low:
@@ -81,7 +81,8 @@ def whole_number(
     return key(name, kind, convert, expected, default, doc, server_keys=server_keys)
 
 
-def _int(raw: float | str) -> int:
+def to_int(raw: float | str) -> int:
+    """Return an int, or the one that a str names."""
     try:
         return int(raw)
     except ValueError:  # drop the text of int()
@@ -109,7 +110,7 @@ def level(
     def convert(raw: object) -> int:
         if isinstance(raw, bool) or not isinstance(raw, int | str):
             raise TypeError
-        value = _int(raw)
+        value = to_int(raw)
         if value != default and not low <= value <= high:
             raise ValueError
         return value

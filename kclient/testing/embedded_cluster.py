@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError, IllegalStateError
@@ -186,7 +186,7 @@ class EmbeddedCluster(ProcessBound):
             self._temporary = self._remove_temporary = None
 
     def _config(self, data_dir: Path) -> BrokerConfig:
-        return BrokerConfig({**_DEFAULTS, **self._given, "log.dir": str(data_dir)})
+        return BROKER_CONFIG.parse({**_DEFAULTS, **self._given, "log.dir": str(data_dir)})
 
     def __enter__(self) -> Self:
         self.start()

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.admin.admin_config import ADMIN_CONFIG
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
@@ -117,7 +117,7 @@ def test_hints_name_existing_options(owner: str, name: str) -> None:
 
 def test_hint_identifies_broker_options() -> None:
     with pytest.raises(ConfigError, match="it is an option of Producer"):
-        BrokerConfig({"log.dir": "d", "linger.ms": 5})
+        BROKER_CONFIG.parse({"log.dir": "d", "linger.ms": 5})
     assert error_about(PRODUCER_CONFIG, "num.partitions").endswith("it is an option of the broker")
     assert error_about(CONSUMER_CONFIG, "compression.type").endswith("an option of Producer")
 

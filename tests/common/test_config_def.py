@@ -6,6 +6,7 @@ import pytest
 
 from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.broker.log.log_config import TOPIC_CONFIG
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.common.config_def import (
     REQUIRED,
     Config,
@@ -90,11 +91,13 @@ def test_subclass_may_change_a_default() -> None:
 
 
 @pytest.mark.parametrize(
-    "definition", [PRODUCER_CONFIG, CONSUMER_CONFIG, ADMIN_CONFIG, TOPIC_CONFIG]
+    "definition", [PRODUCER_CONFIG, CONSUMER_CONFIG, ADMIN_CONFIG, BROKER_CONFIG, TOPIC_CONFIG]
 )
 def test_fields_are_named_as_their_keys(definition: ConfigDef[Any]) -> None:
     config = definition.config
-    declared = {each.name: each.metadata[ConfigKey].keyword for each in fields(config)}
+    declared = {
+        each.name: each.metadata[ConfigKey].keyword for each in fields(config) if each.metadata
+    }
     assert declared == {name: name for name in declared}
 
 

@@ -4,7 +4,7 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.system_files import SystemFiles
 from kclient.testing.virtual.virtual_socket import VirtualSocket
@@ -26,7 +26,7 @@ class SteppedBroker:
 
     def __init__(self, data_dir: Path, **settings: object) -> None:
         given = {name.replace("_", "."): value for name, value in settings.items()}
-        config = BrokerConfig({"log.dir": str(data_dir), **_SETTINGS, **given})
+        config = BROKER_CONFIG.parse({"log.dir": str(data_dir), **_SETTINGS, **given})
         self._home = VirtualHome()
         runtime = replace(self._home.runtime, files=SystemFiles())
         self.server = BrokerServer(config, runtime)

@@ -10,7 +10,7 @@ from kclient.broker.coordinator.group.classic_group import ClassicGroup
 from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.partition import Partition
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.broker_errors import NotLeaderOrFollowerError
 from kclient.common.errors import KafkaError
@@ -90,7 +90,7 @@ class Operator:
         disk = _SlowDisk(self, process, self._stage.world.random("flushes"))
         files = FaultyFiles(process.files, disk)
         runtime = replace(process.runtime, files=files)
-        server = BrokerServer(BrokerConfig(self._stage.scenario.broker), runtime)
+        server = BrokerServer(BROKER_CONFIG.parse(self._stage.scenario.broker), runtime)
         server.intercept(self.traffic.intercept)
         process.spawn("main", lambda: self._serve(server, process))
 

@@ -97,7 +97,7 @@ def test_kill_loses_no_acknowledged_record() -> None:
 
 def test_settings_reach_the_broker() -> None:
     with EmbeddedCluster(config={"num.partitions": 5}) as cluster:
-        assert cluster.broker.services.config["num.partitions"] == 5
+        assert cluster.broker.services.config.num_partitions == 5
 
 
 @pytest.mark.parametrize("brokers", [0, 3, True, "1"])

@@ -138,15 +138,15 @@ class SocketServer:
 
     def __init__(self, config: BrokerConfig, runtime: Runtime, parse: RequestParser) -> None:
         self._config = config
-        self._listeners = config.listeners.listeners
+        self._listeners = config.listener_config().listeners
         self._net = runtime.net
         self._tasks = runtime.tasks
         self._clock = runtime.clock
         self._parse = parse
         self._quotas = ConnectionQuotas(
-            config["max.connections"],
-            config["max.connections.per.ip"],
-            CreationRate(config["max.connection.creation.rate"]),
+            config.max_connections,
+            config.max_connections_per_ip,
+            CreationRate(config.max_connection_creation_rate),
             runtime.tasks.condition(),
         )
         self._bound: list[tuple[Endpoint, Listener]] = []
@@ -228,18 +228,18 @@ class SocketServer:
         addresses = self._net.resolve(endpoint.host, endpoint.port)
         # "localhost" may resolve to ::1 as well; most clients try the IPv4 address.
         address = min(addresses, key=lambda found: ":" in found[0])
-        return self._net.listen(address, self._config["socket.listen.backlog.size"])
+        return self._net.listen(address, self._config.socket_listen_backlog_size)
 
     def _new_processors(
         self, endpoint: Endpoint, numbers: Iterator[int], dispatch: Dispatch
     ) -> Iterator[Processor]:
         config, name = self._config, endpoint.name
-        for _ in range(config["num.network.threads"]):
+        for _ in range(config.num_network_threads):
             selector = Selector(
                 self._net,
                 self._clock,
-                max_receive_size=config["socket.request.max.bytes"],
-                connections_max_idle_ms=float(config["connections.max.idle.ms"]),
+                max_receive_size=config.socket_request_max_bytes,
+                connections_max_idle_ms=float(config.connections_max_idle_ms),
                 memory_pool=self._memory_pool(),
                 channel_builder=server_channel_builder(name, endpoint.security_protocol.name),
             )
@@ -255,10 +255,10 @@ class SocketServer:
 
     def _memory_pool(self) -> MemoryPool:
         """Return the memory of one processor: its share of ``queued.max.request.bytes``."""
-        limit: int = self._config["queued.max.request.bytes"]
+        limit: int = self._config.queued_max_request_bytes
         if limit < 0:
             return UnlimitedMemoryPool()
-        processors = self._config["num.network.threads"] * len(self._bound)
+        processors = self._config.num_network_threads * len(self._bound)
         return SimpleMemoryPool(max(1, limit // processors), self._tasks.lock())
 
     def _spawn(self, name: str, step: Callable[[float], bool]) -> None:

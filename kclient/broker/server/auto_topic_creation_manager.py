@@ -36,12 +36,12 @@ class AutoTopicCreationManager:
             return TopicRequest(name)
         return TopicRequest(
             name,
-            num_partitions=self._config["offsets.topic.num.partitions"],
-            replication_factor=self._config["offsets.topic.replication.factor"],
+            num_partitions=self._config.offsets_topic_num_partitions,
+            replication_factor=self._config.offsets_topic_replication_factor,
             configs={
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
-                "segment.bytes": str(self._config["offsets.topic.segment.bytes"]),
+                "segment.bytes": str(self._config.offsets_topic_segment_bytes),
             },
         )
 

@@ -192,12 +192,12 @@ class BrokerServer:
     def _serve(self, storage: BrokerStorage) -> None:
         config, runtime = self._config, self._runtime
         api_versions = ApiVersionManager(version_spans())
-        parser = RequestParser(api_versions, config["control.request.max.bytes"])
+        parser = RequestParser(api_versions, config.control_request_max_bytes)
         server = SocketServer(config, runtime, parser.parse)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
         # Handlers return the ports, which are known only once they are bound.
         self._bound = server.bind()
-        advertised = config.listeners.advertised_for(self._bound)
+        advertised = config.listener_config().advertised_for(self._bound)
         services = self._wire(storage, advertised, api_versions)
         long_requests = LongRequests(
             RequestChannel(_LONG_REQUESTS, runtime.tasks.condition()),
@@ -205,8 +205,8 @@ class BrokerServer:
         )
         apis = KafkaApis(services, API_TABLE, long_requests)
         apis.interceptor = self._interceptor
-        channel = RequestChannel(config["queued.max.requests"], runtime.tasks.condition())
-        pool = KafkaRequestHandlerPool(channel, apis.handle, config["num.io.threads"])
+        channel = RequestChannel(config.queued_max_requests, runtime.tasks.condition())
+        pool = KafkaRequestHandlerPool(channel, apis.handle, config.num_io_threads)
         long_pools = (
             KafkaRequestHandlerPool(
                 long_requests.controller, apis.process, 1, "kclient-controller-requests"
@@ -219,7 +219,7 @@ class BrokerServer:
         )
         # A hand-over to another thread of CPython costs more than most requests; operations that
         # have to wait do so in a purgatory in any case.
-        server.prepare(channel.send_request if config["num.io.threads"] else apis.handle)
+        server.prepare(channel.send_request if config.num_io_threads else apis.handle)
         self._parts = _Parts(server, pool, long_pools, scheduler, apis)
         self._services, self._advertised = services, advertised
 
@@ -244,7 +244,7 @@ class BrokerServer:
         config, runtime, controller = self._config, self._runtime, storage.controller
         controller.register_broker(
             BrokerIdentity(
-                config.node_id, advertised, config["broker.rack"], storage.identity.directory_id
+                config.node_id, advertised, config.broker_rack, storage.identity.directory_id
             ),
             _raise_error,
             crashed=not storage.logs.was_clean,
@@ -252,7 +252,7 @@ class BrokerServer:
         self._broker_epoch = controller.image.brokers[config.node_id].epoch
         static = {
             "advertised.listeners": ",".join(map(str, advertised)),
-            "listeners": ",".join(map(str, config.listeners.listeners)),
+            "listeners": ",".join(map(str, config.listener_config().listeners)),
             "log.dirs": str(config.data_dir),
             "node.id": str(config.node_id),
             "process.roles": "broker,controller",

@@ -23,7 +23,6 @@ from kclient.broker.log.producer_state_manager import ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
-from kclient.broker.server.topic_keys import default_log_config
 from kclient.common.errors import ConfigError
 from kclient.common.files import Files
 from kclient.common.runtime import Runtime
@@ -97,22 +96,20 @@ class BrokerStorage(NamedTuple):
 def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
     """Return the manager of the data directory's logs, without reading anything."""
     settings = LogManagerSettings(
-        retention_check_interval_ms=config["log.retention.check.interval.ms"],
-        recovery_point_checkpoint_interval_ms=config["log.flush.offset.checkpoint.interval.ms"],
-        start_offset_checkpoint_interval_ms=config["log.flush.start.offset.checkpoint.interval.ms"],
-        high_watermark_checkpoint_interval_ms=config[
-            "replica.high.watermark.checkpoint.interval.ms"
-        ],
+        retention_check_interval_ms=config.log_retention_check_interval_ms,
+        recovery_point_checkpoint_interval_ms=config.log_flush_offset_checkpoint_interval_ms,
+        start_offset_checkpoint_interval_ms=config.log_flush_start_offset_checkpoint_interval_ms,
+        high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
         producers=ProducerLimits(
-            config["producer.id.expiration.ms"], config["max.producer.ids.per.partition"]
+            config.producer_id_expiration_ms, config.max_producer_ids_per_partition
         ),
         cleaner=CleanerSettings(
-            config["log.cleaner.enable"],
-            config["log.cleaner.backoff.ms"],
-            config["log.cleaner.dedupe.buffer.size"],
+            config.log_cleaner_enable,
+            config.log_cleaner_backoff_ms,
+            config.log_cleaner_dedupe_buffer_size,
         ),
     )
-    return LogManager(config.data_dir, runtime, default_log_config(config), settings)
+    return LogManager(config.data_dir, runtime, config.log_config(), settings)
 
 
 def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> BrokerStorage:
@@ -126,7 +123,7 @@ def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> Br
     with logs.failures.guarding(f"{config.data_dir}: identity"):
         identity = _identity(config, runtime)
     controller, deleted = _controller(config, runtime, logs)
-    defaults = default_log_config(config)
+    defaults = config.log_config()
 
     def topic_config(image: MetadataImage, topic: str) -> LogConfig:
         return LogConfig.parse(image.topic_config(topic), defaults)
@@ -143,7 +140,7 @@ def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> Br
 
 
 def _identity(config: BrokerConfig, runtime: Runtime) -> MetaProperties:
-    wanted = config["cluster.id"]
+    wanted = config.cluster_id
     found = read_meta_properties(runtime.files, config.data_dir)
     if found is None:
         cluster_id = wanted or uuid_to_text(random_uuid(runtime.random))
@@ -168,9 +165,9 @@ def _controller(
     log = logs.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG)
     topics = TopicControl(
         TopicDefaults(
-            config["num.partitions"], config["default.replication.factor"], config["max.partitions"]
+            config.num_partitions, config.default_replication_factor, config.max_partitions
         ),
-        delete_enabled=config["delete.topic.enable"],
+        delete_enabled=config.delete_topic_enable,
     )
     controller = QuorumController(runtime, KafkaMetadataLog(runtime.clock, log), topics)
     return controller, controller.load()
@@ -199,7 +196,7 @@ def _groups(
         topic = topics.get(CONSUMER_OFFSETS)
         if topic is not None:
             return len(topic.partitions)
-        planned: int = config["offsets.topic.num.partitions"]
+        planned: int = config.offsets_topic_num_partitions
         return planned
 
     log = ReplicatedLog(CONSUMER_OFFSETS, replicas, runtime.clock, count_partitions)
@@ -227,13 +224,13 @@ def _follow_leaders(groups: GroupCoordinator, node_id: int, topic: TopicImage) -
 
 def _group_config(config: BrokerConfig) -> GroupConfig:
     return GroupConfig(
-        min_session_timeout_ms=config["group.min.session.timeout.ms"],
-        max_session_timeout_ms=config["group.max.session.timeout.ms"],
-        initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
-        max_size=config["group.max.size"],
-        max_groups=config["max.groups"],
-        member_metadata_max_bytes=config["group.member.metadata.max.bytes"],
-        offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
-        offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
-        offsets_retention_check_ms=config["offsets.retention.check.interval.ms"],
+        min_session_timeout_ms=config.group_min_session_timeout_ms,
+        max_session_timeout_ms=config.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        max_size=config.group_max_size,
+        max_groups=config.max_groups,
+        member_metadata_max_bytes=config.group_member_metadata_max_bytes,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+        offsets_retention_check_ms=config.offsets_retention_check_interval_ms,
     )

@@ -6,10 +6,7 @@ from typing import NamedTuple
 
 from kclient.broker.controller.metadata_image import MetadataImage
 from kclient.broker.log.log_config import TOPIC_CONFIG
-from kclient.broker.server.broker_config import BrokerConfig
-from kclient.broker.server.broker_keys import BROKER_KEYS
-from kclient.broker.server.server_key import ServerKey
-from kclient.broker.server.topic_keys import to_topic_unit
+from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
 from kclient.common.config_def import ConfigKey, ConfigType
 
 
@@ -70,7 +67,7 @@ class ConfigHelper:
 
     def broker_entries(self) -> list[ConfigEntry]:
         """Return every setting of this broker."""
-        return [self._broker_entry(key) for key in BROKER_KEYS.values()]
+        return [self._broker_entry(key) for key in BROKER_CONFIG.keys.values()]
 
     def _topic_entry(self, key: ConfigKey, overrides: Mapping[str, str | None]) -> ConfigEntry:
         synonyms = []
@@ -94,7 +91,7 @@ class ConfigHelper:
             if self.static.get(name) is not None:
                 yield ConfigSynonym(name, self.static[name], ConfigSource.STATIC_BROKER_CONFIG)
         for name in key.server_keys:
-            default = BROKER_KEYS[name].row.default
+            default = BROKER_CONFIG.keys[name].default
             if default is not None:
                 yield ConfigSynonym(name, as_text(default), ConfigSource.DEFAULT_CONFIG)
 
@@ -106,10 +103,10 @@ class ConfigHelper:
         name, value, source = synonyms[0]
         if source is ConfigSource.TOPIC_CONFIG:
             return value, source
-        return as_text(to_topic_unit(name, self._config[name])), source
+        return as_text(self._config.topic_value(name)), source
 
-    def _broker_entry(self, key: ServerKey) -> ConfigEntry:
-        default = as_text(key.row.default)
+    def _broker_entry(self, key: ConfigKey) -> ConfigEntry:
+        default = as_text(key.default)
         synonyms = []
         if key.name in self.static:
             source = ConfigSource.STATIC_BROKER_CONFIG
@@ -119,7 +116,7 @@ class ConfigHelper:
         value = self.static.get(key.name, default)
         source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
         return ConfigEntry(
-            key.name, value, source, key.row.type, key.read_only, key.row.doc, synonyms
+            key.name, value, source, key.type, read_only=True, doc=key.doc, synonyms=synonyms
         )
 
 

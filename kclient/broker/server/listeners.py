@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kclient.common.errors import ConfigError
 from kclient.network.channel_builder import check_security_protocol
@@ -46,25 +45,33 @@ class ListenerConfig:
         )
 
 
-def parse_listeners(settings: Mapping[str, Any]) -> ListenerConfig:
-    """Return the listeners of a broker from its settings, by dotted name.
+def parse_listeners(
+    listeners: Sequence[str],
+    advertised: Sequence[str] | None,
+    *,
+    protocol_map: str,
+    inter_broker: str | None,
+    controllers: Sequence[str] | None,
+    allow_unauthenticated: bool,
+) -> ListenerConfig:
+    """Return the listeners of a broker from its settings.
 
     Raises:
         ConfigError: A setting is invalid, or contradicts another.
     """
-    if settings[CONTROLLERS]:
+    if controllers:
         raise ConfigError(
-            f"{CONTROLLERS}: got {list(settings[CONTROLLERS])!r:.80}, expected none; listeners for "
+            f"{CONTROLLERS}: got {list(controllers)!r:.80}, expected none; listeners for "
             "controllers are not available in this version"
         )
-    protocols = parse_protocol_map(settings[PROTOCOL_MAP])
-    listeners = _parse_all(LISTENERS, settings[LISTENERS], protocols)
-    _check_ports(listeners)
-    for endpoint in listeners:
+    protocols = parse_protocol_map(protocol_map)
+    bound = _parse_all(LISTENERS, listeners, protocols)
+    _check_ports(bound)
+    for endpoint in bound:
         check_security_protocol(f"listener {endpoint.name}", endpoint.security_protocol.name)
-        _check_reachability(endpoint, allowed=settings[ALLOW_UNAUTHENTICATED])
-    advertised = _advertised(listeners, settings[ADVERTISED], protocols)
-    return ListenerConfig(listeners, advertised, _inter_broker(advertised, settings[INTER_BROKER]))
+        _check_reachability(endpoint, allowed=allow_unauthenticated)
+    reachable = _advertised(bound, advertised, protocols)
+    return ListenerConfig(bound, reachable, _inter_broker(reachable, inter_broker))
 
 
 def parse_protocol_map(given: str) -> dict[str, SecurityProtocol]:

@@ -6,7 +6,7 @@ from kclient.broker.log.log_config import (
     TOPIC_CONFIG,
     LogConfig,
 )
-from kclient.broker.server.broker_keys import BROKER_KEYS
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.common.broker_errors import InvalidConfigurationError
 
 
@@ -18,7 +18,7 @@ def test_topics_have_the_keys_of_kafka() -> None:
 def test_every_server_key_is_a_key_of_the_broker() -> None:
     server_keys = [name for key in TOPIC_CONFIG.keys.values() for name in key.server_keys]
     assert len(server_keys) == 33
-    assert set(server_keys) <= BROKER_KEYS.keys()
+    assert set(server_keys) <= BROKER_CONFIG.keys.keys()
 
 
 def test_values_are_parsed_from_text() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kclient import AdminClient, Consumer, Producer
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
@@ -199,7 +199,7 @@ def test_the_listener_that_cannot_be_bound_is_named() -> None:
 
 def test_a_broker_without_threads_serves_all_listeners(tmp_path: Path) -> None:
     runtime = system_runtime()
-    broker = BrokerServer(BrokerConfig({**TWO, "log.dir": str(tmp_path)}), runtime)
+    broker = BrokerServer(BROKER_CONFIG.parse({**TWO, "log.dir": str(tmp_path)}), runtime)
     broker.start(threads=False)
     try:
         for endpoint in broker.endpoints:

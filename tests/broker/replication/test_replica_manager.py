@@ -17,7 +17,7 @@ from kclient.broker.replication.fetch_params import (
     FetchResult,
 )
 from kclient.broker.replication.replica_manager import ReplicaManager
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.broker_errors import (
     NotEnoughReplicasAfterAppendError,
@@ -39,7 +39,7 @@ class Replicated:
 
     def __init__(self, data_dir: Path) -> None:
         self.home = VirtualHome()
-        config = BrokerConfig({"log.dir": str(data_dir), "listeners": "127.0.0.1:0"})
+        config = BROKER_CONFIG.parse({"log.dir": str(data_dir), "listeners": "127.0.0.1:0"})
         self.broker = BrokerServer(config, self.home.runtime)
         self.broker.start(threads=False)
         create_topic(

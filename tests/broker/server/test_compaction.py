@@ -12,7 +12,7 @@ from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.controller.topic_control import TopicRequest
 from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.log.unified_log import UnifiedLog
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.broker_errors import InvalidRecordError, code_of
 from kclient.common.types import TopicPartition
@@ -38,7 +38,7 @@ class Broker:
             "offsets.topic.num.partitions": 1,
             "log.cleaner.backoff.ms": 0,
         }
-        self.server = BrokerServer(BrokerConfig(config), self._runtime)
+        self.server = BrokerServer(BROKER_CONFIG.parse(config), self._runtime)
         self.server.start(threads=False)
 
     def create_offsets_topic(self) -> None:

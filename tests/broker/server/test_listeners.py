@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.listeners import (
     DEFAULT_PROTOCOL_MAP,
     ListenerConfig,
@@ -25,7 +25,7 @@ TWO = {
 
 
 def listeners_of(**given: object) -> ListenerConfig:
-    return BrokerConfig({"log.dir": "d", **given}).listeners
+    return BROKER_CONFIG.parse({"log.dir": "d", **given}).listener_config()
 
 
 def test_default_is_one_loopback_listener() -> None:

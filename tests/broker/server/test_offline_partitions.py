@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kclient.broker.controller.topic_control import PartitionsRequest, TopicRequest
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.system_files import SystemFiles
 from kclient.common.types import TopicPartition
@@ -31,7 +31,9 @@ class FullDisk(SystemFiles):
 def test_concurrently_opened_partition_is_one_object(tmp_path: Path) -> None:
     """A request and a metadata change open it concurrently and use the same object."""
     files = FullDisk()
-    config = BrokerConfig({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"})
+    config = BROKER_CONFIG.parse(
+        {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}
+    )
     broker = BrokerServer(config, replace(system_runtime(), files=files))
     broker.start()
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.errors import IllegalStateError
 from kclient.network.system_runtime import system_runtime
@@ -22,7 +22,7 @@ from tests.support.clients.wire import Wire, fetch_request
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerServer]:
-    config = BrokerConfig({"log.dir": str(tmp_path), "listeners": "127.0.0.1:0"})
+    config = BROKER_CONFIG.parse({"log.dir": str(tmp_path), "listeners": "127.0.0.1:0"})
     made = BrokerServer(config, system_runtime())
     made.start(threads=False)
     yield made

@@ -9,7 +9,7 @@ import pytest
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS, PartitionRegistration
 from kclient.broker.controller.quorum_controller import BrokerIdentity
 from kclient.broker.controller.topic_control import TopicRequest
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
@@ -43,7 +43,7 @@ class Replicated:
     """Broker without threads; its topics have an in-sync follower, which the test drives."""
 
     def __init__(self, data_dir: Path) -> None:
-        config = BrokerConfig({"log.dir": str(data_dir), "listeners": "127.0.0.1:0"})
+        config = BROKER_CONFIG.parse({"log.dir": str(data_dir), "listeners": "127.0.0.1:0"})
         self.runtime = system_runtime()
         self.broker = BrokerServer(config, self.runtime)
         self.broker.start(threads=False)

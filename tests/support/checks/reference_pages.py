@@ -9,7 +9,7 @@ from pathlib import Path
 from kclient import errors
 from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.broker.log.log_config import TOPIC_CONFIG
-from kclient.broker.server.broker_keys import BROKER_KEYS
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.config_def import REQUIRED, ConfigKey
 from kclient.common.errors import KafkaError
@@ -44,7 +44,7 @@ def configuration_page() -> str:
         ("Producer", PRODUCER_CONFIG.keys.values()),
         ("Consumer", CONSUMER_CONFIG.keys.values()),
         ("AdminClient", ADMIN_CONFIG.keys.values()),
-        ("Companion broker", [key.row for key in BROKER_KEYS.values()]),
+        ("Companion broker", BROKER_CONFIG.keys.values()),
         ("Topics of the companion broker", TOPIC_CONFIG.keys.values()),
     ):
         parts.append(f"## {title}\n")

@@ -17,7 +17,7 @@ from kclient.broker.replication.fetch_params import (
     FetchPartition,
     FetchResult,
 )
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.broker.server.served_api import BrokerServices
 from kclient.common.errors import KafkaError
@@ -48,7 +48,7 @@ class BrokerLife:
     """
 
     def __init__(self, data_dir: Path, files: Files) -> None:
-        config = BrokerConfig(
+        config = BROKER_CONFIG.parse(
             {
                 "log.dir": str(data_dir),
                 "listeners": "127.0.0.1:0",

@@ -72,7 +72,7 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
         # An unknown topic completes the fetch at once.
         max_wait_ms=min(body.max_wait_ms, _LONGEST_WAIT_MS) if all(n for n, _ in topics) else 0,
         min_bytes=body.min_bytes,
-        max_bytes=min(body.max_bytes, services.config["fetch.max.bytes"]),
+        max_bytes=min(body.max_bytes, services.config.fetch_max_bytes),
         isolation=_isolation(replica_id, body.isolation_level),
         replica_id=replica_id,
     )

@@ -53,7 +53,6 @@ _CLUSTER_OPERATIONS = 8096
 _NULL_MEANS_ALL = 1
 _LISTENER_ERRORS = 6
 _NULLABLE_NAME = 12
-_AUTO_CREATE = "auto.create.topics.enable"
 _MANY = 500
 """Number of topics and partitions above which a request is handled as a long one."""
 _BROKERS = 1
@@ -139,7 +138,7 @@ def _is_for_all(request: Request, body: MetadataRequest) -> bool:
 
 
 def _creates_topics(services: BrokerServices, body: MetadataRequest) -> bool:
-    return body.allow_auto_topic_creation and bool(services.config[_AUTO_CREATE])
+    return body.allow_auto_topic_creation and services.config.auto_create_topics_enable
 
 
 def _topics_to_create(
