@@ -110,15 +110,15 @@ class Config:
 
     def __repr__(self) -> str:
         values = ", ".join(
-            f"{key.keyword}={'...' if key.secret else repr(getattr(self, key.keyword))}"
-            for key in keys_of(type(self))
+            f"{name}={'...' if key.secret else repr(getattr(self, name))}"
+            for name, key in keys_of(type(self)).items()
         )
         return f"{type(self).__name__}({values})"
 
 
-def keys_of(config: type[Config]) -> list[ConfigKey]:
-    """Return the keys that a configuration declares."""
-    return [each.metadata[ConfigKey] for each in fields(config) if ConfigKey in each.metadata]
+def keys_of(config: type[Config]) -> dict[str, ConfigKey]:
+    """Return the keys that a configuration declares, by the names of its fields."""
+    return {each.name: each.metadata[ConfigKey] for each in fields(config) if each.metadata}
 
 
 C = TypeVar("C", bound=Config)
@@ -164,7 +164,7 @@ class ConfigDef(Generic[C]):
         of_client: bool = True,
     ) -> None:
         self.owner = owner
-        self.keys = {key.name: key for key in (*keys_of(config), *refused)}
+        self.keys = {key.name: key for key in (*keys_of(config).values(), *refused)}
         self.config = config
         self._by_spelling = {key.keyword: key for key in self.keys.values()} | self.keys
         self._required = [key for key in self.keys.values() if key.default is REQUIRED]
@@ -180,15 +180,6 @@ class ConfigDef(Generic[C]):
             ConfigError: A key is unknown, given twice, missing, or has a value of the wrong form,
                 or two values contradict each other.
         """
-        values = self.values(given)
-        return self.config(**values).validated(values)
-
-    def values(self, given: Mapping[str, object]) -> dict[str, Any]:
-        """Return the given values by keyword, converted.
-
-        Raises:
-            ConfigError: A key is unknown, given twice, missing, or has a value of the wrong form.
-        """
         values: dict[str, Any] = {}
         for spelling, raw in given.items():
             key = self._by_spelling.get(spelling)
@@ -202,7 +193,7 @@ class ConfigDef(Generic[C]):
         for key in self._required:
             if key.keyword not in values:
                 raise ConfigError(f"{key.keyword}: got nothing, expected {key.expected}")
-        return values
+        return self.config(**values).validated(values)
 
     def _unknown(self, spelling: object) -> str:
         text = f"unknown option {spelling!r:.80} for {self.owner}"

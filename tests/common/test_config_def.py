@@ -1,5 +1,5 @@
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import pytest
@@ -11,7 +11,6 @@ from kclient.common.config_def import (
     REQUIRED,
     Config,
     ConfigDef,
-    ConfigKey,
     ConfigType,
     keys_of,
     merged,
@@ -86,7 +85,7 @@ def test_repr_hides_secrets() -> None:
 
 
 def test_subclass_may_change_a_default() -> None:
-    assert [key.default for key in keys_of(BaseConfig)] == [REQUIRED, 5]
+    assert [key.default for key in keys_of(BaseConfig).values()] == [REQUIRED, 5]
     assert DEFINITION.keys["linger.ms"].default == 7
 
 
@@ -94,10 +93,7 @@ def test_subclass_may_change_a_default() -> None:
     "definition", [PRODUCER_CONFIG, CONSUMER_CONFIG, ADMIN_CONFIG, BROKER_CONFIG, TOPIC_CONFIG]
 )
 def test_fields_are_named_as_their_keys(definition: ConfigDef[Any]) -> None:
-    config = definition.config
-    declared = {
-        each.name: each.metadata[ConfigKey].keyword for each in fields(config) if each.metadata
-    }
+    declared = {name: key.keyword for name, key in keys_of(definition.config).items()}
     assert declared == {name: name for name in declared}
 
 

@@ -3,9 +3,9 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from kclient.common.config_def import ConfigKey, ConfigType
+from kclient.common.config_def import Config, ConfigKey, ConfigType, keys_of
 from kclient.common.config_keys import key
 from kclient.common.errors import ConfigError
 
@@ -14,12 +14,16 @@ _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d"
 _DURATION = re.compile(r"(\d+)\s*([a-z]*)")
 
 
-class OptionTable:
+C = TypeVar("C", bound=Config)
+
+
+class OptionTable(Generic[C]):
     """The options of the source or of the sink.
 
     Args:
         owner: ``the source`` or ``the sink``, for messages.
-        rows: The options under their documented names.
+        options: Class of the parsed options, whose fields are the options.
+        unsupported: Options that are known and not supported.
         ignored: Names that are accepted and have no effect.
         elsewhere: Names that are options of another owner, with that owner.
     """
@@ -27,31 +31,34 @@ class OptionTable:
     def __init__(
         self,
         owner: str,
-        rows: Iterable[object],
+        options: type[C],
+        unsupported: Iterable[ConfigKey] = (),
         *,
         ignored: Iterable[str] = (),
         elsewhere: Mapping[str, str] | None = None,
     ) -> None:
         self.owner = owner
-        self.rows = {row.name.lower(): row for row in map(_key_of, rows)}
+        self._options = options
+        self._fields = {key.name.lower(): name for name, key in keys_of(options).items()}
+        self.rows = {row.name.lower(): row for row in (*keys_of(options).values(), *unsupported)}
         self._ignored = {name.lower() for name in ignored}
         self._elsewhere = {name.lower(): other for name, other in (elsewhere or {}).items()}
 
-    def parse(self, options: Mapping[str, str]) -> dict[str, Any]:
-        """Return the value of each option by its documented name, without ``kafka.*``.
+    def parse(self, given: Mapping[str, str]) -> C:
+        """Return the options, without ``kafka.*``.
 
         Raises:
             ConfigError: An option is unknown or has a value of the wrong form.
         """
-        values = {row.name: row.default for row in self.rows.values()}
-        for given, raw in options.items():
-            name = given.lower()
+        values: dict[str, Any] = {}
+        for spelling, raw in given.items():
+            name = spelling.lower()
             row = self.rows.get(name)
             if row is not None:
-                values[row.name] = row.value_of(raw, row.name)
+                values[self._fields[name]] = row.value_of(raw, row.name)
             elif not name.startswith(_KAFKA) and name not in self._ignored:
-                raise ConfigError(self._unknown(given))
-        return values
+                raise ConfigError(self._unknown(spelling))
+        return self._options(**values)
 
     def _unknown(self, given: str) -> str:
         text = f"unknown option {given!r:.80} for {self.owner}"
@@ -62,11 +69,6 @@ class OptionTable:
         if near:
             return f"{text}; did you mean {self.rows[near[0]].name!r}?"
         return f"{text}; options of Kafka clients are written 'kafka.<key>'"
-
-
-def _key_of(row: Any) -> ConfigKey:
-    key_of: ConfigKey = row if isinstance(row, ConfigKey) else row.metadata[ConfigKey]
-    return key_of
 
 
 def duration_ms(name: str, default: int, doc: str) -> int:

@@ -63,7 +63,11 @@ PositionSpec.END = PositionSpec("endingOffsets", everywhere=LATEST)
 
 
 def parse_position(
-    values: Mapping[str, object], prefix: str, default: PositionSpec
+    prefix: str,
+    timestamp: int | None,
+    offsets_by_timestamp: str | None,
+    offsets: str | None,
+    default: PositionSpec,
 ) -> PositionSpec:
     """Return the position that the three options with a prefix give.
 
@@ -71,23 +75,22 @@ def parse_position(
     partition, and these over offsets.
 
     Args:
-        values: Options by name, None where not given.
         prefix: ``starting`` or ``ending``.
+        timestamp: Option ``<prefix>Timestamp``.
+        offsets_by_timestamp: Option ``<prefix>OffsetsByTimestamp``.
+        offsets: Option ``<prefix>Offsets``.
         default: Position if none of the options is given.
 
     Raises:
         ConfigError: An option has a value of the wrong form.
     """
-    single, several, offsets = (
-        f"{prefix}{rest}" for rest in ("Timestamp", "OffsetsByTimestamp", "Offsets")
-    )
-    timestamp = values[single]
-    if isinstance(timestamp, int):
-        return PositionSpec(single, timestamp_ms=timestamp)
-    if (text := values[several]) is not None:
-        return PositionSpec(several, timestamps=parse_offsets(several, str(text)))
-    if (text := values[offsets]) is not None:
-        return _by_offsets(offsets, str(text), starting=prefix == "starting")
+    if timestamp is not None:
+        return PositionSpec(f"{prefix}Timestamp", timestamp_ms=timestamp)
+    if offsets_by_timestamp is not None:
+        option = f"{prefix}OffsetsByTimestamp"
+        return PositionSpec(option, timestamps=parse_offsets(option, offsets_by_timestamp))
+    if offsets is not None:
+        return _by_offsets(f"{prefix}Offsets", offsets, starting=prefix == "starting")
     return default
 
 

@@ -2,10 +2,10 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kclient.common.config_def import ConfigType, describe
+from kclient.common.config_def import Config, ConfigType, describe
 from kclient.common.config_keys import key, text, to_bool, whole_number
 from kclient.common.errors import ConfigError, KafkaError
 from kclient.common.types import check_topic_name
@@ -49,36 +49,6 @@ def _delivery(raw: object) -> str:
     return word
 
 
-_ROWS: tuple[object, ...] = (
-    text("topic", None, "Topic of every row; takes precedence over a column 'topic'."),
-    key(
-        "includeHeaders",
-        ConfigType.BOOLEAN,
-        to_bool,
-        "True or False",
-        None,
-        "Whether the column 'headers' is sent; by default it is if there is one.",
-    ),
-    key(
-        "delivery",
-        ConfigType.STRING,
-        _delivery,
-        f"'{AT_LEAST_ONCE}'",
-        AT_LEAST_ONCE,
-        "Delivery guarantee: if Spark retries a task, its rows are sent again.",
-    ),
-    whole_number(
-        "deliveryTimeoutMs",
-        None,
-        "How long a task waits for its last acknowledgements; by default as long as the "
-        "producer's delivery.timeout.ms allows.",
-        low=1,
-    ),
-    unsupported("exactlyOnceCommit", NEEDS_TRANSACTIONS),
-    unsupported("sinkId", NEEDS_TRANSACTIONS),
-    unsupported("transactionalIdPrefix", NEEDS_TRANSACTIONS),
-)
-
 # Options of Spark itself, which it passes to the writer, too.
 _IGNORED = ("checkpointLocation", "path", "queryName")
 _SOURCE_OPTIONS = (
@@ -101,51 +71,70 @@ _SOURCE_OPTIONS = (
     "isolationLevel",
 )
 
-SINK_TABLE = OptionTable(
-    "the sink", _ROWS, ignored=_IGNORED, elsewhere=dict.fromkeys(_SOURCE_OPTIONS, "the source")
-)
-"""Every option of the sink."""
 
-
-@dataclass(frozen=True, slots=True)
-class SinkOptions:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SinkOptions(Config):
     """The validated options of a sink.
 
     Attributes:
         producer: Configuration of the producers, by dotted name; may contain secrets.
-        topic: Topic of every row, None if a column has it.
-        include_headers: Whether headers are sent; None sends them if there is such a column.
-        delivery: ``at-least-once``.
-        delivery_timeout_ms: Longest wait of a task for its last acknowledgements, None for as long
-            as the producer retries.
     """
 
-    producer: Mapping[str, str] = field(repr=False)
-    topic: str | None
-    include_headers: bool | None
-    delivery: str
-    delivery_timeout_ms: int | None
+    producer: Mapping[str, str] = field(default_factory=dict)
+    topic: str | None = text(
+        "topic", None, "Topic of every row; takes precedence over a column 'topic'."
+    )
+    include_headers: bool | None = key(
+        "includeHeaders",
+        ConfigType.BOOLEAN,
+        to_bool,
+        "True or False",
+        None,
+        "Whether the column 'headers' is sent; by default it is if there is one.",
+    )
+    delivery: str = key(
+        "delivery",
+        ConfigType.STRING,
+        _delivery,
+        f"'{AT_LEAST_ONCE}'",
+        AT_LEAST_ONCE,
+        "Delivery guarantee: if Spark retries a task, its rows are sent again.",
+    )
+    delivery_timeout_ms: int | None = whole_number(
+        "deliveryTimeoutMs",
+        None,
+        "How long a task waits for its last acknowledgements; by default as long as the "
+        "producer's delivery.timeout.ms allows.",
+        low=1,
+    )
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> "SinkOptions":
+    def parse(cls, given: Mapping[str, str]) -> "SinkOptions":
         """Validate the options.
 
         Raises:
             ConfigError: An option is unknown, missing or wrong.
         """
-        values = SINK_TABLE.parse(options)
-        topic: str | None = values["topic"]
-        if topic is not None:
+        options = SINK_TABLE.parse(given)
+        if options.topic is not None:
             try:
-                check_topic_name(topic)
+                check_topic_name(options.topic)
             except KafkaError as error:
                 raise ConfigError(str(error)) from None
-        producer = kafka_config(options, RESERVED_BY_SINK)
+        producer = kafka_config(given, RESERVED_BY_SINK)
         checked_config(producer, PRODUCER_CONFIG.parse)
-        return cls(
-            producer=producer,
-            topic=topic,
-            include_headers=values["includeHeaders"],
-            delivery=values["delivery"],
-            delivery_timeout_ms=values["deliveryTimeoutMs"],
-        )
+        return replace(options, producer=producer)
+
+
+SINK_TABLE = OptionTable(
+    "the sink",
+    SinkOptions,
+    [
+        unsupported("exactlyOnceCommit", NEEDS_TRANSACTIONS),
+        unsupported("sinkId", NEEDS_TRANSACTIONS),
+        unsupported("transactionalIdPrefix", NEEDS_TRANSACTIONS),
+    ],
+    ignored=_IGNORED,
+    elsewhere=dict.fromkeys(_SOURCE_OPTIONS, "the source"),
+)
+"""Every option of the sink."""

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from kclient.common.config_def import Config
 from kclient.common.config_keys import choice, switch, text, whole_number
 from kclient.common.errors import ConfigError
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
@@ -17,95 +17,109 @@ _log = logging.getLogger(__name__)
 
 _SINCE_42 = "From Spark 4.2 on; an error before."
 
-_ROWS: tuple[object, ...] = (
-    text("subscribe", None, "Topics to read, separated by commas."),
-    text(
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class GivenOptions(Config):
+    """The options of a source as they are given."""
+
+    subscribe: str | None = text("subscribe", None, "Topics to read, separated by commas.")
+    subscribe_pattern: str | None = text(
         "subscribePattern",
         None,
         "Python regular expression; topics whose whole name matches are read.",
-    ),
-    text("assign", None, 'Partitions to read, as in {"topic":[0,1]}.'),
-    text(
+    )
+    assign: str | None = text("assign", None, 'Partitions to read, as in {"topic":[0,1]}.')
+    starting_offsets: str | None = text(
         "startingOffsets",
         None,
         "'earliest', 'latest' or offsets by partition as JSON, in which -2 is the start and -1 the "
         "end. Without it batches start at the earliest and streams at the latest.",
-    ),
-    whole_number(
+    )
+    starting_timestamp: int | None = whole_number(
         "startingTimestamp", None, "Start at the first record of this time or later, ms (epoch)."
-    ),
-    text(
+    )
+    starting_offsets_by_timestamp: str | None = text(
         "startingOffsetsByTimestamp",
         None,
         "As startingTimestamp, by partition: a time for every one, as JSON.",
-    ),
-    choice(
+    )
+    starting_offsets_by_timestamp_strategy: str = choice(
         "startingOffsetsByTimestampStrategy",
         "error",
         {"error": "error", "latest": "latest"},
         "If no record is as late as the starting time: fail, or start at the end.",
-    ),
-    text("endingOffsets", None, "Where a batch ends: 'latest' or offsets by partition as JSON."),
-    whole_number(
+    )
+    ending_offsets: str | None = text(
+        "endingOffsets", None, "Where a batch ends: 'latest' or offsets by partition as JSON."
+    )
+    ending_timestamp: int | None = whole_number(
         "endingTimestamp", None, "End before the first record of this time or later, ms (epoch)."
-    ),
-    text(
+    )
+    ending_offsets_by_timestamp: str | None = text(
         "endingOffsetsByTimestamp",
         None,
         "As endingTimestamp, by partition: a time for every one, as JSON.",
-    ),
-    switch(
+    )
+    fail_on_data_loss: bool = switch(
         "failOnDataLoss",
         "Whether a query fails if records that it should read are gone; false logs their number.",
         default=True,
-    ),
-    whole_number(
+    )
+    kafka_consumer_poll_timeout_ms: int = whole_number(
         "kafkaConsumer.pollTimeoutMs",
         120_000,
         "How long a task waits for the next records of its range before it fails.",
         low=1,
-    ),
-    whole_number("fetchOffset.numRetries", 3, "How often a failed offset lookup is retried."),
-    whole_number("fetchOffset.retryIntervalMs", 10, "Wait before an offset lookup is retried."),
-    whole_number(
+    )
+    fetch_offset_num_retries: int = whole_number(
+        "fetchOffset.numRetries", 3, "How often a failed offset lookup is retried."
+    )
+    fetch_offset_retry_interval_ms: int = whole_number(
+        "fetchOffset.retryIntervalMs", 10, "Wait before an offset lookup is retried."
+    )
+    max_offsets_per_trigger: int | None = whole_number(
         "maxOffsetsPerTrigger", None, f"Most offsets of a micro-batch. {_SINCE_42}", low=1
-    ),
-    whole_number(
+    )
+    max_bytes_per_trigger: int | None = whole_number(
         "maxBytesPerTrigger",
         None,
         "About how many bytes of keys, values and headers a micro-batch has, by a sample. "
         f"{_SINCE_42}",
         low=1,
-    ),
-    whole_number(
+    )
+    min_offsets_per_trigger: int | None = whole_number(
         "minOffsetsPerTrigger", None, f"Offsets that a micro-batch waits for. {_SINCE_42}", low=1
-    ),
-    duration_ms(
+    )
+    max_trigger_delay: int = duration_ms(
         "maxTriggerDelay", 15 * 60_000, "How long a micro-batch waits for minOffsetsPerTrigger."
-    ),
-    whole_number(
+    )
+    min_partitions: int | None = whole_number(
         "minPartitions", None, "Approximate minimum number of tasks to split a read into.", low=1
-    ),
-    whole_number("maxRecordsPerPartition", None, "Most offsets of one task.", low=1),
-    switch(
+    )
+    max_records_per_partition: int | None = whole_number(
+        "maxRecordsPerPartition", None, "Most offsets of one task.", low=1
+    )
+    include_headers: bool = switch(
         "includeHeaders",
         "Whether there is a column of headers.",
         default=False,
-    ),
-    text(
+    )
+    group_id: str | None = text(
         "groupId",
         None,
         "Group under which a stream commits its progress, one micro-batch late, for lag "
         "monitoring; the stream never reads these commits.",
-    ),
-    choice(
+    )
+    isolation_level: str | None = choice(
         "isolationLevel",
         None,
         {"read_committed": "read_committed", "read_uncommitted": "read_uncommitted"},
         "Whether records of open and aborted transactions are read. Default read_committed.",
-    ),
-    whole_number("arrowBatchRows", 65_536, "Most rows of one Arrow batch.", low=1),
-)
+    )
+    arrow_batch_rows: int = whole_number(
+        "arrowBatchRows", 65_536, "Most rows of one Arrow batch.", low=1
+    )
+
 
 _BATCH_ONLY = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 _STREAM_ONLY = ("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "groupId")
@@ -114,7 +128,7 @@ _IGNORED = ("groupIdPrefix",)
 _SINK_OPTIONS = ("topic", "delivery", "sinkId", "transactionalIdPrefix", "deliveryTimeoutMs")
 
 SOURCE_TABLE = OptionTable(
-    "the source", _ROWS, ignored=_IGNORED, elsewhere=dict.fromkeys(_SINK_OPTIONS, "the sink")
+    "the source", GivenOptions, ignored=_IGNORED, elsewhere=dict.fromkeys(_SINK_OPTIONS, "the sink")
 )
 """Every option of the source."""
 
@@ -216,12 +230,18 @@ class SourceOptions:
         Raises:
             ConfigError: An option is unknown, missing or wrong, or two are in conflict.
         """
-        values = SOURCE_TABLE.parse(options)
+        given = SOURCE_TABLE.parse(options)
         if streaming is not None:
             _check_applicable(options, streaming=streaming)
         default = PositionSpec.END if streaming else PositionSpec.START
-        starting = parse_position(values, "starting", default)
-        unmatched_is_latest = values["startingOffsetsByTimestampStrategy"] == "latest"
+        starting = parse_position(
+            "starting",
+            given.starting_timestamp,
+            given.starting_offsets_by_timestamp,
+            given.starting_offsets,
+            default,
+        )
+        unmatched_is_latest = given.starting_offsets_by_timestamp_strategy == "latest"
         if (
             streaming is False
             and not starting.by_time
@@ -232,22 +252,28 @@ class SourceOptions:
                 "starts at the end reads nothing"
             )
         return cls(
-            subscription=parse_subscription(values),
+            subscription=parse_subscription(given.subscribe, given.subscribe_pattern, given.assign),
             starting=starting,
-            ending=parse_position(values, "ending", PositionSpec.END),
+            ending=parse_position(
+                "ending",
+                given.ending_timestamp,
+                given.ending_offsets_by_timestamp,
+                given.ending_offsets,
+                PositionSpec.END,
+            ),
             unmatched_is_latest=unmatched_is_latest,
             limits=TriggerLimits(
-                values["maxOffsetsPerTrigger"],
-                values["maxBytesPerTrigger"],
-                values["minOffsetsPerTrigger"],
-                values["maxTriggerDelay"],
+                given.max_offsets_per_trigger,
+                given.max_bytes_per_trigger,
+                given.min_offsets_per_trigger,
+                given.max_trigger_delay,
             ),
-            min_partitions=values["minPartitions"],
-            max_records_per_partition=values["maxRecordsPerPartition"],
-            group_id=values["groupId"],
-            lookup_retries=values["fetchOffset.numRetries"],
-            lookup_interval_ms=values["fetchOffset.retryIntervalMs"],
-            reading=_reading(values, kafka_config(options, RESERVED_BY_SOURCE)),
+            min_partitions=given.min_partitions,
+            max_records_per_partition=given.max_records_per_partition,
+            group_id=given.group_id,
+            lookup_retries=given.fetch_offset_num_retries,
+            lookup_interval_ms=given.fetch_offset_retry_interval_ms,
+            reading=_reading(given, kafka_config(options, RESERVED_BY_SOURCE)),
         )
 
 
@@ -263,8 +289,8 @@ def _check_applicable(options: Mapping[str, str], *, streaming: bool) -> None:
             _log.warning("%s has no effect on a batch", name)
 
 
-def _reading(values: Mapping[str, Any], kafka: dict[str, str]) -> ReadSettings:
-    level = values["isolationLevel"]
+def _reading(given: GivenOptions, kafka: dict[str, str]) -> ReadSettings:
+    level = given.isolation_level
     kafka_level = kafka.pop("isolation.level", None)
     if kafka_level is not None and level is not None and kafka_level.lower() != level:
         raise ConfigError(
@@ -280,10 +306,10 @@ def _reading(values: Mapping[str, Any], kafka: dict[str, str]) -> ReadSettings:
     checked_config(consumer, CONSUMER_CONFIG.parse)
     return ReadSettings(
         consumer=consumer,
-        poll_timeout_ms=values["kafkaConsumer.pollTimeoutMs"],
-        fail_on_data_loss=values["failOnDataLoss"],
-        include_headers=values["includeHeaders"],
-        batch_rows=values["arrowBatchRows"],
+        poll_timeout_ms=given.kafka_consumer_poll_timeout_ms,
+        fail_on_data_loss=given.fail_on_data_loss,
+        include_headers=given.include_headers,
+        batch_rows=given.arrow_batch_rows,
     )
 
 

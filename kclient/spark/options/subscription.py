@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kclient.common.config_def import describe
@@ -45,25 +44,26 @@ class Subscription:
         return f"assign {', '.join(map(str, self.partitions))}"
 
 
-def parse_subscription(values: Mapping[str, str | None]) -> Subscription:
+def parse_subscription(
+    subscribe: str | None, pattern: str | None, assign: str | None
+) -> Subscription:
     """Parse the three options, of which exactly one must be given.
 
     Raises:
         ConfigError: None or several are given, or the value has the wrong form.
     """
-    given = [name for name in _CHOICES if values[name] is not None]
+    values = zip(_CHOICES, (subscribe, pattern, assign), strict=True)
+    given = [name for name, value in values if value is not None]
     if len(given) != 1:
         raise ConfigError(
             f"{', '.join(_CHOICES)}: got {' and '.join(given) or 'none of them'}, expected exactly "
             "one"
         )
-    chosen = given[0]
-    text = values[chosen] or ""
-    if chosen == "subscribe":
-        return Subscription(topics=_topics(text))
-    if chosen == "subscribePattern":
-        return Subscription(pattern=_pattern(text))
-    return Subscription(partitions=_partitions(text))
+    if subscribe is not None:
+        return Subscription(topics=_topics(subscribe))
+    if pattern is not None:
+        return Subscription(pattern=_pattern(pattern))
+    return Subscription(partitions=_partitions(assign or ""))
 
 
 def _topics(text: str) -> tuple[str, ...]:
