@@ -6,7 +6,7 @@ from typing import TypeVar
 from kclient.admin.admin_config import AdminConfig
 from kclient.admin.requester import Requester
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.metadata import Metadata
+from kclient.client.metadata import Metadata, MetadataSettings
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.errors import ClosedError, KafkaTimeoutError
 from kclient.common.log_context import LogContext
@@ -38,15 +38,8 @@ class AdminCore:
         """
         self.timeout_ms: float = config.default_api_timeout_ms
         self._clock = runtime.clock
-        backoff_ms, backoff_max_ms = config.retry_backoff_ms, config.retry_backoff_max_ms
         log_context = LogContext("AdminClient", {"clientId": config.client_id or _CLIENT_ID})
-        metadata = Metadata(
-            runtime,
-            refresh_backoff_ms=backoff_ms,
-            refresh_backoff_max_ms=backoff_max_ms,
-            max_age_ms=config.metadata_max_age_ms,
-            log_context=log_context,
-        )
+        metadata = Metadata(runtime, MetadataSettings.of(config), log_context)
         client = build_network_client(
             config,
             runtime,
@@ -54,7 +47,9 @@ class AdminCore:
             client_id=_CLIENT_ID,
             log_context=log_context,
         )
-        backoff = ExponentialBackoff(backoff_ms, backoff_max_ms, runtime.random.random)
+        backoff = ExponentialBackoff(
+            config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.random.random
+        )
         self._requester = Requester(client, metadata, runtime.clock, backoff)
         # guards: _in_call, is_closed. The call that runs has exclusive use of _requester.
         self._turn = runtime.tasks.condition()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 
-from kclient.client.metadata import Metadata, request_for
+from kclient.client.metadata import DEFAULT_SETTINGS, Metadata, MetadataSettings, request_for
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
 from kclient.protocol.messages.metadata import MetadataRequest
@@ -94,30 +94,20 @@ class ProducerMetadata(Metadata):
     def __init__(
         self,
         runtime: Runtime,
-        *,
-        refresh_backoff_ms: float = 100,
-        refresh_backoff_max_ms: float = 1000,
-        max_age_ms: float = 300_000,
-        max_idle_ms: float = 300_000,
+        settings: MetadataSettings = DEFAULT_SETTINGS,
         log_context: LogContext = NO_LOG_CONTEXT,
+        *,
+        max_idle_ms: float = 300_000,
     ) -> None:
         """Create metadata without brokers and topics.
 
         Args:
             runtime: Clock, random numbers, conditions.
-            refresh_backoff_ms: Wait between two requests, ``retry.backoff.ms``.
-            refresh_backoff_max_ms: Longest such wait, ``retry.backoff.max.ms``.
-            max_age_ms: Age after which an update is due, ``metadata.max.age.ms``.
-            max_idle_ms: Idle time after which a topic is removed, ``metadata.max.idle.ms``.
+            settings: Times between updates.
             log_context: Prefix of the client's log lines.
+            max_idle_ms: Idle time after which a topic is removed, ``metadata.max.idle.ms``.
         """
-        super().__init__(
-            runtime,
-            refresh_backoff_ms=refresh_backoff_ms,
-            refresh_backoff_max_ms=refresh_backoff_max_ms,
-            max_age_ms=max_age_ms,
-            log_context=log_context,
-        )
+        super().__init__(runtime, settings, log_context)
         self._topics = RequestedTopics(max_idle_ms)
 
     def add_topic(self, topic: str, now_ms: float) -> int:
@@ -162,31 +152,21 @@ class ConsumerMetadata(Metadata):
     def __init__(
         self,
         runtime: Runtime,
-        *,
-        refresh_backoff_ms: float = 100,
-        refresh_backoff_max_ms: float = 1000,
-        max_age_ms: float = 300_000,
-        allow_auto_topic_creation: bool = True,
+        settings: MetadataSettings = DEFAULT_SETTINGS,
         log_context: LogContext = NO_LOG_CONTEXT,
+        *,
+        allow_auto_topic_creation: bool = True,
     ) -> None:
         """Create metadata without brokers and topics.
 
         Args:
             runtime: Clock, random numbers, conditions.
-            refresh_backoff_ms: Wait between two requests, ``retry.backoff.ms``.
-            refresh_backoff_max_ms: Longest such wait, ``retry.backoff.max.ms``.
-            max_age_ms: Age after which an update is due, ``metadata.max.age.ms``.
+            settings: Times between updates.
+            log_context: Prefix of the client's log lines.
             allow_auto_topic_creation: Whether a request for a topic may create it,
                 ``allow.auto.create.topics``.
-            log_context: Prefix of the client's log lines.
         """
-        super().__init__(
-            runtime,
-            refresh_backoff_ms=refresh_backoff_ms,
-            refresh_backoff_max_ms=refresh_backoff_max_ms,
-            max_age_ms=max_age_ms,
-            log_context=log_context,
-        )
+        super().__init__(runtime, settings, log_context)
         self._allow_creation = allow_auto_topic_creation
         self._topics = RequestedTopics()
 

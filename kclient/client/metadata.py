@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from kclient.client.client_config import ClientConfig
 from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
@@ -55,6 +56,28 @@ class MetadataRequestAndVersion(NamedTuple):
     is_partial: bool
 
 
+class MetadataSettings(NamedTuple):
+    """Times between updates of the metadata, milliseconds; by default Kafka's.
+
+    Attributes:
+        refresh_backoff_ms: Wait between two requests, ``retry.backoff.ms``.
+        refresh_backoff_max_ms: Longest such wait, ``retry.backoff.max.ms``.
+        max_age_ms: Age after which an update is due, ``metadata.max.age.ms``.
+    """
+
+    refresh_backoff_ms: float = 100
+    refresh_backoff_max_ms: float = 1000
+    max_age_ms: float = 300_000
+
+    @classmethod
+    def of(cls, config: ClientConfig) -> "MetadataSettings":
+        """Return the settings of a client's configuration."""
+        return cls(config.retry_backoff_ms, config.retry_backoff_max_ms, config.metadata_max_age_ms)
+
+
+DEFAULT_SETTINGS = MetadataSettings()
+
+
 class Metadata:
     """Metadata of an admin client, and base of the other clients' (Kafka: Metadata).
 
@@ -65,19 +88,14 @@ class Metadata:
     def __init__(
         self,
         runtime: Runtime,
-        *,
-        refresh_backoff_ms: float = 100,
-        refresh_backoff_max_ms: float = 1000,
-        max_age_ms: float = 300_000,
+        settings: MetadataSettings = DEFAULT_SETTINGS,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         """Create metadata without brokers.
 
         Args:
             runtime: Clock, random numbers, conditions.
-            refresh_backoff_ms: Wait between two requests, ``retry.backoff.ms``.
-            refresh_backoff_max_ms: Longest such wait, ``retry.backoff.max.ms``.
-            max_age_ms: Age after which an update is due, ``metadata.max.age.ms``.
+            settings: Times between updates.
             log_context: Prefix of the client's log lines.
         """
         self._log_context = log_context
@@ -86,9 +104,9 @@ class Metadata:
         # fatal error and on close
         self._condition = runtime.tasks.condition()
         backoff = ExponentialBackoff(
-            refresh_backoff_ms, refresh_backoff_max_ms, runtime.random.random
+            settings.refresh_backoff_ms, settings.refresh_backoff_max_ms, runtime.random.random
         )
-        self._timing = MetadataRefreshTiming(backoff, max_age_ms)
+        self._timing = MetadataRefreshTiming(backoff, settings.max_age_ms)
         self._bootstrap_addresses: Sequence[Address] = ()
         self._snapshot = MetadataSnapshot.bootstrap(())
         self._cluster = self._snapshot.cluster()

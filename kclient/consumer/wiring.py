@@ -6,6 +6,7 @@ from itertools import count
 
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.metadata import MetadataSettings
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.log_context import LogContext
@@ -83,11 +84,9 @@ class Wiring:
         )
         self.metadata = ConsumerMetadata(
             runtime,
-            refresh_backoff_ms=config.retry_backoff_ms,
-            refresh_backoff_max_ms=config.retry_backoff_max_ms,
-            max_age_ms=config.metadata_max_age_ms,
+            MetadataSettings.of(config),
+            log_context,
             allow_auto_topic_creation=config.allow_auto_create_topics,
-            log_context=log_context,
         )
         self.network = ConsumerNetworkClient(
             self._network_client(), self.metadata, runtime.clock, config.request_timeout_ms

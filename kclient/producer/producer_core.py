@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.metadata import MetadataSettings
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
@@ -376,14 +377,8 @@ def _pool(
 def _metadata(
     config: ProducerConfig, runtime: Runtime, log_context: LogContext
 ) -> ProducerMetadata:
-    return ProducerMetadata(
-        runtime,
-        refresh_backoff_ms=config.retry_backoff_ms,
-        refresh_backoff_max_ms=config.retry_backoff_max_ms,
-        max_age_ms=config.metadata_max_age_ms,
-        max_idle_ms=config.metadata_max_idle_ms,
-        log_context=log_context,
-    )
+    settings = MetadataSettings.of(config)
+    return ProducerMetadata(runtime, settings, log_context, max_idle_ms=config.metadata_max_idle_ms)
 
 
 def _sender_settings(config: ProducerConfig, runtime: Runtime) -> SenderSettings:

@@ -3,7 +3,7 @@
 import pytest
 
 from kclient.client.client_metadata import ConsumerMetadata, ProducerMetadata
-from kclient.client.metadata import LeaderIdAndEpoch, Metadata
+from kclient.client.metadata import LeaderIdAndEpoch, Metadata, MetadataSettings
 from kclient.common.broker_errors import (
     InvalidTopicError,
     SaslAuthenticationError,
@@ -72,7 +72,9 @@ class MetadataWorld:
     def __init__(self) -> None:
         self.home = VirtualHome()
         self.runtime, self.net = self.home.runtime, self.home.net
-        self.metadata = ProducerMetadata(self.runtime, max_age_ms=10_000, max_idle_ms=4_000)
+        self.metadata = ProducerMetadata(
+            self.runtime, MetadataSettings(max_age_ms=10_000), max_idle_ms=4_000
+        )
         self.metadata.bootstrap([("b0", 9092)])
         self.metadata.add_topic("orders", self.now_ms)
 
