@@ -38,18 +38,18 @@ class Limits(NamedTuple):
 
 LIMITS = {
     "__main__.py": Limits(small=1),
-    "admin": Limits(small=1, single_importer=7, chains=5),
-    "broker": Limits(small=7, single_importer=42, chains=24),
+    "admin": Limits(small=1, single_importer=4, chains=2),
+    "broker": Limits(small=1, single_importer=30),
     "cli": Limits(single_importer=11),
-    "client": Limits(small=1, single_importer=7, chains=11),
-    "common": Limits(small=4, single_importer=6, chains=3),
-    "consumer": Limits(small=3, single_importer=9, chains=27),
+    "client": Limits(single_importer=3, chains=2),
+    "common": Limits(small=4, single_importer=3),
+    "consumer": Limits(small=3, single_importer=6, chains=10),
     "errors.py": Limits(small=1),
-    "network": Limits(small=1, single_importer=4, chains=4),
-    "producer": Limits(small=1, single_importer=13, chains=9),
+    "network": Limits(small=1, single_importer=1, chains=1),
+    "producer": Limits(small=1, single_importer=9),
     "protocol": Limits(small=7, single_importer=3),
     "record": Limits(small=2, single_importer=3),
-    "spark": Limits(single_importer=15, chains=16),
+    "spark": Limits(single_importer=12, chains=13),
     "testing": Limits(small=2, single_importer=9, chains=5),
 }
 
