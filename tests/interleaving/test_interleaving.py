@@ -33,8 +33,8 @@ def test_shared_producer_survives_preemption_anywhere() -> None:
 
 
 def test_missing_locks_are_detected() -> None:
-    done = run("--seeds", "6", "--probability", "0.1", "--unguarded")
-    assert 0 < done.returncode <= 6, done.stdout + done.stderr
+    done = run("--seeds", "16", "--probability", "0.1", "--unguarded")  # about half fail
+    assert 0 < done.returncode <= 16, done.stdout + done.stderr
 
 
 def test_modules_must_not_be_imported_before() -> None:
