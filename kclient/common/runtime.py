@@ -257,9 +257,10 @@ class Tasks(Protocol):
         """
         ...
 
-    def run(self, name: str, steps: "Steps[None]") -> Task:
+    def run(self, name: str, steps: "Steps[None]", clock: Clock) -> Task:
         """Perform the waits of a loop in steps, in a thread of its own, until the loop returns.
 
+        The deadlines of the waits are times of `clock`.
         An exception ends the loop and is logged; a loop that must continue handles its own errors.
         """
         ...

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from kclient.common.runtime import Condition, Lock, Task
+from kclient.common.runtime import Clock, Condition, Lock, Task
 from kclient.common.system_condition import SystemCondition
 from kclient.common.waiting import Steps, perform
 
@@ -43,9 +43,6 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     wall_ns = staticmethod(time.time_ns)
-
-
-_CLOCK = SystemClock()
 
 
 class ThreadTask:
@@ -103,9 +100,9 @@ class SystemTasks:
 
         return ThreadTask(name, loop)
 
-    def run(self, name: str, steps: Steps[None]) -> Task:
+    def run(self, name: str, steps: Steps[None], clock: Clock) -> Task:
         """Perform the waits of a loop in a thread of its own, until the loop returns."""
-        return ThreadTask(name, lambda: perform(steps, _CLOCK))
+        return ThreadTask(name, lambda: perform(steps, clock))
 
     def condition(self) -> Condition:
         """Return a condition with a re-entrant lock of its own."""

@@ -41,7 +41,7 @@ class HeartbeatTask:
     def start(self, tasks: Tasks, name: str) -> None:
         """Start the task, unless it is running."""
         if self._task is None:
-            self._task = tasks.run(name, self._steps())
+            self._task = tasks.run(name, self._steps(), self._clock)
 
     def stop(self, deadline_ms: float) -> Steps[None]:
         """Stop the task, and wait for its end."""

@@ -273,7 +273,7 @@ class ProducerCore:
         self._unregister_exit = self._tasks.at_exit(self._at_exit)
         try:
             self._task = self._tasks.run(
-                f"{self._name}-sender", self._sender.steps(self._unregister_exit)
+                f"{self._name}-sender", self._sender.steps(self._unregister_exit), self._clock
             )
         except BaseException:
             self._unregister_exit()

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from types import TracebackType
 
-from kclient.common.runtime import Condition, Lock, Task, Tasks
+from kclient.common.runtime import Clock, Condition, Lock, Task, Tasks
 from kclient.common.waiting import Steps
 
 ROOT = Path(__file__).parents[2]
@@ -189,8 +189,8 @@ class RecordingTasks:
     def spawn(self, name: str, step: Callable[[], bool]) -> Task:
         return self._tasks.spawn(name, step)
 
-    def run(self, name: str, steps: Steps[None]) -> Task:
-        return self._tasks.run(name, steps)
+    def run(self, name: str, steps: Steps[None], clock: Clock) -> Task:
+        return self._tasks.run(name, steps, clock)
 
     def condition(self) -> Condition:
         return RecordedCondition(self._tasks.condition(), caller_name(), self._order)

@@ -101,7 +101,7 @@ def test_loop_runs_in_its_own_task_until_it_returns(home: Home) -> None:
             taken.append(given.pop())
 
     def main() -> None:
-        task = home.tasks.run("loop", loop())
+        task = home.tasks.run("loop", loop(), home.clock)
         assert task.is_alive()
         with condition:
             given.extend(("end", "first"))  # the loop takes the last one first
@@ -121,7 +121,7 @@ def test_wait_for_a_task_ends_at_its_deadline(home: Home) -> None:
         yield ConditionWait(condition, lambda: bool(ended), math.inf)
 
     def main() -> None:
-        task = home.tasks.run("loop", loop())
+        task = home.tasks.run("loop", loop(), home.clock)
         began_ms = home.clock.monotonic_ms()
         TaskWait(task, began_ms + 20.0).block(home.clock)
         assert home.clock.monotonic_ms() >= began_ms + 20.0

@@ -47,13 +47,12 @@ class StoringTasks(VirtualTasks):
 
     def __init__(self, home: VirtualHome) -> None:
         super().__init__(home.process, home.world.scheduler)
-        self._clock = home.runtime.clock
         self.started: list[StoredTask] = []
         self.process = 1
         self.caller = 7
 
-    def run(self, name: str, steps: Steps[None]) -> Task:
-        self.started.append(StoredTask(name, steps, self._clock))
+    def run(self, name: str, steps: Steps[None], clock: Clock) -> Task:
+        self.started.append(StoredTask(name, steps, clock))
         return self.started[-1]
 
     def process_id(self) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kclient.common.runtime import Condition, Lock, Task
+from kclient.common.runtime import Clock, Condition, Lock, Task
 from kclient.common.waiting import Steps, perform
 from kclient.testing.virtual.virtual_lock import VirtualCondition, VirtualLock
 from kclient.testing.virtual.virtual_scheduler import VirtualScheduler
@@ -30,9 +30,9 @@ class VirtualTasks:
 
         return self._process.spawn(name, loop)
 
-    def run(self, name: str, steps: Steps[None]) -> Task:
+    def run(self, name: str, steps: Steps[None], clock: Clock) -> Task:
         """Perform the waits of a loop in its own task until the loop returns."""
-        return self._process.spawn(name, lambda: perform(steps, self._process.runtime.clock))
+        return self._process.spawn(name, lambda: perform(steps, clock))
 
     def condition(self) -> Condition:
         """Return a condition with a re-entrant lock of its own."""

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from kclient.common.runtime import (
     Address,
+    Clock,
     Condition,
     Listener,
     Lock,
@@ -265,7 +266,7 @@ class LoopTasks:
         """Refuse a step that may block."""
         raise WouldBlockError(f"{name}: a loop that blocks was started")
 
-    def run(self, name: str, steps: Steps[None]) -> Task:
+    def run(self, name: str, steps: Steps[None], _clock: Clock) -> Task:
         """Run a loop of steps in an asyncio task."""
         return LoopTask(name, self._driver.start(self._driver.run(steps)))
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from kclient.common.runtime import Condition, Lock, Poller, Runtime, Task
+from kclient.common.runtime import Clock, Condition, Lock, Poller, Runtime, Task
 from kclient.common.waiting import ConditionWait, NetworkWait, Steps, TaskWait, Wait
 from kclient.testing.virtual import ProcessKilledError, VirtualProcess, VirtualTask
 from kclient.testing.virtual.virtual_poller import VirtualPoller
@@ -299,7 +299,7 @@ class SteppedTasks(VirtualTasks):
         """Refuse a step that may block."""
         raise AssertionError(f"{name}: a loop that blocks was started")
 
-    def run(self, name: str, steps: Steps[None]) -> Task:
+    def run(self, name: str, steps: Steps[None], _clock: Clock) -> Task:
         """Run a loop of steps."""
         return self._driver.run(name, steps)
 

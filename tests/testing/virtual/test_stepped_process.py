@@ -78,7 +78,7 @@ def test_steps_wait_for_conditions_tasks_and_time(world: VirtualWorld) -> None:
         events.append("seen")
 
     def main() -> Steps[None]:
-        task = home.runtime.tasks.run("loop", loop())
+        task = home.runtime.tasks.run("loop", loop(), home.runtime.clock)
         yield from home.sleep(1.0)
         yield TaskWait(task, world.clock.now_ms + 100.0)
         assert task.is_alive()
