@@ -7,15 +7,13 @@ import pytest
 from integration.harness.discovery import NEWEST
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
 from integration.harness.kafka_runtime import KafkaRuntime
-from kclient.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
 from kclient.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
 from kclient.protocol.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,

@@ -6,15 +6,15 @@ from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
 from kclient.common.types import Node
 from kclient.common.waiting import Steps
-from kclient.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
 from kclient.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
+)
+from kclient.protocol.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
 )
 
 TOPIC = 2

@@ -19,16 +19,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.common.waiting import Steps
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
-from kclient.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from kclient.protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
-from kclient.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from kclient.protocol.messages.offset_fetch import (
+from kclient.protocol.messages.committed_offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
@@ -36,6 +27,17 @@ from kclient.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
+)
+from kclient.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from kclient.protocol.messages.groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
 )
 
 CommittedOffsets = dict[TopicPartition, OffsetAndMetadata]

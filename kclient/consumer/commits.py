@@ -29,7 +29,7 @@ from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.membership import NO_EPOCH, CommittingMember, MemberEpoch
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
-from kclient.protocol.messages.offset_commit import (
+from kclient.protocol.messages.committed_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

@@ -19,7 +19,7 @@ from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.messages.offset_fetch import (
+from kclient.protocol.messages.committed_offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,

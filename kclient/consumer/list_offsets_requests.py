@@ -20,7 +20,7 @@ from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.fetch_position import current_leader
 from kclient.consumer.missing_partitions import partition_problem
 from kclient.consumer.request_future import RequestFuture
-from kclient.protocol.messages.list_offsets import (
+from kclient.protocol.messages.log_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,

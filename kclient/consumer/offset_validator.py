@@ -23,7 +23,7 @@ from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.messages.offset_for_leader_epoch import (
+from kclient.protocol.messages.log_offsets import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,

@@ -5,28 +5,34 @@ from types import MappingProxyType
 
 from kclient.protocol.message import Request
 from kclient.protocol.messages.api_versions import ApiVersionsRequest
-from kclient.protocol.messages.create_partitions import CreatePartitionsRequest
-from kclient.protocol.messages.create_topics import CreateTopicsRequest
-from kclient.protocol.messages.delete_groups import DeleteGroupsRequest
-from kclient.protocol.messages.delete_records import DeleteRecordsRequest
-from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
-from kclient.protocol.messages.describe_cluster import DescribeClusterRequest
+from kclient.protocol.messages.committed_offsets import OffsetCommitRequest, OffsetFetchRequest
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest
-from kclient.protocol.messages.describe_groups import DescribeGroupsRequest
 from kclient.protocol.messages.fetch import FetchRequest
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
+from kclient.protocol.messages.group_membership import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from kclient.protocol.messages.groups import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    ListGroupsRequest,
+)
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
-from kclient.protocol.messages.join_group import JoinGroupRequest
-from kclient.protocol.messages.leave_group import LeaveGroupRequest
-from kclient.protocol.messages.list_groups import ListGroupsRequest
-from kclient.protocol.messages.list_offsets import ListOffsetsRequest
-from kclient.protocol.messages.metadata import MetadataRequest
-from kclient.protocol.messages.offset_commit import OffsetCommitRequest
-from kclient.protocol.messages.offset_fetch import OffsetFetchRequest
-from kclient.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kclient.protocol.messages.log_offsets import (
+    DeleteRecordsRequest,
+    ListOffsetsRequest,
+    OffsetForLeaderEpochRequest,
+)
+from kclient.protocol.messages.metadata import DescribeClusterRequest, MetadataRequest
 from kclient.protocol.messages.produce import ProduceRequest
-from kclient.protocol.messages.sync_group import SyncGroupRequest
+from kclient.protocol.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
 
 _REQUEST_TYPES: tuple[type[Request], ...] = (
     ApiVersionsRequest,

@@ -17,10 +17,9 @@ from kclient.common.runtime import Address, Runtime, Task
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Response
-from kclient.protocol.messages.describe_cluster import DescribeClusterResponse
 from kclient.protocol.messages.fetch import FetchResponse
 from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
-from kclient.protocol.messages.metadata import MetadataResponse
+from kclient.protocol.messages.metadata import DescribeClusterResponse, MetadataResponse
 from kclient.protocol.messages.produce import ProduceResponse
 from kclient.testing.fault_frames import Direction, Frame
 from kclient.testing.fault_loop import FaultLoop

@@ -12,7 +12,7 @@ from kclient.consumer.membership import CommittingMember, MemberEpoch, Membershi
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.wiring import Wiring
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.messages.offset_commit import OffsetCommitRequest
+from kclient.protocol.messages.committed_offsets import OffsetCommitRequest
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
 
 

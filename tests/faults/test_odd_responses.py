@@ -10,13 +10,12 @@ from kclient import NewTopic
 from kclient.common.broker_errors import UnknownServerError
 from kclient.common.errors import KafkaTimeoutError
 from kclient.producer.delivery_future import DeliveryFuture
-from kclient.protocol.messages.create_topics import CreateTopicsResponse
+from kclient.protocol.messages.committed_offsets import OffsetCommitResponse, OffsetFetchResponse
 from kclient.protocol.messages.fetch import FetchableTopicResponse, FetchResponse
-from kclient.protocol.messages.list_offsets import ListOffsetsResponse
+from kclient.protocol.messages.log_offsets import ListOffsetsResponse
 from kclient.protocol.messages.metadata import MetadataResponse
-from kclient.protocol.messages.offset_commit import OffsetCommitResponse
-from kclient.protocol.messages.offset_fetch import OffsetFetchResponse
 from kclient.protocol.messages.produce import ProduceResponse
+from kclient.protocol.messages.topics import CreateTopicsResponse
 from kclient.record import read_batches
 from kclient.testing import ApiKey, EmbeddedCluster
 from tests.support.checks.waiting import wait_until

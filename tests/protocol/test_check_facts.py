@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kclient.protocol.messages.fetch import FetchRequest
+from kclient.protocol.messages.group_membership import HeartbeatRequest, HeartbeatResponse
 from kclient.protocol.messages.group_records import GroupMetadataValue
-from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tests.protocol.check_facts import (
     Fact,
     check_folder,

@@ -5,16 +5,16 @@ import pytest
 from kclient.common.errors import ProtocolError
 from kclient.protocol.fields import Struct, int32
 from kclient.protocol.message import Message
-from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
 from kclient.protocol.messages.fetch import (
     FetchRequest,
 )
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
+from kclient.protocol.messages.group_membership import HeartbeatRequest
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
+from kclient.protocol.messages.topics import DeleteTopicsRequest
 from kclient.protocol.types import encode_uvarint
 
 

@@ -9,7 +9,6 @@ from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import FileSlice
 from kclient.protocol.message import Message
-from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
 from kclient.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -19,9 +18,13 @@ from kclient.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
+from kclient.protocol.messages.group_membership import (
+    HeartbeatRequest,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
 from kclient.protocol.messages.metadata import MetadataRequest
-from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kclient.protocol.messages.topics import DeleteTopicsRequest
 
 
 @pytest.mark.parametrize(

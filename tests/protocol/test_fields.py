@@ -15,7 +15,7 @@ from kclient.protocol.messages.fetch import (
     FetchRequest,
     FetchTopic,
 )
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
+from kclient.protocol.messages.group_membership import HeartbeatRequest
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.protocol.messages.produce import (

@@ -14,7 +14,7 @@ from kclient.protocol.messages.api_versions import (
     ApiVersionsResponse,
 )
 from kclient.protocol.messages.fetch import FetchRequest
-from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kclient.protocol.messages.group_membership import HeartbeatRequest, HeartbeatResponse
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

@@ -10,7 +10,6 @@ import pytest
 from kclient.common.errors import KafkaError, ProtocolError
 from kclient.protocol.memory import MEBIBYTE
 from kclient.protocol.message import Message
-from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
 from kclient.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -23,6 +22,7 @@ from kclient.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kclient.protocol.messages.topics import DeleteTopicsRequest
 from tests.protocol.catalogue import IDS, MESSAGE_VERSIONS
 from tests.protocol.samples import full
 

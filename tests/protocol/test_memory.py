@@ -15,10 +15,10 @@ PROGRAM = """
 import resource, sys
 from kclient.common.errors import ProtocolError
 from kclient.protocol.memory import MEBIBYTE
-from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
+from kclient.protocol.messages.topics import DeleteTopicsRequest
 from kclient.protocol.messages.fetch import FetchRequest, ForgottenTopic
 from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
-from kclient.protocol.messages.sync_group import SyncGroupResponse
+from kclient.protocol.messages.group_membership import SyncGroupResponse
 
 def repeated(kind, version, name, element, size):
     one, two = (kind(**{name: [element] * n}).encode_bytes(version) for n in (99, 100))

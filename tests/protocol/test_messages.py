@@ -8,6 +8,7 @@ from kclient.protocol.message import codec
 from kclient.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
+from kclient.protocol.messages.group_membership import HeartbeatRequest
 from kclient.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -16,7 +17,6 @@ from kclient.protocol.messages.group_records import (
     OffsetCommitValue,
     decode_group_key,
 )
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
 from kclient.protocol.messages.log_records import (
     AbortedTxn,

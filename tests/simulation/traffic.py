@@ -7,8 +7,8 @@ from kclient.broker.network.request_channel import Request
 from kclient.broker.server.kafka_apis import Interceptor
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Response
+from kclient.protocol.messages.committed_offsets import OffsetCommitResponse
 from kclient.protocol.messages.fetch import FetchResponse
-from kclient.protocol.messages.offset_commit import OffsetCommitResponse
 from kclient.protocol.messages.produce import ProduceResponse
 from kclient.testing.broker_fault import Fate, WatchedRequest
 from tests.simulation.application import Stage

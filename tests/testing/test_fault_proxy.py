@@ -13,15 +13,16 @@ from kclient import Consumer, Producer
 from kclient.common.errors import ConfigError, IllegalStateError, InvalidArgumentError
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import encode_request
-from kclient.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
 from kclient.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kclient.protocol.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 from kclient.testing import Direction, EmbeddedCluster, FaultProxy
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import read

@@ -26,16 +26,12 @@ from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.messages.join_group import (
+from kclient.protocol.messages.group_membership import (
     JoinGroupRequest,
     JoinGroupResponse,
-)
-from kclient.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
-)
-from kclient.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
     SyncGroupResponse,

@@ -19,7 +19,10 @@ from kclient.consumer.classic.consumer_protocol import (
 )
 from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.subscription_state import SubscriptionState
-from kclient.protocol.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponseMember
+from kclient.protocol.messages.group_membership import (
+    JoinGroupRequestProtocol,
+    JoinGroupResponseMember,
+)
 
 
 class GroupLeader:

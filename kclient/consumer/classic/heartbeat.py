@@ -21,7 +21,7 @@ from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.request_future import RequestFuture
-from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kclient.protocol.messages.group_membership import HeartbeatRequest, HeartbeatResponse
 
 
 class HeartbeatTimers:

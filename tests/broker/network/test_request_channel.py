@@ -17,7 +17,7 @@ from kclient.network.memory_pool import SimpleMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader
-from kclient.protocol.messages.list_offsets import (
+from kclient.protocol.messages.log_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,

@@ -21,15 +21,13 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import ConfigError
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kclient.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
 from kclient.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
 from kclient.protocol.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,

@@ -2,23 +2,23 @@
 
 import pytest
 
-from kclient.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
-from kclient.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from kclient.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
-from kclient.protocol.messages.offset_fetch import (
+from kclient.protocol.messages.committed_offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
+)
+from kclient.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from kclient.protocol.messages.groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
 )
 from tests.support.clients.wire import Wire
 

@@ -10,7 +10,7 @@ import pytest
 from kclient import Consumer, TopicPartition
 from kclient.common.broker_errors import CorruptRecordError, KafkaStorageError, code_of
 from kclient.network.system_runtime import system_runtime
-from kclient.protocol.messages.create_topics import (
+from kclient.protocol.messages.topics import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,

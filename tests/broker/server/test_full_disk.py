@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from kclient.common.broker_errors import KafkaStorageError, code_of
-from kclient.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
+)
+from kclient.protocol.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
 )
 from tests.support.clients.wire import Wire, batch, records_of
 from tests.support.disks.small_disk import kinds, small_disk

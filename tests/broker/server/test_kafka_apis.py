@@ -18,8 +18,8 @@ from kclient.network.memory_pool import UnlimitedMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader, decode_response
-from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kclient.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kclient.protocol.messages.group_membership import HeartbeatRequest, HeartbeatResponse
+from kclient.protocol.messages.log_offsets import ListOffsetsRequest, ListOffsetsResponse
 from tests.support.clients.wire import joined
 
 SERVICES = cast("BrokerServices", None)

@@ -9,7 +9,7 @@ import pytest
 
 from kclient import Consumer, TopicPartition
 from kclient.protocol.messages.fetch import FetchResponse
-from kclient.protocol.messages.offset_for_leader_epoch import (
+from kclient.protocol.messages.log_offsets import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,

@@ -15,28 +15,17 @@ from kclient.common.files import File
 from kclient.common.system_files import SystemFile, SystemFiles
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.message import Request, Response
-from kclient.protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-)
-from kclient.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kclient.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from kclient.protocol.messages.groups import ListGroupsRequest, ListGroupsResponse
 from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from kclient.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from kclient.protocol.messages.list_offsets import (
+from kclient.protocol.messages.log_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -46,6 +35,16 @@ from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
+)
+from kclient.protocol.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
 )
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until

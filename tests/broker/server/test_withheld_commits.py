@@ -16,14 +16,15 @@ from kclient.common.types import TopicPartition
 from kclient.network.endpoint import Endpoint
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.message import Request, Response
-from kclient.protocol.messages.fetch import FetchResponse
-from kclient.protocol.messages.offset_commit import (
+from kclient.protocol.messages.committed_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
 )
-from kclient.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kclient.protocol.messages.fetch import FetchResponse
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

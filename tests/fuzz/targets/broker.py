@@ -19,9 +19,8 @@ from kclient.protocol.headers import (
 )
 from kclient.protocol.message import Request
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kclient.protocol.messages.create_partitions import CreatePartitionsRequest
-from kclient.protocol.messages.create_topics import CreateTopicsRequest
 from kclient.protocol.messages.produce import ProduceRequest
+from kclient.protocol.messages.topics import CreatePartitionsRequest, CreateTopicsRequest
 from kclient.protocol.registry import REQUESTS
 from tests.fuzz.batch_mutation import made_batch, mutate_batches, plain_batch
 from tests.fuzz.message_mutation import TOPIC, MessageMutator

@@ -34,6 +34,15 @@ from kclient.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
+from kclient.protocol.messages.group_membership import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponseMember,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+)
 from kclient.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -42,19 +51,11 @@ from kclient.protocol.messages.group_records import (
     OffsetCommitValue,
     decode_group_key,
 )
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
-from kclient.protocol.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponseMember,
-)
-from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kclient.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kclient.protocol.messages.sync_group import SyncGroupRequest
 from tests.fuzz.message_mutation import MessageMutator
 from tests.fuzz.mutation import spoil
 from tests.fuzz.oracle import refusals

@@ -11,17 +11,28 @@ from kclient.common.files import WirePart
 from kclient.protocol import headers
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kclient.protocol.messages.committed_offsets import (
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 from kclient.protocol.messages.consumer_protocol import (
     AssignedTopicPartitions,
     ConsumerProtocolAssignment,
 )
 from kclient.protocol.messages.fetch import FetchResponse
 from kclient.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from kclient.protocol.messages.heartbeat import HeartbeatResponse
+from kclient.protocol.messages.group_membership import (
+    HeartbeatResponse,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    LeaveGroupResponse,
+    SyncGroupResponse,
+)
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
-from kclient.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from kclient.protocol.messages.leave_group import LeaveGroupResponse
-from kclient.protocol.messages.list_offsets import (
+from kclient.protocol.messages.log_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
@@ -32,19 +43,11 @@ from kclient.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kclient.protocol.messages.offset_commit import OffsetCommitResponse
-from kclient.protocol.messages.offset_fetch import (
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
-)
 from kclient.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
 )
-from kclient.protocol.messages.sync_group import SyncGroupResponse
 from kclient.protocol.registry import REQUESTS
 
 TOPIC = "topic"

@@ -15,8 +15,8 @@ from aiokafka.protocol.types import Array, Boolean, Bytes, Int8, Schema, String,
 
 from kclient.protocol.fields import ArrayOf, Struct, StructType
 from kclient.protocol.message import Message
-from kclient.protocol.messages.create_partitions import CreatePartitionsRequest
-from kclient.protocol.messages.list_offsets import ListOffsetsRequest
+from kclient.protocol.messages.log_offsets import ListOffsetsRequest
+from kclient.protocol.messages.topics import CreatePartitionsRequest
 from kclient.protocol.registry import REQUESTS
 from tests.protocol.golden.vector_file import Vector, write_vectors
 

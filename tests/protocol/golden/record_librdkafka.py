@@ -18,17 +18,20 @@ from confluent_kafka import admin as foreign_admin
 from kclient.protocol import headers
 from kclient.protocol.message import Request
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kclient.protocol.messages.committed_offsets import (
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+)
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
-from kclient.protocol.messages.list_offsets import (
+from kclient.protocol.messages.log_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from kclient.protocol.messages.offset_commit import OffsetCommitRequest
-from kclient.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from tests.protocol.golden.canned_broker import TOPIC, CannedBroker, framed, read_frame
 from tests.protocol.golden.make_kafka_python import RENAMED, foreign_messages
 from tests.protocol.golden.vector_file import Vector, write_vectors

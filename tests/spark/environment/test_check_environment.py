@@ -14,7 +14,7 @@ import pytest
 
 from kclient.errors import ConfigError
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.messages.describe_cluster import (
+from kclient.protocol.messages.metadata import (
     DescribeClusterBroker,
     DescribeClusterResponse,
 )

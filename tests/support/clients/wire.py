@@ -10,12 +10,6 @@ from typing import Self, TypeVar
 from kclient.common.files import FileSlice, WirePart
 from kclient.protocol.headers import decode_response, encode_request
 from kclient.protocol.message import Request, Response
-from kclient.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
 from kclient.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -34,6 +28,12 @@ from kclient.protocol.messages.produce import (
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
+)
+from kclient.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
 )
 from kclient.record import Record, RecordBatchBuilder, read_batches
 

@@ -11,18 +11,14 @@ from kclient.broker.coordinator.runtime.partition_log import KeyAndValue
 from kclient.common.errors import KafkaError
 from kclient.common.files import WireBytes
 from kclient.common.types import TopicPartition
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
-from kclient.protocol.messages.join_group import (
+from kclient.protocol.messages.group_membership import (
+    HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
-)
-from kclient.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
-)
-from kclient.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
     SyncGroupResponse,

@@ -5,32 +5,33 @@ from collections import deque
 from kclient.common.types import Node, TopicPartition
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
-from kclient.protocol.messages.find_coordinator import (
-    Coordinator,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kclient.protocol.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupResponse,
-    JoinGroupResponseMember,
-)
-from kclient.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from kclient.protocol.messages.offset_commit import (
+from kclient.protocol.messages.committed_offsets import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
-)
-from kclient.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kclient.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kclient.protocol.messages.group_membership import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 
 MEMBER_ID_REQUIRED = 79
 REBALANCE_IN_PROGRESS = 27

@@ -17,15 +17,13 @@ from kclient.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from kclient.protocol.messages.list_offsets import (
+from kclient.protocol.messages.log_offsets import (
+    EpochEndOffset,
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
-)
-from kclient.protocol.messages.offset_for_leader_epoch import (
-    EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,

@@ -8,9 +8,12 @@ from enum import Enum
 from kclient.broker.coordinator.group.group import Group
 from kclient.common.broker_errors import NONE
 from kclient.common.errors import IllegalStateError
-from kclient.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from kclient.protocol.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponse
-from kclient.protocol.messages.sync_group import SyncGroupResponse
+from kclient.protocol.messages.group_membership import (
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    SyncGroupResponse,
+)
+from kclient.protocol.messages.groups import DescribedGroup, DescribedGroupMember
 
 JoinReply = Callable[[JoinGroupResponse], None]
 SyncReply = Callable[[SyncGroupResponse], None]

@@ -4,8 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kclient.protocol.messages.describe_groups import DescribedGroup
-from kclient.protocol.messages.list_groups import ListedGroup
+from kclient.protocol.messages.groups import DescribedGroup, ListedGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,16 @@ from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 from kclient.common.uuids import random_uuid, uuid_to_text
-from kclient.protocol.messages.describe_groups import DescribedGroup
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
-from kclient.protocol.messages.join_group import JoinGroupRequest
-from kclient.protocol.messages.leave_group import (
+from kclient.protocol.messages.group_membership import (
+    HeartbeatRequest,
+    JoinGroupRequest,
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
 )
-from kclient.protocol.messages.list_groups import ListedGroup
-from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kclient.protocol.messages.groups import DescribedGroup, ListedGroup
 
 T = TypeVar("T")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kclient.broker.coordinator.group.classic_group import ClassicGroup, GroupMember
 from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRecord
 from kclient.common.types import TopicPartition
+from kclient.protocol.messages.group_membership import JoinGroupRequestProtocol
 from kclient.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -18,7 +19,6 @@ from kclient.protocol.messages.group_records import (
     OffsetCommitValue,
     decode_group_key,
 )
-from kclient.protocol.messages.join_group import JoinGroupRequestProtocol
 
 VALUE_VERSION = 3
 EXPIRING_VALUE_VERSION = 1

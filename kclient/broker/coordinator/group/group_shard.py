@@ -37,21 +37,21 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
-from kclient.protocol.messages.describe_groups import DescribedGroup
+from kclient.protocol.messages.group_membership import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from kclient.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
 )
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
-from kclient.protocol.messages.join_group import JoinGroupRequest
-from kclient.protocol.messages.leave_group import (
-    LeaveGroupResponse,
-    MemberIdentity,
-    MemberResponse,
-)
-from kclient.protocol.messages.list_groups import ListedGroup
-from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kclient.protocol.messages.groups import DescribedGroup, ListedGroup
 
 _log = logging.getLogger(__name__)
 

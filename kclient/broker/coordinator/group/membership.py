@@ -32,10 +32,14 @@ from kclient.common.broker_errors import (
     code_of,
 )
 from kclient.common.errors import KafkaError
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
-from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from kclient.protocol.messages.leave_group import MemberIdentity
-from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kclient.protocol.messages.group_membership import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 
 UNKNOWN_MEMBER_ID = ""
 

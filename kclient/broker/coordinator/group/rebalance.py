@@ -19,8 +19,11 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock
-from kclient.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from kclient.protocol.messages.sync_group import SyncGroupResponse
+from kclient.protocol.messages.group_membership import (
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    SyncGroupResponse,
+)
 
 _log = logging.getLogger(__name__)
 

@@ -13,10 +13,14 @@ from kclient.broker.coordinator.group.membership import RequestContext
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import InconsistentGroupProtocolError
-from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from kclient.protocol.messages.leave_group import LeaveGroupRequest
-from kclient.protocol.messages.sync_group import SyncGroupRequest
+from kclient.protocol.messages.group_membership import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
 
 _NULL_PROTOCOL_NAME = 7
 _PROTOCOL_NAMES = 5

@@ -14,17 +14,16 @@ from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi, always
 from kclient.common.broker_errors import NONE, GroupIdNotFoundError, code_of
 from kclient.common.errors import KafkaError
-from kclient.protocol.messages.delete_groups import (
+from kclient.protocol.messages.groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
-)
-from kclient.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
 )
-from kclient.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 _REPORTS_UNKNOWN_GROUPS = 6
 

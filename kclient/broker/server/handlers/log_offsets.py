@@ -23,21 +23,17 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
-from kclient.protocol.messages.delete_records import (
+from kclient.protocol.messages.log_offsets import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
-)
-from kclient.protocol.messages.list_offsets import (
+    EpochEndOffset,
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
-)
-from kclient.protocol.messages.offset_for_leader_epoch import (
-    EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,

@@ -21,20 +21,16 @@ from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi, always
 from kclient.common.broker_errors import InvalidReplicaAssignmentError, InvalidRequestError, code_of
 from kclient.common.errors import KafkaError
-from kclient.protocol.messages.create_partitions import (
+from kclient.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
-)
-from kclient.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfigs,
-    CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
-)
-from kclient.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,

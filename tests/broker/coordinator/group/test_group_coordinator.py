@@ -7,7 +7,7 @@ from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.group_records import partition_for
 from kclient.common import broker_errors as e
 from kclient.common.broker_errors import NONE
-from kclient.protocol.messages.leave_group import (
+from kclient.protocol.messages.group_membership import (
     MemberIdentity,
 )
 from tests.support.virtual.group_world import TP, MemoryLog, World

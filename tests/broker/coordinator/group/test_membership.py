@@ -7,8 +7,8 @@ import pytest
 from kclient.common import broker_errors as e
 from kclient.common.broker_errors import NONE, code_of
 from kclient.common.errors import KafkaError
-from kclient.protocol.messages.heartbeat import HeartbeatRequest
-from kclient.protocol.messages.leave_group import (
+from kclient.protocol.messages.group_membership import (
+    HeartbeatRequest,
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,

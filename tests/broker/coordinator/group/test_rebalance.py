@@ -6,7 +6,7 @@ import pytest
 
 from kclient.common import broker_errors as e
 from kclient.common.broker_errors import NONE, code_of
-from kclient.protocol.messages.leave_group import (
+from kclient.protocol.messages.group_membership import (
     MemberIdentity,
 )
 from tests.support.virtual.group_world import World

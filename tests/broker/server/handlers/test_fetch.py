@@ -6,15 +6,15 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
     code_of,
 )
-from kclient.protocol.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
 from kclient.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
+)
+from kclient.protocol.messages.topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
 )
 from tests.support.clients.wire import Wire, batch, fetch_request, records_of
 

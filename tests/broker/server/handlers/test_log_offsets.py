@@ -4,7 +4,7 @@ from kclient.common.broker_errors import (
     UnsupportedVersionError,
     code_of,
 )
-from kclient.protocol.messages.list_offsets import (
+from kclient.protocol.messages.log_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

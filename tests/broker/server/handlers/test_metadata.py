@@ -5,14 +5,14 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
     code_of,
 )
-from kclient.protocol.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
+)
+from kclient.protocol.messages.topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
 )
 from tests.support.clients.wire import Wire, batch
 

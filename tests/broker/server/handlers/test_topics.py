@@ -8,18 +8,18 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
     code_of,
 )
-from kclient.protocol.messages.create_topics import (
+from kclient.protocol.messages.committed_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from kclient.protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
-)
-from kclient.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
 )
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.wire import Wire, batch
