@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 from integration.harness.running_kafka import RunningKafka
 from integration.harness.spark_standalone import WORKERS, StandaloneCluster
 from integration.spark.sessions import built
-from kclient.spark.environment.java_home import find_java
-from kclient.spark.environment.local_session import plan_local_session
+from kclient.spark.environment.local_session import find_java, plan_local_session
 from kclient.spark.environment.machine import LocalMachine
 from tests.support.clients.foreign_confluent import ConfluentClient
 

@@ -6,8 +6,7 @@ from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 from kclient.admin import cluster_calls, group_calls, topic_calls
-from kclient.admin.admin_config import ADMIN_CONFIG, AdminOptions
-from kclient.admin.admin_core import AdminCall, AdminCore
+from kclient.admin.admin_core import ADMIN_CONFIG, AdminCall, AdminCore, AdminOptions
 from kclient.admin.admin_types import (
     ClusterDescription,
     ConfigEntry,
@@ -69,9 +68,10 @@ class AdminClient(ProcessBound):
         runtime: Runtime | None = None,
         **options: Unpack[AdminOptions],
     ) -> None:
-        self._runtime = runtime if runtime is not None else system_runtime()
-        self._process_id = self._runtime.tasks.process_id()
-        self._core = AdminCore(ADMIN_CONFIG.parse(merged(config, options)), self._runtime)
+        runtime = runtime if runtime is not None else system_runtime()
+        self._clock, self._tasks = runtime.clock, runtime.tasks
+        self._process_id = self._tasks.process_id()
+        self._core = AdminCore(ADMIN_CONFIG.parse(merged(config, options)), runtime)
 
     # -- topics ----------------------------------------------------------------------------
 
@@ -306,8 +306,8 @@ class AdminClient(ProcessBound):
                 f"admin client: created in process {self._process_id}; create a new one after fork"
             )
         refuse_in_event_loop(name, f"admin.{name}, …")
-        return run_steps(self._core.call(call, timeout_ms), self._runtime.clock)
+        return run_steps(self._core.call(call, timeout_ms), self._clock)
 
     def _is_foreign(self) -> bool:
         """Return whether this process was forked from the one that created the client."""
-        return self._runtime.tasks.process_id() != self._process_id
+        return self._tasks.process_id() != self._process_id

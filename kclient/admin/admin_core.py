@@ -1,17 +1,41 @@
 """Core of the admin client: its calls in steps, one at a time (Kafka: KafkaAdminClient)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
-from kclient.admin.admin_config import AdminConfig
 from kclient.admin.requester import Requester
+from kclient.client.client_config import ClientConfig, ClientOptions, max_idle_key
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata, MetadataSettings
 from kclient.client.network_client_builder import build_network_client
+from kclient.common.config_def import ConfigDef
+from kclient.common.config_keys import whole_number
 from kclient.common.errors import ClosedError, KafkaTimeoutError
+from kclient.common.java_only_keys import java_only_keys
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime
 from kclient.common.waiting import ConditionWait, Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class AdminConfig(ClientConfig):
+    """Configuration of an admin client (Kafka: AdminClientConfig)."""
+
+    connections_max_idle_ms: int = max_idle_key(300_000)
+    default_api_timeout_ms: int = whole_number(
+        "default.api.timeout.ms", 60_000, "Default timeout of a call, retries included."
+    )
+
+
+ADMIN_CONFIG = ConfigDef("AdminClient", AdminConfig, java_only_keys())
+
+
+class AdminOptions(ClientOptions, total=False):
+    """Keyword options of `AdminClient`, for type checkers."""
+
+    default_api_timeout_ms: int
+
 
 T = TypeVar("T")
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
         UnsupportedSparkVersionError,
         WorkerEnvironmentError,
     )
-    from kclient.spark.environment.check_environment import check_environment
-    from kclient.spark.environment.environment_report import EnvironmentReport
+    from kclient.spark.environment.check_environment import EnvironmentReport, check_environment
     from kclient.spark.environment.local_session import LocalSession, prepare_local_session
     from kclient.spark.reader_lag import Lag, group_lag, lag
     from kclient.spark.sink.write_errors import WriteFailedError
@@ -52,7 +51,7 @@ __all__ = [
 
 _MODULES = {
     "DataLossError": "kclient.spark.common.errors",
-    "EnvironmentReport": "kclient.spark.environment.environment_report",
+    "EnvironmentReport": "kclient.spark.environment.check_environment",
     "Lag": "kclient.spark.reader_lag",
     "LocalSession": "kclient.spark.environment.local_session",
     "UnsupportedSparkVersionError": "kclient.spark.common.errors",

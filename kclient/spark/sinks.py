@@ -196,7 +196,8 @@ class ForeachBatchSink:
         kafka = _kafka_options(self._settings)
         options = {**self._options, **kafka, FOREACH_BATCH_ID: str(batch_id)}
         if not finds_data_source():  # Spark 4.0 refuses to register a source that it has found
-            df.sparkSession.dataSource.register(KclientDataSource)
+            session = df.sparkSession
+            session.dataSource.register(KclientDataSource)
         writer = plan.renaming(df).write.format(KclientDataSource.name())
         with explain_worker_errors("foreach_batch_sink"):
             writer.mode("append").options(**options).save()

@@ -288,8 +288,8 @@ class BrokerFaults:
             act()
             return
         due_ms = self._clock.monotonic_ms() + delay_ms
-        timer = broker.services.replica_manager.timer
-        timer.add(_Later(self._tasks.condition(), due_ms, act))
+        replicas = broker.services.replica_manager
+        replicas.timer.add(_Later(self._tasks.condition(), due_ms, act))
 
     def _kill_soon(self) -> None:
         """Kill the broker from a thread that is not its own, since `kill` joins those."""

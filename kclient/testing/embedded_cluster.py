@@ -73,7 +73,8 @@ class EmbeddedCluster(ProcessBound):
         Raises:
             IllegalStateError: The cluster is not running.
         """
-        return self.broker.endpoint.address
+        endpoint = self.broker.endpoint
+        return endpoint.address
 
     def bootstrap_servers_of(self, listener_name: str) -> str:
         """Return the ``host:port`` of a listener, as it is advertised.

@@ -1,7 +1,6 @@
 import pytest
 
-from kclient.admin.admin_config import ADMIN_CONFIG
-from kclient.admin.admin_core import AdminCore
+from kclient.admin.admin_core import ADMIN_CONFIG, AdminCore
 from kclient.admin.requester import Requester
 from kclient.common.errors import ClosedError, KafkaTimeoutError
 from kclient.common.waiting import ConditionWait, NetworkWait, Steps

@@ -38,9 +38,9 @@ class Limits(NamedTuple):
 
 LIMITS = {
     "__main__.py": Limits(small=1),
-    "admin": Limits(small=1, single_importer=4, chains=2),
+    "admin": Limits(single_importer=3),
     "broker": Limits(small=1, single_importer=30),
-    "cli": Limits(single_importer=11),
+    "cli": Limits(single_importer=10),
     "client": Limits(single_importer=3, chains=2),
     "common": Limits(small=4, single_importer=3),
     "consumer": Limits(small=3, single_importer=6, chains=10),
@@ -49,8 +49,8 @@ LIMITS = {
     "producer": Limits(small=1, single_importer=9),
     "protocol": Limits(small=2, single_importer=3),
     "record": Limits(small=2, single_importer=3),
-    "spark": Limits(single_importer=12, chains=13),
-    "testing": Limits(small=2, single_importer=9, chains=5),
+    "spark": Limits(single_importer=12, chains=1),
+    "testing": Limits(single_importer=8, chains=1),
 }
 
 

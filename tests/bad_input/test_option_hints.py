@@ -15,7 +15,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.admin.admin_config import ADMIN_CONFIG
+from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.config_def import ConfigDef

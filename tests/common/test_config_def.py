@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import pytest
 
-from kclient.admin.admin_config import ADMIN_CONFIG
+from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.broker.log.log_config import TOPIC_CONFIG
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.common.config_def import (

@@ -16,8 +16,7 @@ from kclient.common.system_tasks import SystemClock, SystemTasks
 from kclient.common.waiting import ConditionWait, Steps, run_steps
 from kclient.producer.buffer_pool import BufferPool
 from kclient.testing.virtual.virtual_clock import VirtualClock
-from kclient.testing.virtual.virtual_lock import VirtualCondition
-from kclient.testing.virtual.virtual_tasks import VirtualTasks
+from kclient.testing.virtual.virtual_tasks import VirtualCondition, VirtualTasks
 from tests.support.checks.waiting import wait_until
 from tests.support.virtual.virtual_home import VirtualHome
 

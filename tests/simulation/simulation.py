@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kclient.testing.virtual.verdicts import SimulationError
+from kclient.testing.virtual.virtual_task import SimulationError
 from kclient.testing.virtual.virtual_world import VirtualWorld
 from tests.simulation.admin_application import Reader
 from tests.simulation.application import Application, Stage

@@ -6,7 +6,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from kclient.admin.admin_config import ADMIN_CONFIG, AdminOptions
+from kclient.admin.admin_core import ADMIN_CONFIG, AdminOptions
 from kclient.common.config_def import ConfigDef, ConfigKey
 from kclient.consumer.consumer_config import CONSUMER_CONFIG, ConsumerOptions
 from kclient.producer.producer_config import PRODUCER_CONFIG, ProducerOptions

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from kclient.admin.admin_config import ADMIN_CONFIG
+from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.common.errors import ConfigError
 
 # The key in an error of a client: its dotted name, or its Python keyword.

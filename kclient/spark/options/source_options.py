@@ -219,6 +219,16 @@ class SourceOptions:
     lookup_interval_ms: int
     reading: ReadSettings
 
+    @property
+    def consumer(self) -> Mapping[str, str]:
+        """Configuration of the consumers, by dotted name; may contain secrets."""
+        return self.reading.consumer
+
+    @property
+    def fail_on_data_loss(self) -> bool:
+        """Whether to fail if records are gone."""
+        return self.reading.fail_on_data_loss
+
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool | None = None) -> "SourceOptions":
         """Validate the options.

@@ -59,7 +59,7 @@ class ArrowChunk:
     @property
     def bytes(self) -> int:
         """Bytes of keys, values and headers."""
-        names = self.batch.schema.names
+        names = self.batch.column_names
         data = [self.batch.column(name) for name in ("key", "value") if name in names]
         if "headers" in names:
             headers: Any = self.batch.column("headers")

@@ -68,7 +68,7 @@ class BatchReader(DataSourceReader):
                     f"{starts[one]}, the start by {options.starting.option}"
                 )
         spans = [Span(one, starts[one], ends[one]) for one in partitions]
-        loss = DataLoss(fail=options.reading.fail_on_data_loss)
+        loss = DataLoss(fail=options.fail_on_data_loss)
         spans = without_deleted(spans, cluster, loss)
         loss.report()
         return spans

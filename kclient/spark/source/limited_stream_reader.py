@@ -52,9 +52,8 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
         found: list[int] = []
         if isinstance(limit, ReadMaxRows):
             found.append(limit.max_rows)
-        max_bytes = (
-            limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.limits.max_bytes
-        )
+        limits, planning = self._options.limits, self.planning
+        max_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else limits.max_bytes
         if max_bytes is not None:
-            found.append(self.planning.sample.offsets_for(max_bytes, starts, ends))
+            found.append(planning.sample.offsets_for(max_bytes, starts, ends))
         return min(found, default=None)

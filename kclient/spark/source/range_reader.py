@@ -49,6 +49,7 @@ class RangeReader:
         self._settings = settings
         self._runtime = runtime
         self._clock = runtime.clock
+        self._tasks = runtime.tasks
         self._position = 0
         self._progress_ms = 0.0
         self._next_check_ms = 0.0
@@ -96,7 +97,7 @@ class RangeReader:
         self._record_progress()
 
     def _pause(self) -> None:
-        pause = self._runtime.tasks.condition()
+        pause = self._tasks.condition()
         with pause:
             pause.wait(_PAUSE_S)
 

@@ -69,6 +69,7 @@ class ConsumerCache:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._tasks = runtime.tasks
         self._idle: dict[_Key, Consumer] = {}
 
     @contextmanager
@@ -78,7 +79,7 @@ class ConsumerCache:
         Args:
             config: Configuration of the consumer, by dotted name.
         """
-        key = (self._runtime.tasks.process_id(), tuple(sorted(config.items())))
+        key = (self._tasks.process_id(), tuple(sorted(config.items())))
         consumer = self._idle.pop(key, None) or Consumer(config, runtime=self._runtime)
         try:
             yield consumer

@@ -133,7 +133,7 @@ class StreamPlanner:
             if known == self._checked_start
             else self._check_start(known, self._update())
         )
-        loss = DataLoss(fail=self._options.reading.fail_on_data_loss)
+        loss = DataLoss(fail=self._options.fail_on_data_loss)
         spans: list[Span] = []
         for one, end_offset in ends.items():
             if one not in starts:
@@ -159,7 +159,7 @@ class StreamPlanner:
 
     def _check_start(self, known: Offsets, snapshot: _Snapshot) -> Offsets:
         """Return the offset at which reading starts from `known`, for each existing partition."""
-        loss = DataLoss(fail=self._options.reading.fail_on_data_loss)
+        loss = DataLoss(fail=self._options.fail_on_data_loss)
         for one, start in known.items():
             if one not in snapshot.ids:
                 self._record_loss(loss, one, start, None, "it does not exist")
@@ -195,7 +195,7 @@ class StreamPlanner:
         """Record a loss from `start` to `lost_to`, once; None is the end at the last lookup."""
         if (one, start) in self._reported:
             return
-        if not self._options.reading.fail_on_data_loss:
+        if not self._options.fail_on_data_loss:
             self._reported.add((one, start))
         upper = self._ends_before.get(one, start) if lost_to is None else lost_to
         loss.record(one, max(0, upper - start), f"{why}, the next offset was {start}")

@@ -15,9 +15,8 @@ from kclient.network.system_runtime import system_runtime
 from kclient.spark.common.installed_spark import require, supports
 from kclient.spark.common.offsets import from_offset
 from kclient.spark.options.source_options import SourceOptions
-from kclient.spark.source.cluster_offsets import ClusterOffsets
+from kclient.spark.source.cluster_offsets import ClusterOffsets, SizeSample
 from kclient.spark.source.read_task import OffsetRange, read_range
-from kclient.spark.source.size_sample import SizeSample
 from kclient.spark.source.stream_planner import UNRESOLVED, StreamPlanner
 
 _log = logging.getLogger(__name__)
@@ -132,7 +131,7 @@ class Planning:
 
     def __init__(self, options: SourceOptions) -> None:
         runtime = system_runtime()
-        consumer = options.reading.consumer
+        consumer = options.consumer
         self.cluster = ClusterOffsets(options, runtime)
         self.planner = StreamPlanner(options, self.cluster, runtime.clock)
         self.sample = SizeSample(consumer, runtime)

@@ -31,20 +31,19 @@ the main program (a client that the test calls directly) waits, the simulation c
 """
 
 from kclient.testing.virtual.damaged_batches import DamagedBatches
-from kclient.testing.virtual.verdicts import (
+from kclient.testing.virtual.virtual_broker import VirtualBroker
+from kclient.testing.virtual.virtual_net import Peer, VirtualNet
+from kclient.testing.virtual.virtual_process import VirtualProcess
+from kclient.testing.virtual.virtual_task import (
     DeadlockError,
     LivelockError,
     ProcessKilledError,
     SimulationError,
     TaskFailedError,
     TimeIsUpError,
+    VirtualTask,
 )
-from kclient.testing.virtual.virtual_broker import VirtualBroker
-from kclient.testing.virtual.virtual_machine import VirtualMachine
-from kclient.testing.virtual.virtual_net import Peer, VirtualNet
-from kclient.testing.virtual.virtual_process import VirtualProcess
-from kclient.testing.virtual.virtual_task import VirtualTask
-from kclient.testing.virtual.virtual_world import VirtualWorld
+from kclient.testing.virtual.virtual_world import VirtualMachine, VirtualWorld
 
 __all__ = [
     "DamagedBatches",

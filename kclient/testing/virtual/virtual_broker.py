@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from kclient.testing.broker_faults import BrokerFaults
 from kclient.testing.embedded_cluster import EmbeddedCluster
-from kclient.testing.virtual.virtual_machine import VirtualMachine
 from kclient.testing.virtual.virtual_process import VirtualProcess
-from kclient.testing.virtual.virtual_world import VirtualWorld
+from kclient.testing.virtual.virtual_world import VirtualMachine, VirtualWorld
 
 _DEFAULTS: Mapping[str, object] = {
     "allow.unauthenticated.listeners": True,  # only the test is on this network

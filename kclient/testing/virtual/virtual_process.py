@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 
 from kclient.common.runtime import Address, Listener, LookUp, Poller, Runtime, StreamSocket
 from kclient.network.name_resolver import NameLookUp
-from kclient.testing.virtual.verdicts import ProcessKilledError
 from kclient.testing.virtual.virtual_disk import failure
 from kclient.testing.virtual.virtual_files import VirtualFiles
 from kclient.testing.virtual.virtual_net import ANY, VirtualHost, VirtualNet
 from kclient.testing.virtual.virtual_poller import VirtualPoller
 from kclient.testing.virtual.virtual_scheduler import VirtualScheduler
 from kclient.testing.virtual.virtual_socket import VirtualListener, VirtualSocket
-from kclient.testing.virtual.virtual_task import VirtualTask
+from kclient.testing.virtual.virtual_task import ProcessKilledError, VirtualTask
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
 
 if TYPE_CHECKING:
-    from kclient.testing.virtual.virtual_machine import VirtualMachine
-    from kclient.testing.virtual.virtual_world import VirtualWorld
+    from kclient.testing.virtual.virtual_world import VirtualMachine, VirtualWorld
 
 
 class VirtualProcessNet:
@@ -267,4 +265,4 @@ class VirtualProcess:
     def leave(self) -> None:
         """Never return to a task of a dead process."""
         if self._scheduler.current in self._live:
-            self._scheduler.hub.switch()
+            self._scheduler.leave_for_good()

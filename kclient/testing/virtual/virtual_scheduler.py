@@ -5,17 +5,17 @@ import random
 from collections.abc import Callable
 from typing import TypeVar
 
-from kclient.testing.virtual.greenlets import getcurrent
 from kclient.testing.virtual.trace import Trace
-from kclient.testing.virtual.verdicts import (
+from kclient.testing.virtual.virtual_clock import VirtualClock
+from kclient.testing.virtual.virtual_task import (
     DeadlockError,
     LivelockError,
     SimulationError,
     TaskFailedError,
     TimeIsUpError,
+    VirtualTask,
+    getcurrent,
 )
-from kclient.testing.virtual.virtual_clock import VirtualClock
-from kclient.testing.virtual.virtual_task import VirtualTask
 
 SPIN_MS = 0.01
 """Cost in time of a poll without result, so that time passes for tasks that poll in a loop."""
@@ -111,6 +111,10 @@ class VirtualScheduler:
         if task is not self.between:
             self.wake(task)
             self._leave(task)
+
+    def leave_for_good(self) -> None:
+        """Run other tasks, and never return to the current one."""
+        self.hub.switch()
 
     def preempt(self) -> bool:
         """Run others instead of the current task, if it is a task; return whether it is."""

@@ -1,18 +1,63 @@
-"""A task of a simulation, which yields wherever a thread would wait."""
+"""A task of a simulation, which yields wherever a thread would wait, and errors that end it.
+
+No error of a simulation is an `Exception`, so that the code under test does not handle it as one of
+its own.
+"""
 
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kclient.testing.virtual.greenlets import GreenletExit, greenlet
-from kclient.testing.virtual.verdicts import ProcessKilledError
+from kclient.common.runtime import EndOfTaskError
 from kclient.testing.virtual.virtual_clock import Timer
+
+try:
+    from greenlet import GreenletExit, getcurrent, greenlet
+except ImportError as missing:
+    raise ImportError(
+        "kclient.testing.virtual needs the 'greenlet' package (pip install 'kclient[testing]')"
+    ) from missing
 
 if TYPE_CHECKING:
     from kclient.testing.virtual.virtual_scheduler import VirtualScheduler
 
+__all__ = [
+    "DeadlockError",
+    "LivelockError",
+    "ProcessKilledError",
+    "SimulationError",
+    "TaskFailedError",
+    "TimeIsUpError",
+    "VirtualTask",
+    "getcurrent",
+]
+
 _HERE = __file__.rpartition("/")[0]
 _UNWINDINGS = 10  # a cleanup that waits is unwound again
+
+
+class SimulationError(EndOfTaskError):
+    """The simulation cannot continue."""
+
+
+class DeadlockError(SimulationError):
+    """Tasks wait for each other, or for an event that never happens."""
+
+
+class LivelockError(SimulationError):
+    """Tasks run without end while time does not pass."""
+
+
+class TimeIsUpError(SimulationError):
+    """The condition that `VirtualWorld.run` waited for did not hold in time."""
+
+
+class TaskFailedError(SimulationError):
+    """An exception ended a task while the main program waited; it is the cause."""
+
+
+class ProcessKilledError(SimulationError):
+    """A killed process tried to have an effect."""
 
 
 class VirtualTask:

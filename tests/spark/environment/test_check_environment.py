@@ -20,8 +20,11 @@ from kclient.protocol.messages.metadata import (
 )
 from kclient.record import IMPLEMENTATION
 from kclient.spark.common.errors import WorkerEnvironmentError
-from kclient.spark.environment.check_environment import WorkerInterpreter, check_environment
-from kclient.spark.environment.environment_report import EnvironmentReport
+from kclient.spark.environment.check_environment import (
+    EnvironmentReport,
+    WorkerInterpreter,
+    check_environment,
+)
 from kclient.spark.environment.python_facts import Package, PythonFacts, make_probe, unreachable
 from kclient.spark.environment.worker_failures import explain, explain_worker_errors
 from kclient.testing import EmbeddedCluster

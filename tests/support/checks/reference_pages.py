@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kclient import errors
-from kclient.admin.admin_config import ADMIN_CONFIG
+from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.broker.log.log_config import TOPIC_CONFIG
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.kafka_apis import API_TABLE

@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from kclient import NewTopic, TopicPartition
 from kclient.admin import cluster_calls, group_calls, topic_calls
-from kclient.admin.admin_config import ADMIN_CONFIG
-from kclient.admin.admin_core import AdminCall, AdminCore
+from kclient.admin.admin_core import ADMIN_CONFIG, AdminCall, AdminCore
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Clock, Runtime
 from kclient.common.types import OffsetAndMetadata

@@ -6,8 +6,7 @@ import pytest
 
 from kclient import NewTopic
 from kclient.admin import topic_calls
-from kclient.admin.admin_config import ADMIN_CONFIG
-from kclient.admin.admin_core import AdminCore
+from kclient.admin.admin_core import ADMIN_CONFIG, AdminCore
 from kclient.common.errors import KafkaTimeoutError
 from kclient.common.waiting import ConditionWait, Steps, TaskWait
 from kclient.testing.virtual import (

