@@ -7,15 +7,16 @@ from pathlib import Path
 from random import Random
 
 from kclient.broker.coordinator.group.classic_group import ClassicGroup
-from kclient.broker.coordinator.group.group_records import CommittedOffset
+from kclient.broker.coordinator.group.group_shard import GroupShard
+from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRecord
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.partition import Partition
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.broker_errors import NotLeaderOrFollowerError
 from kclient.common.errors import KafkaError
-from kclient.common.types import TopicPartition
 from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from kclient.testing.broker_faults import BrokerFaults
 from kclient.testing.virtual.virtual_process import VirtualProcess
 from tests.simulation.application import Stage
@@ -24,7 +25,8 @@ from tests.simulation.scenario import BROKER, TOPIC
 from tests.simulation.traffic import Traffic
 from tests.support.disks.faulty_files import ErrorsOnDemand, FaultyFiles, Half
 
-Positions = dict[str, dict[TopicPartition, CommittedOffset]]
+Positions = dict[tuple[str, int], int]
+"""Committed offsets by group and partition of the topic."""
 
 _RETRY_MS = 300.0
 _FLUSH_S = 0.004
@@ -76,7 +78,10 @@ class Operator:
         self._life = 0
         self._fresh = False
         self._refusals: BrokerFaults | None = None
-        self._positions: dict[tuple[str, int], int] = {}
+        self._launched: BrokerServer | None = None
+        self._observed: set[GroupShard] = set()
+        self._positions: Positions = {}
+        self._expected: Positions = {}
         self._high_watermarks: dict[int, int] = {}
 
     def start(self) -> None:
@@ -92,6 +97,9 @@ class Operator:
         runtime = replace(process.runtime, files=files)
         server = BrokerServer(BROKER_CONFIG.parse(self._stage.scenario.broker), runtime)
         server.intercept(self.traffic.intercept)
+        self._launched = server
+        self._observed.clear()
+        self._expected = dict(self._positions)
         process.spawn("main", lambda: self._serve(server, process))
 
     def _serve(self, server: BrokerServer, process: VirtualProcess) -> None:
@@ -202,36 +210,51 @@ class Operator:
         Raises:
             AssertionError: An invariant is violated.
         """
-        if self.server is None or not self.server.is_running:
+        if self._launched is None or not self._launched.is_running:
             return
-        shards = self.server.services.groups._runtime.shards()
-        groups = {
-            group: offsets for shard in shards for group, offsets in shard._offsets._groups.items()
-        }
+        for shard in self._launched.services.groups._runtime.shards():
+            if shard not in self._observed:
+                self._observe_commits(shard)
+        if self.server is None:
+            return
         if self._fresh:
             self._fresh = False
-            self._check_positions(groups)
-        for group, positions in groups.items():
-            for partition, found in positions.items():
-                self._watch_position(group, partition, found.offset)
+            self._check_positions()
         for each in self._partitions():
             self._watch_end(each.topic_partition.partition, each.log)
 
-    def _check_positions(self, groups: Positions) -> None:
-        """Check that a started broker has each committed offset of the previous one."""
-        for (group, number), before in self._positions.items():
-            found = groups.get(group, {}).get(TopicPartition(TOPIC, number))
-            if found is None or found.offset < before:
-                raise AssertionError(f"{group} was at {number}@{before}; the start found {found}")
+    def _observe_commits(self, shard: GroupShard) -> None:
+        """Add each commit to the history when the shard applies it.
 
-    def _watch_position(self, group: str, partition: TopicPartition, offset: int) -> None:
-        key = group, partition.partition
-        before = self._positions.get(key)
-        if before != offset:
-            self._positions[key] = offset
-            self._stage.history.add(
-                CommitSeen(self._now_ms(), BROKER, group, partition.partition, offset)
-            )
+        A step of a task may apply several: the state after the step has only the last of them.
+        """
+        self._observed.add(shard)
+        apply = shard.replay
+
+        def replay(record: CoordinatorRecord) -> None:
+            apply(record)
+            key, value = record.key, record.value
+            if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
+                self._commit_seen(key.group, key.partition, value.offset)
+
+        vars(shard)["replay"] = replay
+        for (group, partition), offset in _positions_of(shard).items():
+            if self._positions.get((group, partition)) != offset:
+                self._commit_seen(group, partition, offset)
+
+    def _check_positions(self) -> None:
+        """Check that a started broker has each committed offset of the previous one."""
+        found: Positions = {}
+        for shard in self._observed:
+            found |= _positions_of(shard)
+        for (group, number), before in self._expected.items():
+            offset = found.get((group, number))
+            if offset is None or offset < before:
+                raise AssertionError(f"{group} was at {number}@{before}; the start found {offset}")
+
+    def _commit_seen(self, group: str, number: int, offset: int) -> None:
+        self._positions[group, number] = offset
+        self._stage.history.add(CommitSeen(self._now_ms(), BROKER, group, number, offset))
 
     def _watch_end(self, number: int, log: UnifiedLog) -> None:
         high_watermark, end = log.high_watermark, log.log_end_offset
@@ -259,3 +282,11 @@ class Operator:
 
     def _now_ms(self) -> float:
         return self._stage.world.clock.now_ms
+
+
+def _positions_of(shard: GroupShard) -> Positions:
+    return {
+        (group, partition.partition): position.offset
+        for group, positions in shard._offsets._groups.items()
+        for partition, position in positions.items()
+    }
