@@ -25,6 +25,7 @@ from kclient.admin.arguments import (
     check_states,
     check_total_counts,
 )
+from kclient.common.arguments import check_timeout
 from kclient.common.config_def import merged
 from kclient.common.errors import (
     ClosedError,
@@ -34,7 +35,6 @@ from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
-from kclient.common.timeouts import check_timeout
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
 from kclient.common.waiting import run_steps
 from kclient.network.system_runtime import system_runtime

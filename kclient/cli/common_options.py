@@ -5,8 +5,8 @@ import math
 import os
 from collections.abc import Callable
 
+from kclient.common.arguments import LONGEST_S
 from kclient.common.errors import ConfigError
-from kclient.common.timeouts import LONGEST_S
 
 SERVERS_VARIABLE = "KCLIENT_BOOTSTRAP_SERVERS"
 """Environment variable with the default of --bootstrap-server."""

@@ -1,6 +1,6 @@
-"""Value types of the public API."""
+"""Value types of the public API, and the type variables of records."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 
@@ -127,3 +127,20 @@ def check_topic_name(name: object) -> str:
             f"topic: got {name!r:.80}, expected 1 to 249 of [a-zA-Z0-9._-]; {problem}"
         )
     return name
+
+
+if TYPE_CHECKING:
+    # Type checkers include the package; it need not be installed. Without type arguments, the
+    # types are unknown instead of an error under --strict.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    K_co = TypeVarWithDefault("K_co", covariant=True, default=Any)
+    V_co = TypeVarWithDefault("V_co", covariant=True, default=Any)
+    # Result of a deserializer; without one, bytes.
+    DeserializedKey = TypeVarWithDefault("DeserializedKey", default=bytes)
+    DeserializedValue = TypeVarWithDefault("DeserializedValue", default=bytes)
+else:
+    K_co = TypeVar("K_co", covariant=True)
+    V_co = TypeVar("V_co", covariant=True)
+    DeserializedKey = TypeVar("DeserializedKey")
+    DeserializedValue = TypeVar("DeserializedValue")

@@ -19,13 +19,12 @@ from kclient.common.errors import (
     KafkaError,
     RetriableCommitFailedError,
 )
-from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
+from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
-from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.membership import NO_EPOCH, CommittingMember, MemberEpoch
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState

@@ -11,11 +11,10 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
+from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
-from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey

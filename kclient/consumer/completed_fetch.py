@@ -9,8 +9,7 @@ from kclient.common.files import FileSlice, WirePart
 from kclient.common.interrupts import signals_take_effect
 from kclient.consumer.consumer_config import READ_COMMITTED, ConsumerConfig
 from kclient.consumer.errors import IncompleteBatchError, lacks_place, unreadable
-from kclient.consumer.fetch_position import FetchPosition
-from kclient.consumer.topic_partition_state import TopicPartitionState
+from kclient.consumer.topic_partition_state import FetchPosition, TopicPartitionState
 from kclient.protocol.messages.fetch import PartitionData
 from kclient.record import (
     BatchCursor,

@@ -10,18 +10,21 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack
 
-from kclient.common.callbacks import check_callback
+from kclient.common.arguments import check_callback
 from kclient.common.config_def import merged
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.foreign_names import WithForeignNames, refuse_keywords
 from kclient.common.interrupts import deferred_signals
-from kclient.common.key_value_types import DeserializedKey, DeserializedValue, K_co, V_co
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.common.types import (
+    DeserializedKey,
+    DeserializedValue,
+    K_co,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     TopicPartition,
+    V_co,
     check_topic_name,
 )
 from kclient.common.uuids import uuid_to_text

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.common.arguments import check_timeout
 from kclient.common.errors import ClosedError, ConcurrentAccessError, IllegalStateError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.interrupts import deferred_signals
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
-from kclient.common.timeouts import check_timeout
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
 from kclient.common.waiting import Steps, perform
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
@@ -26,7 +26,6 @@ from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
-from kclient.consumer.fetch_position import FetchPosition, current_leader
 from kclient.consumer.fetcher import Fetcher
 from kclient.consumer.group import Group
 from kclient.consumer.heartbeat_task import HeartbeatTask
@@ -38,7 +37,11 @@ from kclient.consumer.poll_loop import PollLoop
 from kclient.consumer.position_updater import PositionUpdater
 from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.consumer.subscription_state import SubscriptionState, SubscriptionType
-from kclient.consumer.topic_partition_state import TopicPartitionState
+from kclient.consumer.topic_partition_state import (
+    FetchPosition,
+    TopicPartitionState,
+    current_leader,
+)
 from kclient.record import ConsumerRecord
 from kclient.record.arrow import to_arrow
 

@@ -5,8 +5,7 @@ from itertools import chain
 from typing import Generic
 
 from kclient.common.foreign_names import WithForeignNames
-from kclient.common.key_value_types import K_co, V_co
-from kclient.common.types import TopicPartition
+from kclient.common.types import K_co, TopicPartition, V_co
 from kclient.consumer.foreign_names import RECORDS_NAMES
 from kclient.record import ConsumerRecord
 

@@ -15,11 +15,10 @@ from kclient.common.broker_errors import (
     NotCoordinatorError,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
+from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
 

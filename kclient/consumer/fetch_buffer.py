@@ -4,8 +4,7 @@ from collections import deque
 
 from kclient.common.types import TopicPartition
 from kclient.consumer.completed_fetch import CompletedFetch
-from kclient.consumer.fetch_position import FetchPosition
-from kclient.consumer.topic_partition_state import TopicPartitionState
+from kclient.consumer.topic_partition_state import FetchPosition, TopicPartitionState
 
 
 class FetchBuffer:

@@ -29,9 +29,8 @@ from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
 from kclient.consumer.errors import CorruptBatchError
 from kclient.consumer.fetch_buffer import FetchBuffer
-from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.subscription_state import SubscriptionState
-from kclient.consumer.topic_partition_state import TopicPartitionState
+from kclient.consumer.topic_partition_state import FetchPosition, TopicPartitionState
 from kclient.record import ConsumerRecord
 
 _STALE_METADATA = (

@@ -15,7 +15,6 @@ from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.fetch_buffer import FetchBuffer
-from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.fetch_session_handler import (
     FetchPartitionData,
     FetchRequestBuilder,
@@ -23,7 +22,7 @@ from kclient.consumer.fetch_session_handler import (
 )
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
-from kclient.consumer.topic_partition_state import TopicPartitionState
+from kclient.consumer.topic_partition_state import FetchPosition, TopicPartitionState
 from kclient.protocol.messages.fetch import FetchResponse, PartitionData
 from kclient.protocol.types import ZERO_UUID
 

@@ -13,13 +13,12 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
+from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
 from kclient.common.types import Node, OffsetAndTimestamp, TopicPartition
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.failure_log import FailureLog
-from kclient.consumer.fetch_position import current_leader
 from kclient.consumer.missing_partitions import partition_problem
 from kclient.consumer.request_future import RequestFuture
+from kclient.consumer.topic_partition_state import current_leader
 from kclient.protocol.messages.log_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,

@@ -11,11 +11,15 @@ from kclient.common.runtime import Clock
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
 from kclient.consumer.auto_offset_reset import LATEST, AutoOffsetReset
 from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
-from kclient.consumer.fetch_position import FetchPosition, current_leader
 from kclient.consumer.list_offsets_requests import ListOffsetsRequests, ListOffsetsResult
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
-from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState
+from kclient.consumer.topic_partition_state import (
+    FetchPosition,
+    FetchState,
+    TopicPartitionState,
+    current_leader,
+)
 
 
 class OffsetLookup:

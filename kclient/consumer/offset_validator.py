@@ -18,10 +18,14 @@ from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.auto_offset_reset import NONE
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.errors import LogTruncationError
-from kclient.consumer.fetch_position import FetchPosition, current_leader
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
-from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState
+from kclient.consumer.topic_partition_state import (
+    FetchPosition,
+    FetchState,
+    TopicPartitionState,
+    current_leader,
+)
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.log_offsets import (
     EpochEndOffset,

@@ -10,12 +10,16 @@ from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import OffsetAndMetadata
 from kclient.consumer.auto_offset_reset import NONE
 from kclient.consumer.committed_offsets import CommittedLookup, CommittedOffsets
-from kclient.consumer.fetch_position import FetchPosition, current_leader
 from kclient.consumer.missing_partitions import MissingPartitionsLog
 from kclient.consumer.offset_fetcher import OffsetFetcher
 from kclient.consumer.offset_validator import OffsetValidator
 from kclient.consumer.subscription_state import SubscriptionState
-from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState
+from kclient.consumer.topic_partition_state import (
+    FetchPosition,
+    FetchState,
+    TopicPartitionState,
+    current_leader,
+)
 
 
 class PositionUpdater:

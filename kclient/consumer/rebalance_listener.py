@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kclient.common.callbacks import check_callback
+from kclient.common.arguments import check_callback
 from kclient.common.types import TopicPartition
 
 PartitionsCallback = Callable[[list[TopicPartition]], object]

@@ -1,14 +1,40 @@
-"""State of one assigned partition (Kafka: TopicPartitionState, FetchState)."""
+"""State of one assigned partition, and its fetch position.
+
+Kafka: TopicPartitionState, FetchState and FetchPosition of SubscriptionState.
+"""
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import NamedTuple
 
+from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import LeaderAndEpoch
 from kclient.common.errors import IllegalStateError
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
-from kclient.consumer.fetch_position import FetchPosition
+
+NO_LEADER = LeaderAndEpoch(None, -1)
+
+
+class FetchPosition(NamedTuple):
+    """Offset with the epochs needed to detect truncation (KIP-320).
+
+    Attributes:
+        offset: Next offset to read.
+        offset_epoch: Leader epoch of the record before it, -1 if unknown.
+        leader: Leader with which the position was last validated.
+    """
+
+    offset: int
+    offset_epoch: int = -1
+    leader: LeaderAndEpoch = NO_LEADER
+
+
+def current_leader(cluster: Cluster, partition: TopicPartition) -> LeaderAndEpoch:
+    """Return the leader of a partition in a metadata snapshot."""
+    info = cluster.partition(partition)
+    return NO_LEADER if info is None else LeaderAndEpoch(info.leader, info.leader_epoch)
 
 
 class FetchState(Enum):

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from kclient.common.arguments import check_timeout
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.runtime import Clock
-from kclient.common.timeouts import check_timeout
 from kclient.common.waiting import Steps, run_steps
 from kclient.producer.awaitable_outcome import AwaitableOutcome
 from kclient.producer.produce_request_result import Appended, Failed, ProduceRequestResult

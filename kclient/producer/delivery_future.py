@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable
 
+from kclient.common.arguments import check_timeout
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
-from kclient.common.timeouts import check_timeout
 from kclient.common.types import RecordMetadata
 from kclient.common.waiting import run_steps
 from kclient.producer.awaitable_outcome import AwaitableOutcome

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from kclient.client.cluster import PartitionInfo
+from kclient.common.arguments import check_timeout
 from kclient.common.config_def import merged
 from kclient.common.errors import (
     ClosedError,
@@ -21,7 +22,6 @@ from kclient.common.interrupts import deferred_signals, signals_take_effect
 from kclient.common.log_context import LogContext
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Clock, Runtime
-from kclient.common.timeouts import check_timeout
 from kclient.common.types import check_topic_name
 from kclient.common.waiting import Steps, run_steps
 from kclient.network.system_runtime import system_runtime

@@ -5,7 +5,7 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType, NoneType
 from typing import Any
 
-from kclient.common.callbacks import check_callback
+from kclient.common.arguments import check_callback
 from kclient.common.config_def import describe
 from kclient.common.converters import DataOnly
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError, SerializationError

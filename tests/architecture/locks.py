@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "contributing" / "locks.md"
 CREATION = re.compile(r"(tasks\.(lock|condition)|make_lock|threading\.R?Lock)\(\)$")
 # Where `Tasks` makes the locks of the others.
-MAKERS = ("system_condition.py", "system_tasks.py")
+MAKERS = ("system_tasks.py",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kclient.common.interrupts import deferred_signals, signals_take_effect
-from kclient.common.system_condition import SystemCondition
+from kclient.common.system_tasks import SystemCondition
 from kclient.network.system_net import SystemPoller
 from tests.support.processes.sigint import repeated_interrupts
 

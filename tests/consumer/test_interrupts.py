@@ -13,8 +13,7 @@ import pytest
 
 from kclient.common.errors import ClosedError, KafkaError
 from kclient.consumer import Consumer, ConsumerRecords
-from kclient.consumer.assignors.partition_assignor import Assignment, MemberSubscription
-from kclient.consumer.assignors.range_assignor import RangeAssignor
+from kclient.consumer.assignors import Assignment, MemberSubscription, RangeAssignor
 from kclient.consumer.interceptors import ConsumerInterceptor
 from kclient.record import ConsumerRecord
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld

@@ -6,7 +6,7 @@ They are written in the latest version, as by Kafka's consumer, and read in any 
 from collections.abc import Iterable
 
 from kclient.common.types import TopicPartition
-from kclient.consumer.assignors.partition_assignor import Assignment, MemberSubscription
+from kclient.consumer.assignors import Assignment, MemberSubscription
 from kclient.protocol.messages.consumer_protocol import (
     AssignedTopicPartitions,
     ConsumerProtocolAssignment,

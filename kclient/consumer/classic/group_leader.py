@@ -7,7 +7,7 @@ from kclient.common.broker_errors import InconsistentGroupProtocolError
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
-from kclient.consumer.assignors.partition_assignor import (
+from kclient.consumer.assignors import (
     Assignment,
     MemberSubscription,
     PartitionAssignor,

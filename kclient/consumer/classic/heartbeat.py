@@ -12,14 +12,13 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
+from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.classic.member import Generation, Member
 from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
-from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.messages.group_membership import HeartbeatRequest, HeartbeatResponse
 

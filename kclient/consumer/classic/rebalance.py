@@ -15,7 +15,7 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, TopicPartition
-from kclient.consumer.assignors.partition_assignor import Assignment
+from kclient.consumer.assignors import Assignment
 from kclient.consumer.classic.consumer_protocol import decode_assignment
 from kclient.consumer.classic.group_joiner import GroupJoiner
 from kclient.consumer.classic.group_leader import GroupLeader

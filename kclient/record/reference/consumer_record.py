@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from types import GenericAlias
 from typing import TYPE_CHECKING, Generic
 
-from kclient.common.key_value_types import K_co, V_co
-from kclient.common.types import TopicPartition
+from kclient.common.types import K_co, TopicPartition, V_co
 from kclient.record.batch_header import TimestampType
 from kclient.record.record import Header
 

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
+from kclient.common.arguments import check_seconds
 from kclient.common.errors import KafkaError
-from kclient.common.timeouts import check_seconds
 from kclient.spark.options.sink_options import check_delivery
 from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows
 from kclient.spark.sink.producer_cache import SinkProducer, worker_cache

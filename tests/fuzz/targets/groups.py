@@ -16,8 +16,12 @@ from kclient.client.client_metadata import ConsumerMetadata
 from kclient.common.errors import KafkaError
 from kclient.common.files import WireBytes
 from kclient.common.types import TopicPartition
-from kclient.consumer.assignors import Assignment, RangeAssignor, RoundRobinAssignor
-from kclient.consumer.assignors.partition_assignor import MemberSubscription
+from kclient.consumer.assignors import (
+    Assignment,
+    MemberSubscription,
+    RangeAssignor,
+    RoundRobinAssignor,
+)
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
 from kclient.consumer.classic.consumer_protocol import (
     decode_assignment,

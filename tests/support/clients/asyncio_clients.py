@@ -10,7 +10,7 @@ import pytest
 from kclient import NewTopic
 from kclient.common.broker_errors import RebalanceInProgressError
 from kclient.common.errors import CommitFailedError
-from kclient.common.system_condition import SystemCondition
+from kclient.common.system_tasks import SystemCondition
 from kclient.network.system_net import SystemPoller
 from tests.support.clients.asyncio_driver import LoopDriver, WouldBlockError
 from tests.support.clients.stepped_clients import SteppedAdmin, SteppedConsumer, SteppedProducer

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from kclient import Producer
 from kclient.common.errors import ClosedError
-from kclient.common.system_condition import SystemCondition
+from kclient.common.system_tasks import SystemCondition
 from kclient.producer import DeliveryFuture
 from kclient.producer.hot_path import SendPath
 from kclient.testing.embedded_cluster import EmbeddedCluster

@@ -1,4 +1,4 @@
-"""Interface of partition assignors, and base class of the built-in ones."""
+"""Partition assignors, run by the leader of a group: their interface, and the built-in ones."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -106,3 +106,61 @@ def in_member_order(members: Mapping[str, MemberSubscription]) -> list[str]:
         return (instance is None, instance or "", member)
 
     return sorted(members, key=rank)
+
+
+class RangeAssignor(AbstractPartitionAssignor):
+    """Splits each topic separately, so that topics of equal size are co-partitioned.
+
+    If the partitions do not divide evenly, the first members get one partition more.
+    """
+
+    @property
+    def name(self) -> str:
+        """The protocol name."""
+        return "range"
+
+    def spread(
+        self, partition_counts: Mapping[str, int], members: Mapping[str, MemberSubscription]
+    ) -> dict[str, list[TopicPartition]]:
+        """Return the partitions of each member."""
+        shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
+        order = in_member_order(members)
+        for topic in sorted(partition_counts):
+            takers = [member for member in order if topic in members[member].topics]
+            if not takers:
+                continue
+            each, rest = divmod(partition_counts[topic], len(takers))
+            start = 0
+            for rank, member in enumerate(takers):
+                end = start + each + (1 if rank < rest else 0)
+                shares[member] += [TopicPartition(topic, number) for number in range(start, end)]
+                start = end
+        return shares
+
+
+class RoundRobinAssignor(AbstractPartitionAssignor):
+    """Assigns the partitions of all topics to the subscribed members in turn.
+
+    The assignments of members with equal subscriptions differ by at most one partition.
+    """
+
+    @property
+    def name(self) -> str:
+        """The protocol name."""
+        return "roundrobin"
+
+    def spread(
+        self, partition_counts: Mapping[str, int], members: Mapping[str, MemberSubscription]
+    ) -> dict[str, list[TopicPartition]]:
+        """Return the partitions of each member."""
+        shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
+        order = in_member_order(members)
+        wanted = {topic for member in members.values() for topic in member.topics}
+        turn = 0
+        for topic in sorted(wanted & partition_counts.keys()):
+            for number in range(partition_counts[topic]):
+                while topic not in members[order[turn]].topics:
+                    turn = (turn + 1) % len(order)
+                shares[order[turn]].append(TopicPartition(topic, number))
+                turn = (turn + 1) % len(order)
+        return shares

@@ -1,5 +1,6 @@
-"""Validation of ``timeout`` arguments."""
+"""Validation of arguments that several clients have: timeouts and callbacks."""
 
+import inspect
 import math
 
 from kclient.common.config_def import describe
@@ -43,3 +44,25 @@ def check_timeout(timeout: object, *, default_ms: float) -> float:
     Raises what `check_seconds` raises.
     """
     return default_ms if timeout is None else check_seconds("timeout", timeout) * 1000.0
+
+
+def check_callback(name: str, given: object, expected: str) -> None:
+    """Raise if an argument is not a callback.
+
+    Args:
+        name: Name of the argument.
+        given: Its value; None for no callback.
+        expected: Description of the expected callback.
+
+    Raises:
+        InvalidTypeError: It is not callable, or a coroutine function.
+    """
+    if given is None:
+        return
+    if not callable(given):
+        raise InvalidTypeError(f"{name}: got {describe(given)}, expected {expected}")
+    if inspect.iscoroutinefunction(given):
+        raise InvalidTypeError(
+            f"{name}: got the coroutine function {given!r:.80}, expected a plain function; its "
+            "coroutines would not be awaited"
+        )
