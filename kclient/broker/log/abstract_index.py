@@ -6,11 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from kclient.broker.log.log_errors import CorruptIndexError
-from kclient.common.errors import IllegalStateError
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.files import File, Files
 
 _LARGEST_FILE = 64 * 1024 * 1024
+
+
+class CorruptIndexError(KafkaError):
+    """An index file is inconsistent, or does not match its log (Kafka: CorruptIndexException)."""
 
 
 class AbstractIndex(ABC):

@@ -14,8 +14,8 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kclient.broker.log.log_errors import MalformedCheckpointError
 from kclient.common.broker_errors import InconsistentTopicIdError
+from kclient.common.errors import KafkaError
 from kclient.common.files import Files
 from kclient.common.types import TopicPartition
 from kclient.common.uuids import text_to_uuid, uuid_to_text
@@ -27,6 +27,10 @@ CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 
 _VERSION = 0
+
+
+class MalformedCheckpointError(KafkaError):
+    """A checkpoint file does not have the expected lines."""
 
 
 class CheckpointFile:

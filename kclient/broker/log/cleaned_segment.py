@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.log_errors import CleaningAbandonedError
 from kclient.broker.log.log_file_utils import (
     CLEANED_FILE_SUFFIX,
     DELETED_FILE_SUFFIX,
@@ -13,10 +12,15 @@ from kclient.broker.log.log_file_utils import (
 from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.log_state import LogState
 from kclient.broker.log.transaction_index import AbortedTxn
+from kclient.common.errors import KafkaError
 from kclient.common.files import WireBytes
 from kclient.record import BatchHeader, parse_header
 
 _WRITE_BYTES = 256 * 1024
+
+
+class CleaningAbandonedError(KafkaError):
+    """A log changed or was closed while it was cleaned; the cleaning was aborted."""
 
 
 class CleanedSegment:

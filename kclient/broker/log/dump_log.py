@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from kclient.broker.log import log_file_utils
+from kclient.broker.log.abstract_index import CorruptIndexError
 from kclient.broker.log.file_records import FileRecords
-from kclient.broker.log.log_errors import CorruptIndexError, CorruptSnapshotError
 from kclient.broker.log.offset_index import OffsetIndex
-from kclient.broker.log.producer_snapshot import decode_snapshot
+from kclient.broker.log.producer_snapshot import CorruptSnapshotError, decode_snapshot
 from kclient.broker.log.producer_state_entry import ProducerStateEntry
 from kclient.broker.log.time_index import TimeIndex
 from kclient.broker.log.transaction_index import TransactionIndex

@@ -9,9 +9,9 @@ from kclient.broker.log.checkpoint_file import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
+    MalformedCheckpointError,
     OffsetCheckpointFile,
 )
-from kclient.broker.log.log_errors import MalformedCheckpointError
 from kclient.broker.log.log_loader import LogCheckpoint
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.files import Files

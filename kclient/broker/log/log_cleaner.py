@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import NamedTuple
 
-from kclient.broker.log.log_errors import CleaningAbandonedError
+from kclient.broker.log.cleaned_segment import CleaningAbandonedError
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import KafkaStorageError, NotLeaderOrFollowerError
 from kclient.common.errors import KafkaError

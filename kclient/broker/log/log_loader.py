@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kclient.broker.log import log_file_utils
+from kclient.broker.log.abstract_index import CorruptIndexError
+from kclient.broker.log.checkpoint_file import MalformedCheckpointError
 from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.local_log import LocalLog
-from kclient.broker.log.log_errors import CorruptIndexError, MalformedCheckpointError
 from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.broker.log.producer_state_recovery import relevant_rows, restore_recent_batches

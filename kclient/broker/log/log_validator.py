@@ -3,7 +3,6 @@
 from itertools import islice
 
 from kclient.broker.log.log_config import LogConfig
-from kclient.broker.log.log_errors import RecordValidationError
 from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.common.broker_errors import (
@@ -37,6 +36,20 @@ _CODECS = {
     "lz4": CompressionType.LZ4,
     "zstd": CompressionType.ZSTD,
 }
+
+
+class RecordValidationError(KafkaError):
+    """Records of a produce request are invalid (Kafka: RecordValidationException, KIP-467).
+
+    Attributes:
+        cause: Error of the whole partition.
+        record_errors: Pairs of (index of the record in its request, error message).
+    """
+
+    def __init__(self, cause: KafkaError, record_errors: list[tuple[int, str]]) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.record_errors = record_errors
 
 
 class LogValidator:

@@ -8,14 +8,18 @@
 import struct
 from collections.abc import Collection
 
-from kclient.broker.log.log_errors import CorruptSnapshotError
 from kclient.broker.log.producer_state_entry import BatchMetadata, ProducerStateEntry
+from kclient.common.errors import KafkaError
 from kclient.record import crc32c
 
 _VERSION = 1
 _PREFIX = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
+
+
+class CorruptSnapshotError(KafkaError):
+    """A producer snapshot cannot be parsed (Kafka: CorruptSnapshotException)."""
 
 
 def encode_snapshot(entries: Collection[ProducerStateEntry]) -> bytes:

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.log_errors import CorruptSnapshotError
 from kclient.broker.log.log_offset_metadata import AppendOrigin
-from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
+from kclient.broker.log.producer_snapshot import (
+    CorruptSnapshotError,
+    decode_snapshot,
+    encode_snapshot,
+)
 from kclient.broker.log.producer_state_entry import (
     BatchMetadata,
     CompletedTxn,

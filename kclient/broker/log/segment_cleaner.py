@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import NamedTuple, Self
 
-from kclient.broker.log.cleaned_segment import CleanedSegment
-from kclient.broker.log.log_errors import CleaningAbandonedError
+from kclient.broker.log.cleaned_segment import CleanedSegment, CleaningAbandonedError
 from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.log_state import LogState
 from kclient.broker.log.producer_state_entry import ProducerStateEntry

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kclient.broker.log import log_file_utils
+from kclient.broker.log.abstract_index import CorruptIndexError
 from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_config import LogConfig
-from kclient.broker.log.log_errors import CorruptIndexError
 from kclient.broker.log.offset_index import OffsetIndex, OffsetPosition
 from kclient.broker.log.time_index import UNKNOWN_TIMESTAMP_OFFSET, TimeIndex, TimestampOffset
 from kclient.broker.log.transaction_index import TransactionIndex

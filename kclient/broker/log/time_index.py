@@ -3,8 +3,7 @@
 import struct
 from typing import ClassVar, NamedTuple
 
-from kclient.broker.log.abstract_index import AbstractIndex
-from kclient.broker.log.log_errors import CorruptIndexError
+from kclient.broker.log.abstract_index import AbstractIndex, CorruptIndexError
 from kclient.common.errors import InvalidOffsetError
 
 _ENTRY = struct.Struct(">qi")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kclient.broker.log.log_errors import CorruptIndexError
+from kclient.broker.log.abstract_index import CorruptIndexError
 from kclient.common.files import File, Files
 
 _ENTRY = struct.Struct(">hqqqq")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kclient.broker.log.log_errors import CorruptIndexError
+from kclient.broker.log.abstract_index import CorruptIndexError
 from kclient.broker.log.offset_index import OffsetIndex
 from kclient.broker.log.time_index import TimeIndex
 from kclient.common.errors import InvalidOffsetError

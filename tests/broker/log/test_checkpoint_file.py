@@ -6,10 +6,10 @@ import pytest
 
 from kclient.broker.log.checkpoint_file import (
     CleanShutdownFileHandler,
+    MalformedCheckpointError,
     OffsetCheckpointFile,
     PartitionMetadataFile,
 )
-from kclient.broker.log.log_errors import MalformedCheckpointError
 from kclient.common.broker_errors import InconsistentTopicIdError
 from kclient.common.system_files import SystemFiles
 from kclient.common.types import TopicPartition

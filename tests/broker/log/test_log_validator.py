@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from kclient.broker.log.log_config import LogConfig
-from kclient.broker.log.log_errors import RecordValidationError
-from kclient.broker.log.log_validator import MAX_RECORD_ERRORS, LogValidator
+from kclient.broker.log.log_validator import MAX_RECORD_ERRORS, LogValidator, RecordValidationError
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import (

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.broker.log.log_errors import CorruptSnapshotError
-from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
+from kclient.broker.log.producer_snapshot import (
+    CorruptSnapshotError,
+    decode_snapshot,
+    encode_snapshot,
+)
 from kclient.broker.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from kclient.record.batch_header import MAX_SEQUENCE
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kclient.broker.log.log_errors import CorruptIndexError
+from kclient.broker.log.abstract_index import CorruptIndexError
 from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
 from kclient.common.system_files import SystemFiles
 
