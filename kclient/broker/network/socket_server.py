@@ -4,11 +4,11 @@ import itertools
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
 from kclient.broker.network.processor import Processor, RequestParser
 from kclient.broker.network.request_channel import Dispatch
-from kclient.broker.server.broker_config import BrokerConfig
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.runtime import READABLE, Listener, Poller, Runtime, StreamSocket, Task
 from kclient.network.channel_builder import server_channel_builder
@@ -126,7 +126,31 @@ class Acceptor:
             connection.close()
 
 
-_log = logging.getLogger(__name__)
+@dataclass(frozen=True, slots=True)
+class SocketServerConfig:
+    """Settings of the socket server (Kafka: SocketServerConfigs).
+
+    Attributes:
+        listeners: ``listeners``, with the security protocol of each.
+        num_network_threads: ``num.network.threads``, the number of processors of a listener.
+        listen_backlog_size: ``socket.listen.backlog.size``.
+        max_connections: ``max.connections``.
+        max_connections_per_ip: ``max.connections.per.ip``.
+        max_connection_creation_rate: ``max.connection.creation.rate``.
+        connections_max_idle_ms: ``connections.max.idle.ms``.
+        request_max_bytes: ``socket.request.max.bytes``.
+        queued_max_request_bytes: ``queued.max.request.bytes``; -1 for no limit.
+    """
+
+    listeners: Sequence[Endpoint]
+    num_network_threads: int
+    listen_backlog_size: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connection_creation_rate: int
+    connections_max_idle_ms: int
+    request_max_bytes: int
+    queued_max_request_bytes: int
 
 
 class SocketServer:
@@ -136,9 +160,8 @@ class SocketServer:
     are those of the broker.
     """
 
-    def __init__(self, config: BrokerConfig, runtime: Runtime, parse: RequestParser) -> None:
+    def __init__(self, config: SocketServerConfig, runtime: Runtime, parse: RequestParser) -> None:
         self._config = config
-        self._listeners = config.listener_config().listeners
         self._net = runtime.net
         self._tasks = runtime.tasks
         self._clock = runtime.clock
@@ -160,7 +183,7 @@ class SocketServer:
         Raises:
             ConfigError: An address is in use, or is not local.
         """
-        for endpoint in self._listeners:
+        for endpoint in self._config.listeners:
             try:
                 listener = self._listen(endpoint)
             except OSError as error:
@@ -228,7 +251,7 @@ class SocketServer:
         addresses = self._net.resolve(endpoint.host, endpoint.port)
         # "localhost" may resolve to ::1 as well; most clients try the IPv4 address.
         address = min(addresses, key=lambda found: ":" in found[0])
-        return self._net.listen(address, self._config.socket_listen_backlog_size)
+        return self._net.listen(address, self._config.listen_backlog_size)
 
     def _new_processors(
         self, endpoint: Endpoint, numbers: Iterator[int], dispatch: Dispatch
@@ -238,7 +261,7 @@ class SocketServer:
             selector = Selector(
                 self._net,
                 self._clock,
-                max_receive_size=config.socket_request_max_bytes,
+                max_receive_size=config.request_max_bytes,
                 connections_max_idle_ms=float(config.connections_max_idle_ms),
                 memory_pool=self._memory_pool(),
                 channel_builder=server_channel_builder(name, endpoint.security_protocol.name),
@@ -255,7 +278,7 @@ class SocketServer:
 
     def _memory_pool(self) -> MemoryPool:
         """Return the memory of one processor: its share of ``queued.max.request.bytes``."""
-        limit: int = self._config.queued_max_request_bytes
+        limit = self._config.queued_max_request_bytes
         if limit < 0:
             return UnlimitedMemoryPool()
         processors = self._config.num_network_threads * len(self._bound)

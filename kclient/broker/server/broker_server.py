@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kclient.broker.controller.quorum_controller import BrokerIdentity
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
 from kclient.broker.network.request_channel import RequestChannel
-from kclient.broker.network.socket_server import SocketServer
+from kclient.broker.network.socket_server import SocketServer, SocketServerConfig
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_scheduler import BrokerScheduler
@@ -193,7 +193,7 @@ class BrokerServer:
         config, runtime = self._config, self._runtime
         api_versions = ApiVersionManager(version_spans())
         parser = RequestParser(api_versions, config.control_request_max_bytes)
-        server = SocketServer(config, runtime, parser.parse)
+        server = SocketServer(_socket_server_config(config), runtime, parser.parse)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
         # Handlers return the ports, which are known only once they are bound.
         self._bound = server.bind()
@@ -270,6 +270,20 @@ class BrokerServer:
             configs=ConfigHelper(config, static),
             producer_ids=ProducerIdManager(config.node_id, controller, runtime.tasks.condition()),
         )
+
+
+def _socket_server_config(config: BrokerConfig) -> SocketServerConfig:
+    return SocketServerConfig(
+        listeners=config.listener_config().listeners,
+        num_network_threads=config.num_network_threads,
+        listen_backlog_size=config.socket_listen_backlog_size,
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        max_connection_creation_rate=config.max_connection_creation_rate,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        request_max_bytes=config.socket_request_max_bytes,
+        queued_max_request_bytes=config.queued_max_request_bytes,
+    )
 
 
 def _raise_error(error: KafkaError | None) -> None:
