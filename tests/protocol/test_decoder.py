@@ -8,7 +8,6 @@ from kclient.protocol.message import Message
 from kclient.protocol.messages.fetch import (
     FetchRequest,
 )
-from kclient.protocol.messages.group_membership import HeartbeatRequest
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -27,39 +26,6 @@ def test_record_sets_are_views_of_message() -> None:
     assert isinstance(records, memoryview)
     data[data.index(b"batch")] = ord("B")
     assert records.tobytes() == b"Batch"
-
-
-@pytest.mark.fault("P5")
-@pytest.mark.parametrize(
-    ("data", "text"),
-    [
-        ("", "group_id needs 2 bytes, only 0 remain"),
-        ("0001 67 000000", "generation_id needs 4 bytes, only 3 remain"),
-        ("0001 67 00000000 00", "member_id needs 2 bytes, only 1 remain"),
-        ("0003 67", "group_id needs 3 bytes, only 1 remain"),
-        ("ffff", "group_id is null, which this field does not allow"),
-        ("fffe", "group_id has length -2"),
-        ("0001 ff", r"group_id is not UTF-8 \(invalid start byte\)"),
-        ("0001 67 00000000 0001 6d fffe", "group_instance_id has length -2"),
-    ],
-)
-def test_error_of_malformed_bytes_names_field(data: str, text: str) -> None:
-    with pytest.raises(ProtocolError, match=f"^HeartbeatRequest v3: {text}"):
-        HeartbeatRequest.decode(bytes.fromhex(data), 3)
-
-
-@pytest.mark.fault("P5")
-@pytest.mark.parametrize(
-    ("data", "text"),
-    [
-        ("05 0001", r"topics claims 4 elements of at least 18 bytes, only 2 bytes remain"),
-        ("02" + "00" * 16, r"topics claims 1 elements"),
-        ("02 13" + "00" * 17, r"topics\[0\].name needs 18 bytes, only 17 remain"),
-    ],
-)
-def test_error_of_malformed_array_names_element(data: str, text: str) -> None:
-    with pytest.raises(ProtocolError, match=rf"^DeleteTopicsRequest v6: {text}"):
-        DeleteTopicsRequest.decode(bytes.fromhex(data), 6)
 
 
 @pytest.mark.fault("P5")

@@ -1,4 +1,4 @@
-"""Encoding and decoding of every message in every version."""
+"""Encoding and decoding of every message of ``kclient.protocol.messages`` in every version."""
 
 from typing import Any
 
@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kclient.protocol.message import Message, Request
-from kclient.protocol.registry import REQUESTS
-from tests.protocol.catalogue import IDS, MESSAGE_VERSIONS, MESSAGES
+from kclient.protocol.message import Message
+from tests.protocol.catalogue import IDS, MESSAGE_VERSIONS
 from tests.protocol.samples import any_message, full
 
 every_version = pytest.mark.parametrize(("message", "version"), MESSAGE_VERSIONS, ids=IDS)
@@ -41,15 +40,3 @@ def test_any_message(message: type[Message], version: int, data: Any) -> None:
     encoded = sent.encode_bytes(version)
     assert message.decode(encoded, version) == sent
     assert message.decode(encoded + b"trailing", version) == sent
-
-
-@pytest.mark.parametrize("request_type", REQUESTS.values(), ids=lambda kind: kind.__name__)
-def test_response_has_versions_of_its_request(request_type: type[Request]) -> None:
-    response_type = request_type.response_type
-    assert response_type.valid_versions == request_type.valid_versions
-    assert response_type.flexible_versions == request_type.flexible_versions
-    assert response_type.api_key is request_type.api_key
-
-
-def test_every_request_is_registered() -> None:
-    assert set(REQUESTS.values()) == {kind for kind in MESSAGES if issubclass(kind, Request)}

@@ -10,11 +10,8 @@ import pytest
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import InvalidArgumentError
 from kclient.record import (
-    BatchCursor,
     BinaryColumn,
-    ColumnBuilder,
     CompressionType,
-    RecordBatch,
     TimestampType,
     build_end_txn_batch,
 )
@@ -118,35 +115,6 @@ def test_columns_end_before_corrupt_record(twin: ModuleType) -> None:
     assert (columns.length, columns.next_offset) == (2, 2)
     with pytest.raises(CorruptRecordError, match="record 2"):
         twin.decode_columns(source, 2)
-
-
-def test_full_column_accepts_no_records(twin: ModuleType) -> None:
-    builder = twin.RecordBatchBuilder(bytearray(5000))
-    for _ in range(10):
-        builder.append(0, None, b"v" * 100)
-    cursor = twin.BatchCursor(twin.RecordBatch(builder.seal()), "t", 0)
-    columns = twin.ColumnBuilder(max_bytes=350)
-    assert cursor.take_columns(columns) == 3
-    assert cursor.take_columns(columns) == 0
-    assert (cursor.position, columns.length, columns.next_offset) == (3, 3, 3)
-    small = twin.ColumnBuilder(max_bytes=1)
-    assert cursor.take_columns(small) == 1  # the first always fits
-    assert cursor.take_columns(twin.ColumnBuilder(), 4) == 4
-
-
-@pytest.mark.parametrize("size", [0, -1, 2**31])
-def test_invalid_max_bytes_is_rejected(twin: ModuleType, size: int) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"max_bytes: got {size}"):
-        twin.ColumnBuilder(max_bytes=size)
-
-
-def test_columns_and_records_can_be_taken_alternately(batch: RecordBatch) -> None:
-    cursor = BatchCursor(batch, "t", 0)
-    columns = ColumnBuilder()
-    assert cursor.take_columns(columns, 1) == 1
-    assert [record.offset for record in cursor.take(1)] == [11]
-    assert cursor.take_columns(columns) == 1
-    assert integers(columns.finish().offsets, "q") == [10, 12]
 
 
 def test_row_beyond_column_data_is_rejected() -> None:

@@ -302,24 +302,3 @@ def test_last_possible_offset_closes_the_batch(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(1000))
     builder.append_with_offset(2**31 - 1, 0, None, b"a")
     assert builder.append(0, None, b"b") == -1
-
-
-# ---- sizes
-
-
-@pytest.mark.parametrize("key", [None, b"", b"k" * 200])
-@pytest.mark.parametrize("value", [None, b"", b"v" * 70_000])
-@pytest.mark.parametrize("headers", [None, [("name", b"x" * 100), ("né", None)]])
-def test_record_size_upper_bound_is_never_exceeded(
-    twin: ModuleType, key: bytes | None, value: bytes | None, headers: Any
-) -> None:
-    bound = twin.record_size_upper_bound(key, value, headers)
-    builder = twin.RecordBatchBuilder(bytearray(61 + bound))
-    builder.append_with_offset(2**31 - 2, 0, b"", b"")
-    empty = builder.size_in_bytes
-    builder = twin.RecordBatchBuilder(bytearray(200_000))
-    builder.append(2**62, None, None)
-    before = builder.size_in_bytes
-    builder.append_with_offset(2**31 - 1, 0, key, value, headers)
-    assert builder.size_in_bytes - before <= bound
-    assert empty <= bound + 61

@@ -1,0 +1,74 @@
+"""Builder of columns."""
+
+from types import ModuleType
+
+import pytest
+
+from kclient.common.errors import InvalidArgumentError
+from kclient.record import (
+    BatchCursor,
+    ColumnBuilder,
+    RecordBatch,
+    TimestampType,
+    reference,
+)
+from kclient.record.record import Header
+
+
+def test_full_column_accepts_no_records(twin: ModuleType) -> None:
+    builder = twin.RecordBatchBuilder(bytearray(5000))
+    for _ in range(10):
+        builder.append(0, None, b"v" * 100)
+    cursor = twin.BatchCursor(twin.RecordBatch(builder.seal()), "t", 0)
+    columns = twin.ColumnBuilder(max_bytes=350)
+    assert cursor.take_columns(columns) == 3
+    assert cursor.take_columns(columns) == 0
+    assert (cursor.position, columns.length, columns.next_offset) == (3, 3, 3)
+    small = twin.ColumnBuilder(max_bytes=1)
+    assert cursor.take_columns(small) == 1  # the first always fits
+    assert cursor.take_columns(twin.ColumnBuilder(), 4) == 4
+
+
+@pytest.mark.parametrize("size", [0, -1, 2**31])
+def test_invalid_max_bytes_is_rejected(twin: ModuleType, size: int) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"max_bytes: got {size}"):
+        twin.ColumnBuilder(max_bytes=size)
+
+
+def test_columns_and_records_can_be_taken_alternately(batch: RecordBatch) -> None:
+    cursor = BatchCursor(batch, "t", 0)
+    columns = ColumnBuilder()
+    assert cursor.take_columns(columns, 1) == 1
+    assert [record.offset for record in cursor.take(1)] == [11]
+    assert cursor.take_columns(columns) == 1
+    assert list(memoryview(columns.finish().offsets).cast("q")) == [10, 12]
+
+
+def test_finished_columns_hold_nulls_and_headers(twin: ModuleType) -> None:
+    rows: list[tuple[bytes | None, bytes | None, list[Header]]] = [
+        (None, b"", [("a", b"1"), ("b", None)]),
+        (b"key", None, []),
+        (b"", b"value", [("c", b"")]),
+    ]
+    builder = twin.RecordBatchBuilder(bytearray(500), base_offset=7)
+    for row in rows:
+        builder.append(1000, *row)
+    columns = twin.ColumnBuilder()
+    twin.BatchCursor(twin.RecordBatch(builder.seal()), "t", 0).take_columns(columns)
+    found = columns.finish()
+    assert (found.length, found.next_offset) == (3, 10)
+    assert [found.keys.row(index) for index in range(3)] == [row[0] for row in rows]
+    assert [found.values.row(index) for index in range(3)] == [row[1] for row in rows]
+    assert list(memoryview(found.header_offsets).cast("i")) == [0, 2, 2, 3]
+    assert [found.header_keys.row(index) for index in range(3)] == [b"a", b"b", b"c"]
+    assert [found.header_values.row(index) for index in range(3)] == [b"1", None, b""]
+    assert found.header_keys.validity is None  # without nulls there is no bitmap
+
+
+def test_reference_size_limit_counts_the_largest_column() -> None:
+    columns = reference.ColumnBuilder(max_bytes=100)
+    kind = TimestampType.CREATE_TIME
+    columns.add(0, 1, kind, b"k" * 90, b"v", [("name", b"h" * 95)])
+    assert columns.has_capacity(5)
+    assert not columns.has_capacity(6)
+    assert (columns.length, columns.next_offset) == (1, 1)
