@@ -10,7 +10,7 @@ from kclient.producer.errors import (
 from kclient.producer.interceptors import ProducerInterceptor
 from kclient.producer.partitioner import Partitioner, murmur2_partition, murmur3_partition
 from kclient.producer.producer import Producer
-from kclient.producer.producer_record import ProducerRecord
+from kclient.producer.send_arguments import ProducerRecord
 
 __all__ = [
     "BatchDelivery",

@@ -8,7 +8,7 @@ from kclient.common.interceptors import notify
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import RecordMetadata
 from kclient.producer.produce_request_result import OnDelivery
-from kclient.producer.producer_record import ProducerRecord
+from kclient.producer.send_arguments import ProducerRecord
 
 
 class ProducerInterceptor(Protocol):

@@ -38,10 +38,12 @@ from kclient.producer.producer_config import (
     SerializerOf,
 )
 from kclient.producer.producer_core import ProducerCore
-from kclient.producer.producer_record import K_contra, ProducerRecord, V_contra
 from kclient.producer.record_preparer import RecordPreparer
 from kclient.producer.rows import Rows, SingleRecord
 from kclient.producer.send_arguments import (
+    K_contra,
+    ProducerRecord,
+    V_contra,
     all_bytes,
     check_headers,
     check_on_delivery,

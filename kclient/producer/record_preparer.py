@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from kclient.common.types import check_topic_name
 from kclient.producer.interceptors import ProducerInterceptors
-from kclient.producer.producer_record import ProducerRecord
 from kclient.producer.send_arguments import (
     Headers,
+    ProducerRecord,
     check_headers,
     check_partition,
     check_timestamp,

@@ -1,15 +1,48 @@
-"""Checks of the arguments of `send`, `send_many` and `send_arrow`."""
+"""Arguments of `send`, `send_many` and `send_arrow`: the record, and the checks of each."""
 
 import inspect
+from collections.abc import Sequence
 from functools import partial
 from types import CodeType, FunctionType, MethodType, NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kclient.common.arguments import check_callback
 from kclient.common.config_def import describe
 from kclient.common.converters import DataOnly
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError, SerializationError
 from kclient.serialization import Serializer
+
+if TYPE_CHECKING:
+    # Every type checker knows it; the package need not be installed. Without type arguments the
+    # types are unknown, which is no error under --strict.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    K_contra = TypeVarWithDefault("K_contra", contravariant=True, default=Any)
+    V_contra = TypeVarWithDefault("V_contra", contravariant=True, default=Any)
+else:
+    K_contra = TypeVar("K_contra", contravariant=True)
+    V_contra = TypeVar("V_contra", contravariant=True)
+
+
+class ProducerRecord(NamedTuple):
+    """Arguments of one `Producer.send`, before serialization (Kafka: ProducerRecord).
+
+    Attributes:
+        topic: Topic name.
+        value: Value.
+        key: Key.
+        headers: Pairs of name and value.
+        partition: Partition, None to let the partitioner choose.
+        timestamp_ms: Milliseconds since the epoch, None for the current time.
+    """
+
+    topic: str
+    value: Any = None
+    key: Any = None
+    headers: Sequence[tuple[str, bytes | None]] | None = None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
 
 Headers = list[tuple[str, bytes | None]]
 

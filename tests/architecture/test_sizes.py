@@ -46,7 +46,7 @@ LIMITS = {
     "consumer": Limits(small=3, single_importer=6, chains=10),
     "errors.py": Limits(small=1),
     "network": Limits(small=1, single_importer=1, chains=1),
-    "producer": Limits(small=1, single_importer=9),
+    "producer": Limits(single_importer=9),
     "protocol": Limits(small=2, single_importer=3),
     "record": Limits(small=2, single_importer=3),
     "spark": Limits(single_importer=12, chains=1),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from kclient.client.cluster import Cluster
 from kclient.common.errors import ClosedError
 from kclient.common.runtime import Lock
-from kclient.producer.producer_record import K_contra, V_contra
-from kclient.producer.send_arguments import check_on_delivery
+from kclient.producer.send_arguments import K_contra, V_contra, check_on_delivery
 from kclient.record import Header, RecordBatchBuilder, murmur2
 
 if TYPE_CHECKING:  # they derive from these classes

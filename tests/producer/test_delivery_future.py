@@ -1,0 +1,109 @@
+"""Future of one record."""
+
+import pytest
+
+from kclient.common.broker_errors import RecordTooLargeError, TopicAuthorizationError
+from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.types import RecordMetadata
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.produce_request_result import ProduceRequestResult
+from tests.support.virtual.producer_parts import TOPIC, ProducerParts
+
+PARTS = ProducerParts()
+
+
+def future(result: ProduceRequestResult, index: int = 0) -> DeliveryFuture:
+    return DeliveryFuture(result, index, 5_000, 3, 7)
+
+
+def test_metadata_of_an_acknowledged_record() -> None:
+    result = PARTS.result()
+    record = future(result, 2)
+    assert not record.done()
+    assert repr(record) == f"DeliveryFuture({TOPIC}-0, pending)"
+    result.complete(100, -1)
+    assert record.done()
+    assert record.result(0) == RecordMetadata(TOPIC, 0, 102, 5_000, 3, 7)
+    assert record.exception(0) is None
+    assert repr(record) == f"DeliveryFuture({TOPIC}-0, appended)"
+
+
+def test_time_of_the_append_replaces_the_time_of_the_record() -> None:
+    result = PARTS.result()
+    result.complete(0, 9_000)
+    assert future(result).result(0).timestamp_ms == 9_000
+
+
+def test_offset_is_unknown_without_acknowledgements() -> None:
+    result = PARTS.result()
+    result.complete(-1, -1)
+    assert future(result, 4).result(0).offset == -1
+
+
+def test_error_is_that_of_the_record() -> None:
+    result = PARTS.result()
+    rest, own = RecordTooLargeError("rest"), TopicAuthorizationError("own")
+    result.fail(rest, {1: own})
+    assert future(result, 0).exception(0) is rest
+    assert future(result, 1).exception(0) is own
+    with pytest.raises(TopicAuthorizationError, match="own"):
+        future(result, 1).result(0)
+    assert repr(future(result)) == f"DeliveryFuture({TOPIC}-0, failed)"
+
+
+def test_traceback_of_a_shared_error_does_not_grow() -> None:
+    result = PARTS.result()
+    error = RecordTooLargeError("shared")
+    result.fail(error)
+    depths = []
+    for _ in range(3):
+        with pytest.raises(RecordTooLargeError) as caught:
+            future(result).result(0)
+        depths.append(len(caught.traceback))
+    assert len(set(depths)) == 1
+
+
+def test_wait_ends_at_its_timeout() -> None:
+    before_ms = PARTS.clock.now_ms
+    with pytest.raises(KafkaTimeoutError, match=r"t-0 has no outcome after 0\.5 s"):
+        future(PARTS.result()).result(0.5)
+    assert PARTS.clock.now_ms == before_ms + 500
+
+
+def test_wait_continues_in_the_part_of_a_split_batch() -> None:
+    parts = ProducerParts()
+    result, left, right = parts.result(), parts.result(), parts.result()
+    record = future(result, 3)
+    parts.clock.after(10, lambda: result.continue_in([0, 2], [left, right]))
+    parts.complete_after(20, right, 50)
+    assert record.result(1).offset == 51
+    assert parts.clock.now_ms == pytest.approx(1_020)
+
+
+def test_delivery_callback_receives_metadata_or_error() -> None:
+    seen: list[tuple[RecordMetadata | None, KafkaError | None]] = []
+    appended, failed = PARTS.result(), PARTS.result()
+    error = RecordTooLargeError("x")
+    appended.complete(8, -1)
+    failed.fail(error)
+    for result in (appended, failed):
+        future(result).report(lambda metadata, error: seen.append((metadata, error)))
+    assert seen == [(RecordMetadata(TOPIC, 0, 8, 5_000, 3, 7), None), (None, error)]
+
+
+def test_removed_done_call_is_not_made() -> None:
+    result, seen = PARTS.result(), list[str]()
+    record = future(result)
+
+    def kept() -> None:
+        seen.append("kept")
+
+    def removed() -> None:
+        seen.append("removed")
+
+    assert record.add_done_call(kept)
+    assert record.add_done_call(removed)
+    record.remove_done_call(removed)
+    result.complete(0, -1)
+    assert seen == ["kept"]
+    assert not record.add_done_call(kept)
