@@ -9,6 +9,7 @@ from kclient.client.find_coordinator import FindGroupCoordinator, coordinator_of
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.common.broker_errors import (
+    NotControllerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     error_for_code,
@@ -163,7 +164,7 @@ class Requester:
                 if final or self._clock.monotonic_ms() >= deadline_ms:
                     raise
                 problem = error
-            if problem.invalid_metadata:
+            if problem.invalid_metadata or isinstance(problem, NotControllerError):
                 self._metadata.request_update()
             end_ms = self._clock.monotonic_ms() + self._backoff.backoff(attempts)
             if end_ms >= deadline_ms:

@@ -1,4 +1,4 @@
-"""What the end of a Produce request proves about its batch."""
+"""Conclusions about a batch from the end of its Produce request."""
 
 import pytest
 

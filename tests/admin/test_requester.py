@@ -1,0 +1,161 @@
+"""Requests of the admin client: choice of the broker, retries and deadlines, in virtual time."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.client.client_request import SimpleBuilder
+from kclient.common.broker_errors import (
+    CoordinatorNotAvailableError,
+    NotControllerError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
+from kclient.common.types import Node
+from kclient.common.waiting import Steps
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Request, Response
+from kclient.protocol.messages.groups import ListGroupsRequest, ListGroupsResponse
+from tests.support.clients.scripted_broker import ScriptedBroker
+from tests.support.virtual.admin_world import AdminWorld
+
+ERRORS: dict[int, KafkaError] = {
+    3: UnknownTopicOrPartitionError("no such topic"),
+    15: CoordinatorNotAvailableError("not yet"),
+    41: NotControllerError("moved"),
+}
+
+
+def world(*codes: int, brokers: int = 1) -> AdminWorld:
+    """Return a cluster that responds to ListGroups with these error codes, then without one."""
+    made = AdminWorld(brokers)
+    left: Iterator[int] = iter(codes)
+
+    def response(_: ScriptedBroker, __: Request) -> Response:
+        return ListGroupsResponse(error_code=next(left, 0))
+
+    made.respond(ApiKey.LIST_GROUPS, response, high=3)
+    return made
+
+
+def read(response: ListGroupsResponse) -> str:
+    if response.error_code:
+        raise ERRORS[response.error_code]
+    return "read"
+
+
+BUILDER = SimpleBuilder(ListGroupsRequest())
+
+
+def anywhere(requester: Requester, deadline_ms: float) -> Steps[str]:
+    return requester.send_to_least_loaded(BUILDER, ListGroupsResponse, read, deadline_ms)
+
+
+def test_retriable_error_is_retried_after_a_backoff() -> None:
+    made = world(15, 15)
+    started_ms = made.clock.now_ms
+    assert made.run(anywhere) == "read"
+    assert len(made.requests(ListGroupsRequest)) == 3
+    assert made.clock.now_ms - started_ms >= 100
+
+
+def test_missing_topic_is_not_retried_although_producers_do() -> None:
+    made = world(3)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        made.run(anywhere)
+    assert len(made.requests(ListGroupsRequest)) == 1
+
+
+def test_deadline_ends_the_retries_with_the_last_failure() -> None:
+    made = world(*[15] * 1_000)
+    started_ms = made.clock.now_ms
+    with pytest.raises(KafkaTimeoutError, match="gave up retrying: not yet") as caught:
+        made.run(anywhere, 1_000)
+    assert isinstance(caught.value.__cause__, CoordinatorNotAvailableError)
+    assert made.clock.now_ms - started_ms <= 1_000
+
+
+def test_silent_broker_times_out_with_its_name() -> None:
+    made = world()
+    made.run(anywhere)
+    made.brokers[0].silent = True
+    with pytest.raises(KafkaTimeoutError, match=r"LIST_GROUPS at .*10\.0\.0\.1:9092.*no resp"):
+        made.run(anywhere, 500)
+
+
+def test_unreachable_brokers_are_reported_with_their_error() -> None:
+    made = AdminWorld()
+    made.brokers[0].silent = True
+    with pytest.raises(BootstrapError, match="LIST_GROUPS: no response in time; ") as caught:
+        made.run(anywhere, 500)
+    assert isinstance(caught.value.__cause__, BootstrapError)
+
+
+def test_controller_is_chosen_again_after_it_moved() -> None:
+    made = world(brokers=2)
+    nodes = [broker.node for broker in made.brokers]
+
+    def moved(broker: ScriptedBroker, _: Request) -> Response:
+        if broker.node is nodes[1]:
+            return ListGroupsResponse()
+        for each in made.brokers:
+            each.brokers = [nodes[1], nodes[0]]  # later metadata has the other controller
+        return ListGroupsResponse(error_code=41)
+
+    made.respond(ApiKey.LIST_GROUPS, moved, high=3)
+    controlled = made.run(
+        lambda requester, end: requester.send_to_controller(BUILDER, ListGroupsResponse, read, end)
+    )
+    assert controlled == "read"
+    assert len(made.requests(ListGroupsRequest, 1)) == 1
+    assert len(made.requests(ListGroupsRequest, 2)) == 1
+
+
+def test_coordinator_is_looked_up_for_each_attempt() -> None:
+    made = world(15, brokers=2)
+    made.coordinate("g", 2)
+    seen: list[Node] = []
+
+    def with_node(node: Node, response: ListGroupsResponse) -> str:
+        seen.append(node)
+        return read(response)
+
+    result = made.run(
+        lambda requester, end: requester.send_to_coordinator(
+            "g", BUILDER, ListGroupsResponse, with_node, end
+        )
+    )
+    assert result == "read"
+    assert seen == [made.brokers[1].node] * 2
+    lookups = made.versions(ApiKey.FIND_COORDINATOR, 1) + made.versions(ApiKey.FIND_COORDINATOR, 2)
+    assert lookups == [4, 4]
+
+
+def test_remaining_time_fits_into_a_request() -> None:
+    made = AdminWorld()
+    seen: list[int] = []
+
+    def call(requester: Requester, deadline_ms: float) -> Steps[None]:
+        seen.extend(requester.remaining_ms(end) for end in (deadline_ms, 0.0, deadline_ms + 2**40))
+        yield from ()
+
+    made.run(call, 2_500)
+    assert seen == [2_500, 1, 2**31 - 1]
+
+
+def test_error_of_an_item_has_its_name() -> None:
+    error = item_error("topic 'a'", 36, None)
+    assert isinstance(error, TopicExistsError)
+    assert str(error).startswith("topic 'a': ")
+    assert item_error("topic 'a'", 0, None) is None
+
+
+def test_first_failure_notes_the_others() -> None:
+    raise_failures({})
+    first = TopicExistsError("first")
+    with pytest.raises(TopicExistsError) as caught:
+        raise_failures({"a": first, "b": TopicExistsError("second")})
+    assert caught.value is first
+    assert caught.value.__notes__ == ["also failed: second"]

@@ -1,0 +1,172 @@
+"""Admin calls for topics: requests by version, results, and errors by topic."""
+
+import pytest
+
+from kclient.admin import topic_calls
+from kclient.admin.admin_types import CreatedTopic, TopicListing, TopicPartitionInfo
+from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
+from kclient.common.errors import InvalidArgumentError
+from kclient.common.types import NewTopic
+from kclient.common.uuids import uuid_to_text
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Request, Response
+from kclient.protocol.messages.metadata import MetadataRequest
+from kclient.protocol.messages.topics import (
+    CreatableTopicResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from tests.support.clients.scripted_broker import ScriptedBroker
+from tests.support.virtual.admin_world import AdminWorld
+
+TOPIC_ID = b"i" * 16
+
+
+def created(_: ScriptedBroker, request: Request) -> Response:
+    """Create the topics, except those whose names begin with "old"."""
+    assert isinstance(request, CreateTopicsRequest)
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(
+                name=topic.name,
+                topic_id=TOPIC_ID,
+                error_code=36 if topic.name.startswith("old") else 0,
+                num_partitions=topic.num_partitions,
+                replication_factor=topic.replication_factor,
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def create(world: AdminWorld, *topics: NewTopic) -> dict[str, CreatedTopic]:
+    return world.run(
+        lambda requester, end: topic_calls.create_topics(
+            requester, topics, end, validate_only=False
+        )
+    )
+
+
+def test_created_topics_are_returned_by_name() -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.CREATE_TOPICS, created, high=7)
+    found = create(world, NewTopic("a", 2, 1, {"retention.ms": "5"}), NewTopic("b", 3, 1))
+    assert found == {
+        "a": CreatedTopic("a", uuid_to_text(TOPIC_ID), 2, 1),
+        "b": CreatedTopic("b", uuid_to_text(TOPIC_ID), 3, 1),
+    }
+    (request,) = world.requests(CreateTopicsRequest)
+    assert isinstance(request, CreateTopicsRequest)
+    (config,) = request.topics[0].configs
+    assert (config.name, config.value) == ("retention.ms", "5")
+    assert 0 < request.timeout_ms <= 10_000
+
+
+def test_old_broker_sends_no_id() -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.CREATE_TOPICS, created, low=2, high=3)
+    assert create(world, NewTopic("a", 2, 1)) == {"a": CreatedTopic("a", None, -1, -1)}
+
+
+def test_default_counts_need_version_4() -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.CREATE_TOPICS, created, low=2, high=3)
+    with pytest.raises(Exception, match="CREATE_TOPICS"):
+        create(world, NewTopic("a"))
+    assert world.requests(CreateTopicsRequest) == []
+
+
+def test_each_topic_that_failed_is_named() -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.CREATE_TOPICS, created, high=7)
+    with pytest.raises(TopicExistsError, match="topic 'old-1'") as caught:
+        create(world, NewTopic("new", 1, 1), NewTopic("old-1", 1, 1), NewTopic("old-2", 1, 1))
+    assert "topic 'old-2'" in caught.value.__notes__[0]
+
+
+def test_assignments_exclude_counts() -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.CREATE_TOPICS, created, high=7)
+    create(world, NewTopic("a", replica_assignments={0: [1, 2], 1: [2, 1]}))
+    (request,) = world.requests(CreateTopicsRequest)
+    assert isinstance(request, CreateTopicsRequest)
+    assert {each.partition_index: each.broker_ids for each in request.topics[0].assignments} == {
+        0: [1, 2],
+        1: [2, 1],
+    }
+    with pytest.raises(InvalidArgumentError, match="got replica_assignments and counts"):
+        create(world, NewTopic("b", 2, replica_assignments={0: [1]}))
+
+
+@pytest.mark.parametrize("version", [1, 5, 6])
+def test_names_to_delete_are_in_the_list_of_the_version(version: int) -> None:
+    def deleted(_: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, DeleteTopicsRequest)
+        names = request.topic_names or [topic.name or "" for topic in request.topics]
+        assert names == ["a", "missing"]
+        return DeleteTopicsResponse(
+            responses=[
+                DeletableTopicResult(name=name, error_code=3 if name == "missing" else 0)
+                for name in names
+            ]
+        )
+
+    world = AdminWorld()
+    world.respond(ApiKey.DELETE_TOPICS, deleted, low=1, high=version)
+    with pytest.raises(UnknownTopicOrPartitionError, match="topic 'missing'"):
+        world.run(
+            lambda requester, end: topic_calls.delete_topics(requester, ["a", "missing"], end)
+        )
+    assert world.versions(ApiKey.DELETE_TOPICS) == [version]
+
+
+def test_listing_does_not_create_topics() -> None:
+    world = AdminWorld()
+    world.brokers[0].topics = {"a": [1]}
+    found = world.run(
+        lambda requester, end: topic_calls.list_topics(requester, end, include_internal=False)
+    )
+    assert found == [TopicListing("a", uuid_to_text(bytes(15) + b"\x07"), False)]
+    request = world.requests(MetadataRequest)[-1]
+    assert isinstance(request, MetadataRequest)
+    assert (request.topics, request.allow_auto_topic_creation) == (None, False)
+
+
+def test_described_partitions_have_leader_and_replicas() -> None:
+    world = AdminWorld()
+    world.brokers[0].topics = {"a": [1, -1]}
+    described = world.run(
+        lambda requester, end: topic_calls.describe_topics(requester, ["a"], end)
+    )["a"]
+    assert described.partitions == (
+        TopicPartitionInfo(0, 1, (1,), (1,)),
+        TopicPartitionInfo(1, None, (-1,), (-1,)),
+    )
+    with pytest.raises(UnknownTopicOrPartitionError, match="topic 'b'"):
+        world.run(lambda requester, end: topic_calls.describe_topics(requester, ["a", "b"], end))
+
+
+def test_partitions_are_added_up_to_the_totals() -> None:
+    def added(_: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, CreatePartitionsRequest)
+        return CreatePartitionsResponse(
+            results=[CreatePartitionsTopicResult(name=topic.name) for topic in request.topics]
+        )
+
+    world = AdminWorld()
+    world.respond(ApiKey.CREATE_PARTITIONS, added, high=3)
+    world.run(
+        lambda requester, end: topic_calls.create_partitions(
+            requester, {"a": 3, "b": 5}, end, validate_only=True
+        )
+    )
+    (request,) = world.requests(CreatePartitionsRequest)
+    assert isinstance(request, CreatePartitionsRequest)
+    assert request.validate_only
+    assert {topic.name: topic.count for topic in request.topics} == {"a": 3, "b": 5}
