@@ -4,39 +4,16 @@ from typing import cast
 
 import pytest
 
-from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
 from kclient.broker.network.request_channel import (
-    ConnectionContext,
-    Request,
     RequestChannel,
     Response,
 )
-from kclient.common.system_tasks import SystemTasks
-from kclient.network.authenticator import ANONYMOUS
-from kclient.network.memory_pool import SimpleMemoryPool
-from kclient.network.network_receive import NetworkReceive
-from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.headers import RequestHeader
 from kclient.protocol.messages.log_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-
-
-class Sink:
-    def __init__(self) -> None:
-        self.responses: list[Response] = []
-
-    def enqueue_response(self, response: Response) -> None:
-        self.responses.append(response)
-
-
-def request(sink: Sink | None = None, version: int = 1) -> Request:
-    header = RequestHeader(ApiKey.LIST_OFFSETS, version, 7, "test")
-    receive = NetworkReceive("connection", 100, SimpleMemoryPool(100, threading.RLock()))
-    connection = ConnectionContext("connection", "127.0.0.1", "PLAINTEXT", ANONYMOUS)
-    return Request(sink or Sink(), receive, connection, header, None, 0.0)
+from tests.support.virtual.loose_request import Sink, request
 
 
 def test_queue_is_bounded_and_keeps_order() -> None:
@@ -58,51 +35,6 @@ def test_closed_channel_refuses_requests_and_wakes_handlers() -> None:
     assert not channel.send_request(request())
     assert channel.receive_request(1e9) is not None
     assert channel.receive_request(1e9) is None
-
-
-def test_pool_handles_requests_and_shuts_down() -> None:
-    channel = RequestChannel(100, threading.Condition())
-    handled: list[Request] = []
-    done = threading.Event()
-
-    def handle(given: Request) -> None:
-        handled.append(given)
-        if len(handled) == 50:
-            done.set()
-
-    pool = KafkaRequestHandlerPool(channel, handle, 3)
-    pool.start(SystemTasks())
-    requests = [request() for _ in range(50)]
-    for each in requests:
-        assert channel.send_request(each)
-    assert done.wait(5)
-    pool.shutdown(5.0)
-    assert set(handled) == set(requests)
-    assert not [t for t in threading.enumerate() if t.name.startswith("kclient-request-handler")]
-
-
-def test_handler_survives_failed_request(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    channel = RequestChannel(100, threading.Condition())
-    sink = Sink()
-    failing, completed, later = request(sink), request(), request()
-    completed.complete_without_response()
-    done = threading.Event()
-
-    def handle(given: Request) -> None:
-        if given is not later:
-            raise RuntimeError("no")
-        done.set()
-
-    pool = KafkaRequestHandlerPool(channel, handle, 1)
-    pool.start(SystemTasks())
-    for each in (failing, completed, later):
-        assert channel.send_request(each)
-    assert done.wait(5)
-    pool.shutdown(5.0)
-    assert sink.responses == [Response("connection", close=True)]
-    assert caplog.text.count("could not be handled") == 2
 
 
 def test_second_response_is_discarded(caplog: pytest.LogCaptureFixture) -> None:
