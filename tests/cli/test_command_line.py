@@ -1,0 +1,98 @@
+"""Parser and runner of the command line: exit statuses and error output."""
+
+import argparse
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kclient.cli import command_line
+from kclient.cli.command_line import OUTPUT_CLOSED, make_parser
+from kclient.common.errors import KafkaTimeoutError
+from tests.support.processes.child_process import ROOT
+
+Captured = pytest.CaptureFixture[str]
+
+
+def run_as(monkeypatch: pytest.MonkeyPatch, run: object, *arguments: str) -> int:
+    """Run a command ``do`` that calls a function."""
+
+    def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+        commands.add_parser("do").set_defaults(run=run)
+
+    monkeypatch.setattr(command_line, "_COMMANDS", (add_parser,))
+    return command_line.run([*arguments, "do"])
+
+
+def test_status_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_as(monkeypatch, lambda _: 0) == 0
+    assert run_as(monkeypatch, lambda _: 7) == 7
+
+
+@pytest.mark.parametrize("error", [KafkaTimeoutError("too late"), FileNotFoundError("too late")])
+def test_expected_error_is_one_line_with_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured, error: Exception
+) -> None:
+    def fail(_: object) -> int:
+        raise error
+
+    assert run_as(monkeypatch, fail) == 1
+    assert capsys.readouterr().err == "kclient do: too late\n"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("a defect")])
+def test_other_exceptions_are_passed_on(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def fail(_: object) -> int:
+        raise error
+
+    with pytest.raises(type(error)):
+        run_as(monkeypatch, fail)
+
+
+def test_closed_output_ends_without_an_error_at_exit() -> None:
+    code = (
+        "import sys; from kclient.cli import command_line as c\n"
+        "c._COMMANDS = (lambda commands: commands.add_parser('do').set_defaults(\n"
+        "    run=lambda _: print('x' * 100) or 0),)\n"
+        "sys.exit(c.run(['do']))"
+    )
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            check=False,
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (OUTPUT_CLOSED, "")
+
+
+def test_every_command_has_a_function_and_a_summary() -> None:
+    parser = make_parser()
+    (commands,) = (action.choices for action in parser._actions if isinstance(action.choices, dict))
+    assert set(commands) == {
+        "broker",
+        "consume",
+        "demo",
+        "dump-log",
+        "groups",
+        "produce",
+        "topics",
+    }
+    shown = parser.format_help()
+    assert all(f"    {name}" in shown for name in commands)
+
+
+def test_command_is_required(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args([])
+    assert ended.value.code == 2
+    assert "required: COMMAND" in capsys.readouterr().err

@@ -1,0 +1,44 @@
+"""``kclient topics``: what each action prints and does."""
+
+from collections.abc import Callable
+
+from tests.support.clients.clients import Clients
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_topic_from_its_creation_to_its_deletion(run: Run, shared_clients: Clients) -> None:
+    created = run(
+        "topics", "create", "a", "b", "--partitions", "2", "--topic-config", "retention.ms=5"
+    )
+    assert created == (0, "created a with 2 partitions\ncreated b with 2 partitions\n", "")
+    assert run("topics", "add-partitions", "a", "--total", "3") == (0, "a has 3 partitions\n", "")
+    described = shared_clients.admin().describe_topics(["a"])["a"]
+    status, shown, _ = run("topics", "describe", "a")
+    head, *partitions = shown.splitlines()
+    assert status == 0
+    assert head == f"topic a  id {described.topic_id}  partitions 3  configs retention.ms=5"
+    assert partitions == [
+        f"  partition {number}  leader 1  replicas 1  isr 1" for number in range(3)
+    ]
+    assert run("topics", "list") == (0, "a\nb\n", "")
+    assert run("topics", "delete", "a", "b") == (0, "deleted a, b\n", "")
+    assert run("topics", "list") == (0, "", "")
+
+
+def test_internal_topics_are_listed_on_request(run: Run, shared_clients: Clients) -> None:
+    topic = shared_clients.topic(name="visible")
+    shared_clients.fill(topic, 1)
+    consumer = shared_clients.consumer(shared_clients.group())
+    consumer.subscribe(topic)
+    while not consumer.poll():
+        pass
+    consumer.commit()
+    assert run("topics", "list")[1] == "visible\n"
+    assert run("topics", "list", "--internal")[1] == "__consumer_offsets\nvisible\n"
+
+
+def test_missing_topic_is_an_error(run: Run) -> None:
+    status, shown, error = run("topics", "describe", "nosuch")
+    assert (status, shown) == (1, "")
+    assert error.startswith("kclient topics: topic 'nosuch': ")
