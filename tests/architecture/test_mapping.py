@@ -17,7 +17,6 @@ WITHOUT_TESTS = {
     "consumer": 31,
     "network": 4,
     "spark": 19,
-    "testing": 15,
 }
 
 # Folders and modules of data alone, with the test file that covers them.

@@ -1,93 +1,55 @@
-"""Real producers, consumers and a broker in one thread, in virtual time."""
+"""Worlds: random numbers by name, and the garbage collector."""
 
-import importlib.util
-import sys
+import gc
 
-import pytest
-
-from kclient import Consumer, Producer
-from kclient.common.errors import KafkaError
-from kclient.testing import ApiKey
-from kclient.testing.virtual import VirtualBroker, VirtualTask, VirtualWorld
-
-COUNT = 50
-SERVERS = "broker:9092"
+from kclient.testing.virtual import (
+    VirtualWorld,
+)
+from kclient.testing.virtual.virtual_clock import START_MS
 
 
-def produce(world: VirtualWorld, count: int = COUNT) -> VirtualTask:
-    process = world.machine("sender").process("producer")
-
-    def send() -> None:
-        with Producer({"bootstrap.servers": SERVERS}, runtime=process.runtime) as producer:
-            for number in range(count):
-                producer.send("t", b"%d" % number, partition=0)
-
-    return process.spawn("send", send)
+def test_each_name_has_its_own_random_generator() -> None:
+    one, two = VirtualWorld(1), VirtualWorld(1)
+    one.random("a").random()
+    assert one.random("b").random() == two.random("b").random()
+    assert one.random("b") is one.random("b")
+    assert VirtualWorld(2).random("b").random() != VirtualWorld(1).random("b").random()
 
 
-def consume(world: VirtualWorld, count: int = COUNT) -> VirtualTask:
-    process = world.machine("reader").process("consumer")
-    config = {"bootstrap.servers": SERVERS, "group.id": "g", "auto.offset.reset": "earliest"}
-
-    def read() -> list[bytes | None]:
-        taken: list[bytes | None] = []
-        with Consumer(config, runtime=process.runtime) as consumer:
-            consumer.subscribe(["t"])
-            while len(taken) < count:
-                taken += [record.value for record in consumer.poll(1.0)]
-        return taken
-
-    return process.spawn("read", read)
+def test_garbage_collector_is_disabled_while_a_world_exists() -> None:
+    assert gc.isenabled()
+    with VirtualWorld(1):
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
-def test_sent_records_are_read() -> None:
-    with VirtualWorld(1) as world:
-        VirtualBroker(world)
-        tasks = [produce(world), consume(world)]
-        world.run(until=lambda: all(task.over for task in tasks))
-        assert tasks[1].result == [b"%d" % number for number in range(COUNT)]
+def test_machine_without_power_starts_with_its_next_process(world: VirtualWorld) -> None:
+    machine = world.machine("m")
+    first, second = machine.process("first"), machine.process("second")
+    machine.power_cut()
+    assert (first.alive, second.alive, machine.host.up) == (False, False, False)
+    assert machine.processes == []
+    third = machine.process("third")
+    assert machine.host.up
+    assert machine.processes == [third]
 
 
-@pytest.mark.parametrize("end", ["stop", "kill", "power_cut"])
-def test_restarted_broker_keeps_its_records(end: str) -> None:
-    with VirtualWorld(1) as world:
-        # Flushed at each record, so that even a power cut leaves it.
-        broker = VirtualBroker(world, {"log.flush.interval.messages": 1})
-        sending = produce(world, 10)
-        world.run(until=lambda: sending.over)
-        {"stop": broker.stop, "kill": broker.kill, "power_cut": broker.power_cut}[end]()
-        assert not broker.process.alive
-        broker.start()
-        sending, reading = produce(world, 10), consume(world, 20)
-        world.run(until=lambda: sending.over and reading.over)
-        assert reading.result == [b"%d" % number for number in range(10)] * 2
+def test_suspended_machine_runs_nothing_and_its_clock_stops(world: VirtualWorld) -> None:
+    machine = world.machine("m")
+    process = machine.process("p")
+    ticks: list[float] = []
 
+    def tick() -> None:
+        for _ in range(4):
+            process.sleep(0.1)
+            ticks.append(machine.clock.monotonic_ms())
 
-def test_broker_fails_on_request() -> None:
-    with VirtualWorld(1) as world:
-        broker = VirtualBroker(world)
-        lost = broker.faults.drop_response(ApiKey.PRODUCE)
-        tasks = [produce(world), consume(world)]
-        world.run(until=lambda: all(task.over for task in tasks))
-        assert lost.hits == 1
-        assert tasks[1].result == [b"%d" % number for number in range(COUNT)]
-
-
-def test_second_broker_on_the_same_machine_is_refused() -> None:
-    with VirtualWorld(1) as world:
-        VirtualBroker(world)
-        with pytest.raises(KafkaError, match="/data"):
-            VirtualBroker(world)
-    with VirtualWorld(1) as world:
-        world.machine("broker").process("other").runtime.net.listen(("0.0.0.0", 9092), 1)  # noqa: S104 (in memory)
-        with pytest.raises(KafkaError, match="in use"):
-            VirtualBroker(world)
-
-
-def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "greenlet", None)
-    spec = importlib.util.find_spec("kclient.testing.virtual.virtual_task")
-    assert spec is not None
-    assert spec.loader is not None
-    with pytest.raises(ImportError, match=r"pip install 'kclient\[testing\]'"):
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    task = process.spawn("tick", tick)
+    world.sleep(250)
+    machine.suspend()
+    world.sleep(10_000)
+    assert len(ticks) == 2
+    machine.resume()
+    world.run(until=lambda: task.over)
+    assert ticks[2] == START_MS + 250  # its timer became due meanwhile
+    assert len(ticks) == 4
