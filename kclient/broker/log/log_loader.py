@@ -144,7 +144,10 @@ class LogLoader:
         for number, segment in enumerate(suspects):
             cut = self._recover(segment, checkpoint.log_start_offset)
             if self._local.flushes_appends:
-                _flush_recovered(segment, checkpoint.recovery_point)
+                _write_back(segment, checkpoint.recovery_point)
+            if cut or self._local.flushes_appends:
+                # A truncation that is lost would leave an invalid batch below the recovery point.
+                segment.flush_records()
             if cut:
                 for later in suspects[number + 1 :]:
                     _log.warning(
@@ -241,19 +244,18 @@ def _latest(epochs: LeaderEpochFileCache) -> int:
     return -1 if epochs.latest_epoch is None else epochs.latest_epoch
 
 
-def _flush_recovered(segment: LogSegment, recovery_point: int) -> None:
-    """Flush the batches that recovery kept, before they are read.
+def _write_back(segment: LogSegment, recovery_point: int) -> None:
+    """Rewrite the batches that recovery kept; they are flushed before they are read.
 
-    They are rewritten first: after a failed fsync the operating system marks the pages clean
-    although they are only in memory, and no later fsync writes them.
+    After a failed fsync the operating system marks the pages clean although they are only in
+    memory, and no later fsync writes them.
 
     Raises:
-        OSError: A write or the flush failed.
+        OSError: A write failed.
     """
     first = segment.locate(recovery_point)
     if first is not None:
         segment.records.write_back(first.position)
-        segment.flush_records()
 
 
 _UNFINISHED = (

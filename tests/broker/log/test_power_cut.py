@@ -75,6 +75,15 @@ class Machine:
         self.disk.lose_unflushed(self.rng)
         self.kill()
 
+    def tear_append(self, partition: TopicPartition) -> None:
+        """Extend the last segment by bytes that a power cut has not kept."""
+        directory = DATA / str(partition)
+        last = max(name for name in self.files.list_directory(directory) if name.endswith(".log"))
+        file = self.files.open(directory / last)
+        file.write_at(file.size(), bytes(101))
+        file.flush()
+        file.close()
+
     def check(self) -> None:
         assert self.manager.failed_logs() == {}
         for partition, acknowledged in self.acknowledged.items():
@@ -119,6 +128,22 @@ def test_recovered_records_are_flushed_before_they_are_read(seed: int) -> None:
     assert len(recovered) == machine.acknowledged[FIRST] + 3
     machine.lose_power()
     assert offsets(machine.log(FIRST)) == recovered
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_truncation_of_a_torn_append_survives_the_next_power_cut(seed: int) -> None:
+    """The next append rolls, so that nothing else flushes the truncated segment."""
+    machine = Machine(seed)
+    machine.append(FIRST)
+    for _ in range(2):  # checkpoint the recovery point
+        machine.clock.elapsed_ms += 200
+        machine.manager.step(machine.clock.monotonic_ms())
+    machine.tear_append(FIRST)
+    machine.kill()
+    machine.log(FIRST).maintenance.roll()
+    machine.live(6)
+    machine.lose_power()
+    machine.check()
 
 
 @pytest.mark.parametrize("seed", range(20))
