@@ -6,15 +6,17 @@ import logging
 import time
 import traceback
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from kclient.common.errors import KafkaError
 from tests.fuzz.target import CANARY, Target
 
-MAX_SECONDS = 1.0
-"""Limit of the CPU time for one input, seconds."""
+MAX_UNITS = 200.0
+"""Limit of the CPU time for one input, in units of `unit_of_time`: about a second in 2026."""
+
+_UNIT_STEPS = 50_000
 
 _SECRET = CANARY.decode()
 _ROOT = Path(__file__).parents[2]
@@ -75,12 +77,37 @@ def _place(error: BaseException) -> str:
     return f"{type(error).__name__} at {place}"
 
 
-class Oracle:
-    """Runs inputs of a target and applies the checks."""
+def work_of_a_unit() -> int:
+    """Do a fixed number of steps of the interpreter."""
+    total = 0
+    for number in range(_UNIT_STEPS):
+        total += number & 1
+    return total
 
-    def __init__(self, target: Target, max_seconds: float = MAX_SECONDS) -> None:
+
+def unit_of_time() -> float:
+    """Return the CPU time of a unit of work at the machine's present speed, in seconds."""
+    return max(_cpu_seconds(work_of_a_unit) for _ in range(3))
+
+
+def _cpu_seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+class Oracle:
+    """Runs inputs of a target and applies the checks.
+
+    Args:
+        target: The target.
+        max_units: Limit of the CPU time for one input, in units of `unit_of_time`.
+    """
+
+    def __init__(self, target: Target, max_units: float = MAX_UNITS) -> None:
         self._target = target
-        self._max_seconds = max_seconds
+        self._max_units = max_units
+        self._unit = unit_of_time()
         self._watch = _LogWatch()
         self._logger = logging.getLogger("kclient")
         self._level, self._propagate = self._logger.level, self._logger.propagate
@@ -107,17 +134,16 @@ class Oracle:
         if measure:
             self._check_memory(data)
             return
-        seconds = self._timed(data)
-        if seconds > self._max_seconds:
-            # Repeated, since the first use of a decoder generates it.
-            seconds = min(seconds, self._timed(data), self._timed(data))
-        if seconds > self._max_seconds:
-            raise FindingError("too slow", f"{len(data)} bytes took {seconds:.2f} s")
+        if self._units(data) > self._max_units:
+            # Measured again: the machine may be slower now, and the first use of a decoder
+            # generates it.
+            self._unit = unit_of_time()
+            units = min(self._units(data) for _ in range(2))
+            if units > self._max_units:
+                raise FindingError("too slow", f"{len(data)} bytes took {units:.0f} units of time")
 
-    def _timed(self, data: bytes) -> float:
-        begun = time.process_time()
-        self._run(data)
-        return time.process_time() - begun
+    def _units(self, data: bytes) -> float:
+        return _cpu_seconds(lambda: self._run(data)) / self._unit
 
     def _run(self, data: bytes) -> None:
         self._watch.noted.clear()

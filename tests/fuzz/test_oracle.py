@@ -1,7 +1,6 @@
 """The oracle detects each kind of failure of a target."""
 
 import logging
-import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -11,7 +10,7 @@ import pytest
 from kclient.common.errors import KafkaError, ProtocolError
 from tests.fuzz import seeded_engine
 from tests.fuzz.message_mutation import MessageMutator
-from tests.fuzz.oracle import FindingError, Oracle, refusals
+from tests.fuzz.oracle import FindingError, Oracle, refusals, work_of_a_unit
 from tests.fuzz.session import Session
 from tests.fuzz.target import CANARY, MEBIBYTE, Target
 from tests.fuzz.targets import NAMES, target
@@ -19,6 +18,8 @@ from tests.protocol.catalogue import BY_NAME
 
 LOGGER = logging.getLogger("kclient.fuzzed")
 SECRET = CANARY.decode()
+LIMIT = 12
+"""Limit of the CPU time in these tests, in units of the oracle."""
 
 
 def raises(_: bytes) -> None:
@@ -46,14 +47,13 @@ def takes_memory(_: bytes) -> None:
 
 
 def takes_time(_: bytes) -> None:
-    until = time.process_time() + 0.05
-    while time.process_time() < until:
-        pass
+    for _number in range(4 * LIMIT):
+        work_of_a_unit()
 
 
 def judged(run: Callable[[bytes], None], *, measure: bool = False) -> str:
     """Return the place of the fault that the oracle reports."""
-    oracle = Oracle(Target(run, lambda: ()), max_seconds=0.02)
+    oracle = Oracle(Target(run, lambda: ()), max_units=LIMIT)
     try:
         oracle.check(b"", measure=measure)
     except FindingError as finding:
@@ -75,6 +75,14 @@ def judged(run: Callable[[bytes], None], *, measure: bool = False) -> str:
 )
 def test_oracle_detects_failures(run: Callable[[bytes], None], place: str) -> None:
     assert judged(run).startswith(place)
+
+
+def test_time_within_the_limit_is_accepted() -> None:
+    def takes_less_time(_: bytes) -> None:
+        for _number in range(LIMIT // 4):
+            work_of_a_unit()
+
+    assert judged(takes_less_time) == ""
 
 
 def test_memory_is_measured_on_request() -> None:

@@ -55,7 +55,7 @@ def test_ctrl_c_in_every_wait_keeps_the_producer_usable(
 @pytest.mark.parametrize("environment", [{}, PURE], ids=["compiled", "reference"])
 def test_random_signals_keep_the_producer_usable(environment: dict[str, str]) -> None:
     struck = run_trials(environment, "1", "150")
-    assert struck.pop("slow") <= 5  # the machine may be loaded
+    assert struck.pop("late") == 0
     assert struck.pop("too late", 0) < 90
     assert min(struck.values()) >= 6
 
