@@ -16,7 +16,6 @@ WITHOUT_TESTS = {
     "common": 10,
     "consumer": 31,
     "network": 4,
-    "spark": 19,
 }
 
 # Folders and modules of data alone, with the test file that covers them.
@@ -26,6 +25,7 @@ DATA = {
     "broker/replication/fetch_params.py": "broker/replication/test_partition.py",
     "protocol/messages": "protocol/test_round_trip.py",
     "record/record.py": "record/test_record_batch.py",
+    "spark/sink/delivery.py": "spark/sink/test_write_errors.py",
 }
 
 

@@ -1,11 +1,7 @@
-"""`check_environment` without a session: probe, report, interpreters and error explanations."""
+"""`check_environment` without a session: report, arguments and interpreters."""
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -13,22 +9,12 @@ from typing import Any
 import pytest
 
 from kclient.errors import ConfigError
-from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.messages.metadata import (
-    DescribeClusterBroker,
-    DescribeClusterResponse,
-)
-from kclient.record import IMPLEMENTATION
-from kclient.spark.common.errors import WorkerEnvironmentError
 from kclient.spark.environment.check_environment import (
     EnvironmentReport,
     WorkerInterpreter,
     check_environment,
 )
-from kclient.spark.environment.python_facts import Package, PythonFacts, make_probe, unreachable
-from kclient.spark.environment.worker_failures import explain, explain_worker_errors
-from kclient.testing import EmbeddedCluster
-from tests.support.checks.travelled import travelled
+from kclient.spark.environment.python_facts import Package, PythonFacts
 
 DRIVER = PythonFacts(
     host="driver",
@@ -85,50 +71,6 @@ def test_report_includes_problems_of_the_driver() -> None:
     assert "cannot reach broker 1" in second
 
 
-def test_probe_returns_facts_of_this_process() -> None:
-    facts = PythonFacts.read(make_probe((), 1.0)(0))
-    assert facts.executable == sys.executable
-    assert facts.directory == str(Path.cwd())
-    assert facts.records == IMPLEMENTATION
-    assert facts.unreachable == ()
-    assert not any(package.problem for package in facts.packages.values())
-    assert f"({IMPLEMENTATION})" in str(facts)
-
-
-def test_pickled_probe_runs_without_kclient(tmp_path: Path) -> None:
-    sent = tmp_path / "probe"
-    cloudpickle: Any = import_module("pyspark.cloudpickle")  # it has no types
-    sent.write_bytes(cloudpickle.dumps(make_probe(["127.0.0.1:1"], 1.0)))
-    program = (
-        "import pickle, sys; sys.modules['kclient'] = None\n"
-        f"print(pickle.load(open({str(sent)!r}, 'rb'))(0))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
-    facts = PythonFacts.read(done.stdout)
-    assert "ModuleNotFoundError" in facts.packages["kclient"].problem
-    assert not facts.packages["pyarrow"].problem
-    assert "kclient missing" in str(facts)
-
-
-def test_each_broker_is_contacted_at_its_advertised_address(spark_cluster: EmbeddedCluster) -> None:
-    assert unreachable([spark_cluster.bootstrap_servers], 10.0) == []
-    (found,) = unreachable(["127.0.0.1:1"], 0.3)
-    assert found.startswith("bootstrap servers 127.0.0.1:1: ")
-
-
-def test_unreachable_advertised_listener_is_reported() -> None:
-    def add_dead_broker(response: DescribeClusterResponse) -> None:
-        dead = DescribeClusterBroker(broker_id=9, host="127.0.0.1", port=1)
-        response.brokers.append(dead)
-
-    with EmbeddedCluster() as cluster:
-        cluster.faults.edit(ApiKey.DESCRIBE_CLUSTER, add_dead_broker)
-        (found,) = unreachable([cluster.bootstrap_servers], 0.5)
-    assert found.startswith("broker 9 at its advertised listener 127.0.0.1:1: ")
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -143,49 +85,6 @@ def test_unreachable_advertised_listener_is_reported() -> None:
 def test_wrong_arguments_fail_before_any_job(arguments: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         check_environment(None, **arguments)  # type: ignore[arg-type]  # wrong on purpose
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("ModuleNotFoundError: No module named 'kclient'", "no package 'kclient'"),
-        ("/usr/bin/python3: No module named pyspark", "no package 'pyspark'"),
-        ("No module named 'theirs'\nNo module named 'pyarrow.lib'", "no package 'pyarrow'"),
-        (
-            'java.io.IOException: Cannot run program "python9": error=2, No such file',
-            "cannot start 'python9': set PYSPARK_PYTHON",
-        ),
-        (
-            "Python in worker has different version: 3.9 than that in driver: 3.11, PySpark",
-            "run Python 3.9, the driver 3.11",
-        ),
-        ("Failed to find the data source: kclient. Make sure", "addPyFile has no effect"),
-        ("Python worker exited unexpectedly (crashed)", "stderr of the executor"),
-    ],
-)
-def test_error_of_a_failed_job_is_explained(text: str, words: str) -> None:
-    explanation = explain(f"Job aborted\n{text}\n at org.apache")
-    assert explanation is not None
-    assert words in explanation
-
-
-def test_other_errors_are_not_changed() -> None:
-    with (
-        pytest.raises(ValueError, match="No module named 'theirs'"),
-        explain_worker_errors("write_partitions"),
-    ):
-        raise ValueError("No module named 'theirs'")
-
-
-def test_worker_environment_error_keeps_cause_and_pickles() -> None:
-    with pytest.raises(WorkerEnvironmentError) as caught, explain_worker_errors("write_partitions"):
-        raise ValueError("No module named 'lz4'")
-    assert str(caught.value).startswith("write_partitions: the workers' Python has no package")
-    assert "check_environment(spark)" in str(caught.value)
-    assert isinstance(caught.value.__cause__, ValueError)
-    there = travelled(caught.value)
-    assert str(there) == str(caught.value)
-    assert there.problems == caught.value.problems != (str(there),)
 
 
 def test_interpreter_is_restored_after_an_exception() -> None:

@@ -1,7 +1,6 @@
 """At-least-once delivery: outcomes, failures and reports of tasks."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,8 +9,7 @@ from kclient.producer.errors import DeliveryTimeoutError
 from kclient.spark.sink.at_least_once import AtLeastOnceTask
 from kclient.spark.sink.row_chunks import RowChunk
 from kclient.spark.sink.write_errors import WriteFailedError
-from kclient.spark.sink.write_report import TaskIdentity, TaskReport, WriteReport
-from kclient.spark.sink.write_task import write_task
+from kclient.spark.sink.write_report import TaskIdentity, TaskReport
 from tests.spark.sink.fake_producer import FakeProducer
 
 TASK = TaskIdentity(partition=3, attempt=1, batch_id=7)
@@ -116,46 +114,3 @@ def test_row_that_cannot_be_queued_is_named() -> None:
         writing.write(second)
 
     assert caught.value.__cause__ is refusal
-
-
-def test_write_report_sums_up_the_tasks() -> None:
-    reports = [
-        TaskReport(TaskIdentity(2), rows=5, bytes=50),
-        TaskReport(TaskIdentity(0, attempt=1), rows=7, bytes=70),
-        TaskReport(TaskIdentity(1), rows=0, bytes=0),
-    ]
-
-    assert WriteReport.of(reports) == WriteReport(rows=12, bytes=120, partitions={0: 7, 1: 0, 2: 5})
-
-
-class _FakeDelivery:
-    """A delivery whose tasks write to a fake producer."""
-
-    def __init__(self, producer: FakeProducer) -> None:
-        self._producer = producer
-
-    @contextmanager
-    def begin(self, task: TaskIdentity) -> Iterator[AtLeastOnceTask]:
-        yield AtLeastOnceTask(self._producer, task, None)
-
-    def commit(self, reports: Sequence[TaskReport]) -> None:
-        raise AssertionError(reports)
-
-    def abort(self, reports: Sequence[TaskReport]) -> None:
-        raise AssertionError(reports)
-
-
-def test_task_error_starts_with_the_task_and_keeps_the_cause() -> None:
-    producer = FakeProducer()
-    cause = DeliveryTimeoutError("no acknowledgement")
-    producer.fails = cause
-
-    with pytest.raises(WriteFailedError) as caught:
-        write_task(chunks(2), _FakeDelivery(producer), TASK)
-
-    assert str(caught.value) == (
-        "batch 7, Spark partition 3, attempt 1, topic 't', one of the rows 0 to 9: "
-        "no acknowledgement"
-    )
-    assert caught.value.__cause__ is cause
-    assert (caught.value.topic, caught.value.first_row, caught.value.last_row) == ("t", 0, 9)
