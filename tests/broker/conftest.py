@@ -1,9 +1,15 @@
+"""Fixtures of the broker: one that runs, connections to it, and logs with a manual clock."""
+
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from kclient.common.runtime import Runtime
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.wire import Wire
+from tests.support.disks.faulty_files import FaultySystemFiles
+from tests.support.disks.log_bench import LogBench, ManagerBench, ManualClock, bench_runtime
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +39,32 @@ def topic(request: pytest.FixtureRequest, wire: Wire) -> str:
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in request.node.name)[:200]
     wire.create_topic(name, partitions=2)
     return name
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def files() -> FaultySystemFiles:
+    return FaultySystemFiles()
+
+
+@pytest.fixture
+def runtime(clock: ManualClock, files: FaultySystemFiles) -> Runtime:
+    return bench_runtime(clock, files)
+
+
+@pytest.fixture
+def bench(runtime: Runtime, tmp_path: Path) -> Iterator[LogBench]:
+    bench = LogBench(runtime, tmp_path / "data")
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def managers(runtime: Runtime, tmp_path: Path) -> Iterator[ManagerBench]:
+    bench = ManagerBench(runtime, tmp_path / "data")
+    yield bench
+    bench.close()

@@ -166,6 +166,7 @@ def test_produce_completes_when_every_partition_is_committed(cluster: Cluster) -
 
 def test_failed_append_is_not_waited_for(cluster: Cluster) -> None:
     failed = AppendResult(error=UnknownTopicOrPartitionError())
+    cluster.replicas[T0].committed = -2
     produce = cluster.produce(p0=failed, p1=AppendResult(end_offset=10))
     assert produce.try_complete()
     assert cluster.produced[0][T0] is failed

@@ -1,9 +1,6 @@
 """Partition: leadership, in-sync replicas, high watermark, bounds of reads."""
 
-import random
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -22,23 +19,16 @@ from kclient.common.broker_errors import (
     PolicyViolationError,
     UnknownLeaderEpochError,
 )
-from kclient.common.runtime import Runtime
-from kclient.common.system_files import SystemFiles
-from kclient.common.system_tasks import SystemTasks
-from kclient.network.system_net import SystemNet
 from kclient.record import read_batches
-from tests.support.disks.log_bench import PARTITION, LogBench, ManualClock, make_batch
+from tests.support.disks.log_bench import PARTITION, LogBench, make_batch
 
 TOPIC_ID = bytes(range(16))
 HIGH_WATERMARK, LOG_END = FetchIsolation.HIGH_WATERMARK, FetchIsolation.LOG_END
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[UnifiedLog]:
-    runtime = Runtime(ManualClock(), random.Random(1), SystemTasks(), SystemNet(), SystemFiles())
-    bench = LogBench(runtime, tmp_path)
-    yield bench.open(LogConfig(min_insync_replicas=1))
-    bench.close()
+def log(bench: LogBench) -> UnifiedLog:
+    return bench.open(LogConfig(min_insync_replicas=1))
 
 
 @pytest.fixture

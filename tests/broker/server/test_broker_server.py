@@ -1,4 +1,4 @@
-"""Broker without threads, driven by calls of its step."""
+"""Start, steps and stop of a broker."""
 
 import threading
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
-from kclient.common.errors import IllegalStateError
+from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.messages.fetch import FetchResponse
@@ -62,3 +62,34 @@ def test_stopped_broker_rejects_step(broker: BrokerServer) -> None:
     broker.stop()
     with pytest.raises(IllegalStateError):
         broker.step(0.0)
+
+
+def test_running_broker_cannot_be_started_again(broker: BrokerServer) -> None:
+    with pytest.raises(IllegalStateError, match="is running already"):
+        broker.start(threads=False)
+    assert broker.is_running
+
+
+def test_stop_is_idempotent_and_the_broker_starts_again(broker: BrokerServer) -> None:
+    host = broker.endpoint.host
+    broker.stop()
+    broker.stop()
+    assert not broker.is_running
+    for read in (lambda: broker.endpoint, lambda: broker.services):
+        with pytest.raises(IllegalStateError, match="the broker is not running"):
+            read()
+    broker.start(threads=False)
+    assert broker.endpoint.host == host
+    assert broker.endpoints == (broker.endpoint,)
+
+
+def test_failed_start_releases_directory_and_ports(broker: BrokerServer, tmp_path: Path) -> None:
+    taken = {"log.dir": str(tmp_path / "other"), "listeners": broker.bound[0].address}
+    other = BrokerServer(BROKER_CONFIG.parse(taken), system_runtime())
+    with pytest.raises(ConfigError, match="cannot listen on"):
+        other.start()
+    assert not other.is_running
+    assert [t.name for t in threading.enumerate() if t.name.startswith("kclient-")] == []
+    broker.stop()
+    other.start(threads=False)  # the directory is not locked any more
+    other.stop()

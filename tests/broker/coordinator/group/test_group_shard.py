@@ -72,6 +72,15 @@ def test_failed_deletion_keeps_the_group() -> None:
     assert world.delete_group("g") is None
 
 
+def test_failed_deletion_keeps_a_group_without_offsets() -> None:
+    world = World()
+    leader, follower, _ = world.stable_pair()
+    world.leave(MemberIdentity(member_id=leader), MemberIdentity(member_id=follower))
+    world.log.failure = e.NotCoordinatorError("leader moved")
+    assert isinstance(world.delete_group("g"), e.NotCoordinatorError)
+    assert world.state() == "Empty"
+
+
 def test_commit_of_a_generation_needs_a_group() -> None:
     world = World()
     assert world.commit(5, "member", 1) == code_of(e.IllegalGenerationError)

@@ -1,0 +1,158 @@
+"""Log of a coordinator: appends through the replica manager, and reads of a whole partition."""
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from kclient.broker.coordinator.runtime.partition_log import ReplicatedLog
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.replication.delayed_requests import AppendResults
+from kclient.broker.replication.fetch_params import AppendResult
+from kclient.broker.replication.partition import ACKS_ALL
+from kclient.broker.replication.replica_manager import ReplicaManager
+from kclient.common.broker_errors import (
+    CoordinatorNotAvailableError,
+    CorruptRecordError,
+    KafkaStorageError,
+    NotCoordinatorError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    RecordTooLargeError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.common.errors import KafkaError
+from kclient.common.types import TopicPartition
+from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
+from tests.support.disks.clean_log import clean, write
+from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, make_batch
+
+PARTITION = TopicPartition("__offsets", 3)
+
+
+class Replicas:
+    """Replica manager with one partition, whose appends the test completes."""
+
+    def __init__(self, log: UnifiedLog) -> None:
+        self.log = log
+        self.on_done: list[Callable[[AppendResults], None]] = []
+
+    def append_records(
+        self,
+        acks: int,
+        entries: Mapping[TopicPartition, MemoryRecords],
+        timeout_ms: float,
+        on_done: Callable[[AppendResults], None],
+        origin: str,
+    ) -> None:
+        assert (acks, origin, [*entries]) == (ACKS_ALL, "coordinator", [PARTITION])
+        assert timeout_ms > 1e9
+        self.log.append_as_leader(entries[PARTITION], 0, origin="coordinator")
+        self.on_done.append(on_done)
+
+    def partition(self, topic_partition: TopicPartition) -> SimpleNamespace:
+        if topic_partition != PARTITION:
+            raise UnknownTopicOrPartitionError
+        return SimpleNamespace(log=self.log)
+
+    def complete(self, error: KafkaError | None = None) -> None:
+        self.on_done.pop()({PARTITION: AppendResult(error=error)})
+
+
+@pytest.fixture
+def replicas(bench: LogBench) -> Replicas:
+    return Replicas(bench.open())
+
+
+@pytest.fixture
+def log(replicas: Replicas, clock: ManualClock) -> ReplicatedLog:
+    return ReplicatedLog(PARTITION.topic, cast("ReplicaManager", replicas), clock, lambda: 50)
+
+
+def test_appended_records_are_read_back_in_order(log: ReplicatedLog, replicas: Replicas) -> None:
+    done: list[KafkaError | None] = []
+    log.append(3, [(b"a", b"1"), (b"b", None)], done.append)
+    assert done == []  # not committed yet
+    replicas.complete()
+    assert done == [None]
+    log.append(3, [(b"a", b"2")], done.append)
+    assert [(bytes(k or b""), v and bytes(v)) for k, v in log.read(3)] == [
+        (b"a", b"1"),
+        (b"b", None),
+        (b"a", b"2"),
+    ]
+    assert log.partition_count == 50
+
+
+def test_records_of_one_append_are_one_batch_of_the_present_time(
+    log: ReplicatedLog, replicas: Replicas, clock: ManualClock
+) -> None:
+    clock.elapsed_ms = 5
+    log.append(3, [(b"a", b"1"), (b"b", b"2")], lambda _error: None)
+    found = replicas.log.offset_of_max_timestamp()
+    assert found is not None
+    assert found.timestamp_ms == NOW_MS + 5
+    assert replicas.log.log_end_offset == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (NotEnoughReplicasError(), CoordinatorNotAvailableError),
+        (NotEnoughReplicasAfterAppendError(), CoordinatorNotAvailableError),
+        (RequestTimedOutError(), CoordinatorNotAvailableError),
+        (UnknownTopicOrPartitionError(), CoordinatorNotAvailableError),
+        (NotLeaderOrFollowerError(), NotCoordinatorError),
+        (KafkaStorageError(), NotCoordinatorError),
+        (RecordTooLargeError(), RecordTooLargeError),
+    ],
+)
+def test_errors_are_those_of_a_coordinator(
+    log: ReplicatedLog, replicas: Replicas, error: KafkaError, expected: type[KafkaError]
+) -> None:
+    done: list[KafkaError | None] = []
+    log.append(3, [(b"a", b"1")], done.append)
+    replicas.complete(error)
+    assert [type(each) for each in done] == [expected]
+
+
+def test_partition_that_does_not_exist_has_no_records(log: ReplicatedLog) -> None:
+    assert list(log.read(4)) == []
+
+
+def test_control_batches_are_skipped(log: ReplicatedLog, replicas: Replicas) -> None:
+    write(replicas.log, (b"a", b"1"))
+    marker = build_end_txn_batch(EndTxnMarker(ControlRecordType.COMMIT, 0), 7, 0, NOW_MS)
+    replicas.log.append_as_leader(MemoryRecords(marker), 0, origin="coordinator")
+    write(replicas.log, (b"b", b"2"))
+    assert [bytes(key or b"") for key, _ in log.read(3)] == [b"a", b"b"]
+
+
+def test_gaps_of_compaction_are_skipped(bench: LogBench, clock: ManualClock) -> None:
+    compacted = bench.open(LogConfig(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0))
+    replicas = Replicas(compacted)
+    log = ReplicatedLog(PARTITION.topic, cast("ReplicaManager", replicas), clock, lambda: 50)
+    write(compacted, (b"a", b"1"), (b"b", b"1"))
+    write(compacted, (b"a", b"2"), (b"b", b"2"))
+    compacted.maintenance.roll()
+    clean(compacted)
+    assert [(bytes(k or b""), bytes(v or b"")) for k, v in log.read(3)] == [
+        (b"a", b"2"),
+        (b"b", b"2"),
+    ]
+
+
+def test_read_that_makes_no_progress_is_an_error(
+    log: ReplicatedLog, replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(replicas.log, (b"a", b"1"))
+    found = replicas.log.read(0, 1 << 20)
+    found.records = bytes(make_batch(1)[:-1])
+    monkeypatch.setattr(replicas.log, "read", lambda _offset, _size: found)
+    with pytest.raises(CorruptRecordError, match="topic-0: no batch at offset 0"):
+        list(log.read(3))
