@@ -5,26 +5,25 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 
-from kclient.cli import broker, consume, dump_log, groups, produce, topics
-from kclient.cli.demo import command as demo
 from kclient.common.errors import KafkaError
 from kclient.common.version import VERSION
 
 OUTPUT_CLOSED = 128 + signal.SIGPIPE
 """Exit status if the reader of the output closed the pipe, as with ``| head``."""
 
-_COMMANDS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None], ...] = (
-    broker.add_parser,
-    demo.add_parser,
-    dump_log.add_parser,
-    topics.add_parser,
-    groups.add_parser,
-    produce.add_parser,
-    consume.add_parser,
-)
-"""Functions that add a command's parser, with its function as the default of `run`."""
+_COMMANDS = {
+    "broker": "kclient.cli.broker",
+    "demo": "kclient.cli.demo.command",
+    "dump-log": "kclient.cli.dump_log",
+    "topics": "kclient.cli.topics",
+    "groups": "kclient.cli.groups",
+    "produce": "kclient.cli.produce",
+    "consume": "kclient.cli.consume",
+}
+"""Modules of the commands, in the order of the help."""
 
 
 def run(arguments: Sequence[str] | None) -> int:
@@ -33,7 +32,8 @@ def run(arguments: Sequence[str] | None) -> int:
     Raises:
         KeyboardInterrupt: SIGINT ended the command, after it printed its counts.
     """
-    options = make_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = make_parser(given).parse_args(given)
     logging.basicConfig(
         level=options.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -50,8 +50,12 @@ def run(arguments: Sequence[str] | None) -> int:
     return status
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def make_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return a parser for the arguments.
+
+    If they name a command, only its module is imported; the broker's takes longer than a command
+    of the admin client. Otherwise the parser knows all commands.
+    """
     parser = argparse.ArgumentParser(prog="kclient", description="Kafka in Python.")
     parser.add_argument("--version", action="version", version=f"kclient {VERSION}")
     parser.add_argument(
@@ -61,6 +65,11 @@ def make_parser() -> argparse.ArgumentParser:
         help="what to log to standard error (default: %(default)s)",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add_parser in _COMMANDS:
-        add_parser(commands)
+    for name in _commands_for(arguments):
+        import_module(_COMMANDS[name]).add_parser(commands)
     return parser
+
+
+def _commands_for(arguments: Sequence[str]) -> Iterable[str]:
+    command = arguments[2:3] if list(arguments[:1]) == ["--log-level"] else arguments[:1]
+    return command if command and command[0] in _COMMANDS else _COMMANDS

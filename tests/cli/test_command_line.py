@@ -1,9 +1,10 @@
-"""Parser and runner of the command line: exit statuses and error output."""
+"""Parser and runner of the command line: commands, exit statuses and error output."""
 
 import argparse
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,8 @@ from tests.support.processes.child_process import ROOT
 
 Captured = pytest.CaptureFixture[str]
 
+ALL = ["broker", "demo", "dump-log", "topics", "groups", "produce", "consume"]
+
 
 def run_as(monkeypatch: pytest.MonkeyPatch, run: object, *arguments: str) -> int:
     """Run a command ``do`` that calls a function."""
@@ -21,7 +24,8 @@ def run_as(monkeypatch: pytest.MonkeyPatch, run: object, *arguments: str) -> int
     def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         commands.add_parser("do").set_defaults(run=run)
 
-    monkeypatch.setattr(command_line, "_COMMANDS", (add_parser,))
+    monkeypatch.setitem(sys.modules, "do", SimpleNamespace(add_parser=add_parser))
+    monkeypatch.setattr(command_line, "_COMMANDS", {"do": "do"})
     return command_line.run([*arguments, "do"])
 
 
@@ -54,9 +58,10 @@ def test_other_exceptions_are_passed_on(
 
 def test_closed_output_ends_without_an_error_at_exit() -> None:
     code = (
-        "import sys; from kclient.cli import command_line as c\n"
-        "c._COMMANDS = (lambda commands: commands.add_parser('do').set_defaults(\n"
-        "    run=lambda _: print('x' * 100) or 0),)\n"
+        "import sys, types; from kclient.cli import command_line as c\n"
+        "sys.modules['do'] = types.SimpleNamespace(add_parser=lambda commands: commands\n"
+        "    .add_parser('do').set_defaults(run=lambda _: print('x' * 100) or 0))\n"
+        "c._COMMANDS = {'do': 'do'}\n"
         "sys.exit(c.run(['do']))"
     )
     read, write = os.pipe()
@@ -75,20 +80,16 @@ def test_closed_output_ends_without_an_error_at_exit() -> None:
     assert (done.returncode, done.stderr) == (OUTPUT_CLOSED, "")
 
 
+def commands(parser: argparse.ArgumentParser) -> list[str]:
+    (found,) = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    return list(found.choices)
+
+
 def test_every_command_has_a_function_and_a_summary() -> None:
     parser = make_parser()
-    (commands,) = (action.choices for action in parser._actions if isinstance(action.choices, dict))
-    assert set(commands) == {
-        "broker",
-        "consume",
-        "demo",
-        "dump-log",
-        "groups",
-        "produce",
-        "topics",
-    }
+    assert commands(parser) == ALL
     shown = parser.format_help()
-    assert all(f"    {name}" in shown for name in commands)
+    assert all(f"    {name}" in shown for name in ALL)
 
 
 def test_command_is_required(capsys: Captured) -> None:
@@ -96,3 +97,27 @@ def test_command_is_required(capsys: Captured) -> None:
         make_parser().parse_args([])
     assert ended.value.code == 2
     assert "required: COMMAND" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("before", [[], ["--log-level", "INFO"]])
+def test_parser_of_a_command_knows_no_other(before: list[str]) -> None:
+    assert commands(make_parser([*before, "topics", "describe", "consume"])) == ["topics"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--help"], ["--help", "topics"], ["topic", "list"], ["--log-level"],
+     ["--log-level=INFO", "topics", "list"], ["--log-level", "topics"]],
+)  # fmt: skip
+def test_parser_without_a_command_knows_all(arguments: list[str]) -> None:
+    assert commands(make_parser(arguments)) == ALL
+
+
+def test_command_of_a_client_does_not_import_the_broker() -> None:
+    code = (
+        "import sys; from kclient.cli.command_line import make_parser; "
+        "make_parser(['topics', 'list']); "
+        "print([name for name in sys.modules if name.startswith('kclient.broker')])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ended.stdout == "[]\n"
