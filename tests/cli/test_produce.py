@@ -88,6 +88,7 @@ def test_produce_without_a_broker(
     with command(tmp_path, "produce", "t", *options) as process:
         process.enter(typed)
         process.wait_for("could not connect")
+        process.wait_until_input_is_processed()  # the warning may be older than the line
         assert interrupted(process) == [f"0 of {sent} records delivered", "kclient: interrupted"]
 
 

@@ -31,7 +31,7 @@ def test_child_forked_while_every_lock_is_held(cluster: EmbeddedCluster) -> None
     ended = subprocess.run(
         [sys.executable, "-X", "dev", "-m", "tests.support.processes.fork_trials",
          cluster.bootstrap_servers, "forked"],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=110, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     child, parent = (json.loads(line) for line in ended.stdout.splitlines())

@@ -1,10 +1,13 @@
 """A program in a process of its own: the base of all harnesses for processes."""
 
+import fcntl
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import IO, Self
 
 from tests.support.checks.waiting import HarnessError, wait_until
 from tests.support.processes.orphan_guard import OrphanGuard
+from tests.support.processes.process_stats import sleeping_since
 from tests.support.processes.process_table import descendants, end_all, group_members
 
 ROOT = Path(__file__).parents[3]
@@ -178,6 +182,20 @@ class ChildProcess:
         assert self._process.stdin is not None
         self._process.stdin.write(text)
         self._process.stdin.flush()
+
+    def wait_until_input_is_processed(self) -> None:
+        """Wait until it has read its input and its main thread waits again, for whatever."""
+        assert self._process.stdin is not None
+        pipe, before = self._process.stdin.fileno(), [-1]
+
+        def waits() -> bool:
+            (unread,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
+            since = None if unread else sleeping_since(self.pid)
+            waited = since is not None and since == before[0]
+            before[0] = -1 if since is None else since
+            return waited
+
+        wait_until(waits, f"{self.name} has processed its input")
 
     def close_input(self) -> None:
         """Close its standard input; idempotent."""

@@ -19,7 +19,11 @@ from kclient import Producer
 from kclient.common.errors import ForkedClientError
 from kclient.producer import BatchDelivery, DeliveryFuture
 
-PATIENCE = 20.0
+PATIENCE = 80.0
+"""Seconds after which a call is taken for blocked.
+
+The complete exit of the child takes 0.7 s of CPU time, on a loaded machine more than 20 s.
+"""
 
 
 def locks_of(producer: Any, future: Any) -> Iterable[Any]:
