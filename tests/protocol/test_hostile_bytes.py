@@ -23,10 +23,8 @@ from kclient.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kclient.protocol.messages.topics import DeleteTopicsRequest
-from tests.protocol.catalogue import IDS, MESSAGE_VERSIONS
+from tests.protocol.catalogue import in_every_version
 from tests.protocol.samples import full
-
-every_version = pytest.mark.parametrize(("message", "version"), MESSAGE_VERSIONS, ids=IDS)
 
 NASTY = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x80\x80", b"\xff\xfe")
 
@@ -62,7 +60,7 @@ def peak_of(action: Callable[[], object]) -> int:
 
 
 @pytest.mark.fault("P5")
-@every_version
+@in_every_version
 def test_truncation_is_refused(message: type[Message], version: int) -> None:
     data = full(message, version).encode_bytes(version)
     for length in places(data, version, 100):
@@ -71,7 +69,7 @@ def test_truncation_is_refused(message: type[Message], version: int) -> None:
 
 
 @pytest.mark.fault("P5")
-@every_version
+@in_every_version
 def test_invalid_lengths_allocate_no_memory(message: type[Message], version: int) -> None:
     data = full(message, version).encode_bytes(version)
     attempt(message, version, data)  # generates the decoder
@@ -84,7 +82,7 @@ def test_invalid_lengths_allocate_no_memory(message: type[Message], version: int
 
 
 @pytest.mark.fault("P5")
-@every_version
+@in_every_version
 def test_flipped_bytes(message: type[Message], version: int) -> None:
     source = random.Random(f"{message.__name__} {version}")
     data = full(message, version).encode_bytes(version)
@@ -96,7 +94,7 @@ def test_flipped_bytes(message: type[Message], version: int) -> None:
 
 
 @pytest.mark.fault("P5")
-@every_version
+@in_every_version
 def test_noise(message: type[Message], version: int) -> None:
     source = random.Random(f"{version} {message.__name__}")
     for length in range(60):

@@ -7,13 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.protocol.message import Message
-from tests.protocol.catalogue import IDS, MESSAGE_VERSIONS
+from tests.protocol.catalogue import IDS, MESSAGE_VERSIONS, in_every_version
 from tests.protocol.samples import any_message, full
 
-every_version = pytest.mark.parametrize(("message", "version"), MESSAGE_VERSIONS, ids=IDS)
 
-
-@every_version
+@in_every_version
 def test_full_message(message: type[Message], version: int) -> None:
     sent = full(message, version)
     data = sent.encode_bytes(version)
@@ -21,7 +19,7 @@ def test_full_message(message: type[Message], version: int) -> None:
     assert message.decode(data, version).encode_bytes(version) == data
 
 
-@every_version
+@in_every_version
 def test_default_message(message: type[Message], version: int) -> None:
     # A default is not always legal: what is null by default may not be null in every version.
     sent = message()
@@ -32,7 +30,7 @@ def test_default_message(message: type[Message], version: int) -> None:
 
 
 @pytest.mark.fault("P5")
-@every_version
+@pytest.mark.parametrize(("message", "version"), MESSAGE_VERSIONS, ids=IDS)
 @settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_any_message(message: type[Message], version: int, data: Any) -> None:
