@@ -35,6 +35,7 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 pyth
 		>/dev/null 2>&1; then command -v "$$candidate"; break; fi; done)
 
 RUN := $(VENV)/bin/python
+PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 INSTALLED := $(VENV)/.kclient-installed
 COMPILED := $(VENV)/.kclient-compiled
 CHECKED := kclient tests integration examples
@@ -52,7 +53,14 @@ $(INSTALLED): pyproject.toml
 		fi; \
 		"$(PYTHON)" -m venv "$(VENV)"; \
 	fi
-	$(RUN) -m pip install --quiet --disable-pip-version-check --editable $(PACKAGES)
+	$(RUN) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		| xargs $(PIP_INSTALL)
+	$(RUN) -m Cython.Build.Cythonize --quiet --parallel $(JOBS) $(EXTENSIONS:=.pyx)
+	@printf '[build_ext]\nparallel = $(JOBS)\n' >$(VENV)/parallel.cfg
+	DIST_EXTRA_CONFIG=$(abspath $(VENV)/parallel.cfg) \
+		$(PIP_INSTALL) --no-build-isolation --no-compile --editable $(PACKAGES)
+	@# Some packages have files for other versions of Python; pytest compiles its tests itself.
+	@$(RUN) -m compileall -qq -j $(JOBS) -x '/(test_[^/]*|conftest)[.]py$$' $(VENV)/lib kclient tests || true
 	@touch $@
 
 # The editable install compiles too, but in silence; this compiles what is missing or old and shows the compiler's
@@ -79,6 +87,12 @@ WORKERS = $$((2 * $(JOBS)))
 
 # The tests with Spark share one JVM and one process, whose threads the others would find. They run at the same time
 # as the others, and their output comes when they end; where PYTEST_ARGS choose none of them, pytest ends with 5.
+define test-with-spark
+	@mkdir -p build; status=0; \
+	$(RUN) -m pytest $(1)/spark $(PYTEST_ARGS) >build/$@.log 2>&1 || status=$$?; \
+	cat build/$@.log; [ $$status -eq 0 ] || [ $$status -eq 5 ]
+endef
+
 .PHONY: test test-without-spark test-with-spark
 test: build-ext
 	@$(MAKE) --no-print-directory --jobs 2 test-without-spark test-with-spark
@@ -87,9 +101,7 @@ test-without-spark: build-ext
 	$(RUN) -m pytest tests --ignore tests/spark --numprocesses $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-with-spark: build-ext
-	@mkdir -p build; status=0; \
-	$(RUN) -m pytest tests/spark $(PYTEST_ARGS) >build/test-with-spark.log 2>&1 || status=$$?; \
-	cat build/test-with-spark.log; [ $$status -eq 0 ] || [ $$status -eq 5 ]
+	$(call test-with-spark,tests)
 
 # Everything that takes longer than a change should wait for; writes docs/reference/campaign.md.
 #   make campaign PARTS='matrix soak'
@@ -111,12 +123,16 @@ lint: $(INSTALLED)
 	$(RUN) -m tests.protocol.check_facts
 	$(VENV)/bin/lint-imports
 
-# Each worker starts a Kafka of its own. The tests with a session of Spark come after the others, in a process whose
-# threads and sockets are Spark's; pytest ends with 5 where it finds none of them.
-.PHONY: integration
+# Each worker starts a Kafka of its own, and Spark's tests, which run at the same time, another.
+.PHONY: integration integration-without-spark integration-with-spark
 integration: build-ext
+	@$(MAKE) --no-print-directory --jobs 2 integration-without-spark integration-with-spark
+
+integration-without-spark: build-ext
 	$(RUN) -m pytest integration --ignore integration/spark --numprocesses $(JOBS) --dist worksteal $(PYTEST_ARGS)
-	$(RUN) -m pytest integration/spark $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+integration-with-spark: build-ext
+	$(call test-with-spark,integration)
 
 # make soak MINUTES=20; make soak SOAK_ARGS='--broker kafka --rounds 20 --between 10'
 .PHONY: soak
