@@ -9,6 +9,7 @@ from kclient.common.errors import KafkaError
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing import EmbeddedCluster
 from kclient.testing.virtual import VirtualBroker, VirtualProcess, VirtualWorld
+from tests.support.clients.clients import await_topic
 
 SECONDS = 20
 NO_CREATION = {"auto.create.topics.enable": False, "group.initial.rebalance.delay.ms": 0}
@@ -166,6 +167,7 @@ def test_missing_topic_on_real_sockets() -> None:
         Producer(bootstrap_servers=cluster.bootstrap_servers, max_block_ms=200) as producer,
     ):
         admin.create_topics([NewTopic("there", 1, 1), NewTopic("old", 1, 1)])
+        await_topic(producer, "old")
         producer.send("old", b"x").result(10)
         admin.delete_topics(["old"])
         lost = producer.send("old", b"y")

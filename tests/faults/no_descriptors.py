@@ -9,6 +9,7 @@ import sys
 
 from kclient import AdminClient, Consumer, Producer, TopicPartition
 from kclient.errors import KafkaError
+from tests.support.clients.clients import await_topic
 
 _TOPIC = "scarce"
 
@@ -45,6 +46,7 @@ def main(servers: str) -> None:
         AdminClient(bootstrap_servers=servers) as admin,
     ):
         where = TopicPartition(_TOPIC, 0)
+        await_topic(producer, _TOPIC)
         producer.send(_TOPIC, b"0").result(10)
         consumer.assign([where])
         consumer.seek(where, 0)

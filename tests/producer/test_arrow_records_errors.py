@@ -16,13 +16,12 @@ from kclient.common.errors import (
     InvalidArgumentError,
     InvalidTypeError,
     KafkaError,
-    KafkaTimeoutError,
 )
 from kclient.producer import UnknownPartitionError
 from kclient.serialization import json_serializer
 from kclient.testing.embedded_cluster import EmbeddedCluster
 from tests.support.checks.arrow_cells import binary, ints, longs, unchecked
-from tests.support.checks.waiting import wait_until
+from tests.support.clients.clients import await_topic
 from tests.support.clients.foreign import ForeignRecord
 
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -204,20 +203,12 @@ def test_unknown_partition(make: Make, stored: Stored, topic: str) -> None:
     assert stored(topic) == []
 
 
-def is_known(producer: Producer, topic: str) -> bool:
-    """Return whether the metadata came within ``max.block.ms``, which is short."""
-    try:
-        return bool(producer.partitions_for(topic))
-    except KafkaTimeoutError:
-        return False
-
-
 def test_full_memory_error_has_the_number_of_queued_records(topic: str) -> None:
     with EmbeddedCluster() as cluster:
         producer = Producer(
             bootstrap_servers=cluster.bootstrap_servers, buffer_memory=40_000, max_block_ms=300
         )
-        wait_until(lambda: is_known(producer, topic), "the topic is known")
+        await_topic(producer, topic)
         cluster.stop()
         with pytest.raises(BufferExhaustedError) as caught:
             producer.send_arrow(topic, pa.table({"value": [bytes(2_000)] * 100}))

@@ -36,6 +36,7 @@ from kclient.producer import (
 from kclient.protocol.api_keys import ApiKey
 from kclient.serialization import json_serializer, string_serializer
 from kclient.testing.embedded_cluster import EmbeddedCluster
+from tests.support.clients.clients import await_topic
 from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 
 Stored = Callable[[str], list[ForeignRecord]]
@@ -247,6 +248,7 @@ def test_full_memory_times_out_with_its_name(topic: str) -> None:
             max_block_ms=300,
             linger_ms=0,
         )
+        await_topic(producer, topic)
         producer.send(topic, b"").result(10)
         cluster.stop()
         started = time.monotonic()

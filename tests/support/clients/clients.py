@@ -7,7 +7,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from kclient import AdminClient, Consumer, ConsumerRecord, NewTopic, Producer, TopicPartition
+from kclient.common.errors import KafkaTimeoutError
 from kclient.common.runtime import Runtime
+from tests.support.checks.waiting import wait_until
 from tests.support.clients.foreign_record import Patience
 
 _numbers = count(1)
@@ -85,6 +87,18 @@ def poll_until(consumer: Consumer, done: Callable[[], object], what: str) -> lis
         patience.check(len(found))
         found += consumer.poll(0.05)
     return found
+
+
+def await_topic(producer: Producer, topic: str) -> None:
+    """Wait until the producer knows the topic, which may take longer than its ``max.block.ms``."""
+
+    def is_known() -> bool:
+        try:
+            return bool(producer.partitions_for(topic))
+        except KafkaTimeoutError:
+            return False
+
+    wait_until(is_known, f"{topic} is known")
 
 
 def place(topic: str, partition: int = 0) -> TopicPartition:
