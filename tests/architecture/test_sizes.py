@@ -47,7 +47,7 @@ LIMITS = {
     "errors.py": Limits(small=1),
     "network": Limits(small=1, single_importer=1, chains=1),
     "producer": Limits(single_importer=9),
-    "protocol": Limits(small=2, single_importer=3),
+    "protocol": Limits(small=1, single_importer=3),
     "record": Limits(small=2, single_importer=3),
     "spark": Limits(single_importer=12, chains=1),
     "testing": Limits(single_importer=8, chains=1),
