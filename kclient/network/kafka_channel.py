@@ -161,7 +161,7 @@ class KafkaChannel:
             return WRITABLE
         interest = 0 if self.is_muted() or self.waits_for_memory() else READABLE
         wants_write = self.pending_send if self.ready() else self.authenticator.wants_write()
-        if wants_write or self.transport.wants_write():
+        if wants_write or self.transport.wants_write:
             interest |= WRITABLE
         return interest
 

@@ -89,6 +89,7 @@ class Selector:
         self._poller = net.poller()
         self.wakeup = self._poller.wakeup
         self._interests: dict[str, int] = {}  # as registered with the poller
+        self._surplus: dict[str, KafkaChannel] = {}  # may be registered for too many events
         self._idle = IdleExpiryManager(connections_max_idle_ms)
         self._channels: dict[str, KafkaChannel] = {}
         self._to_serve: dict[str, KafkaChannel] = {}  # accepted, or given a frame, since last poll
@@ -169,6 +170,8 @@ class Selector:
         self._resume_reads()
         if self._buffered or self.disconnected or _is_reported(self.completed_sends):
             timeout_ms = 0
+        elif self._surplus:
+            self._remove_surplus_interest()
         ready = self._poller.poll(max(0.0, timeout_ms))
         if timeout_ms > 0:
             now_ms = self._clock.monotonic_ms()
@@ -203,7 +206,7 @@ class Selector:
         channel = self._channel_or_fail(channel_id)
         channel.mute()
         self._buffered.pop(channel_id, None)
-        self._update_interest(channel)
+        self._surplus[channel_id] = channel
         return channel
 
     def unmute(self, channel_id: str) -> bool:
@@ -211,6 +214,7 @@ class Selector:
         channel = self._channel_or_fail(channel_id)
         unmuted = channel.maybe_unmute()
         if unmuted:
+            self._surplus.pop(channel_id, None)
             self._update_interest(channel)
         return unmuted
 
@@ -297,14 +301,29 @@ class Selector:
         """Register what the channel waits for next: memory, buffered bytes or its socket."""
         interest = channel.interest()
         if interest & READABLE:
-            if channel.transport.has_buffered():
+            if channel.transport.has_buffered:
                 self._buffered[channel.id] = channel
         elif channel.waits_for_memory():
             self._out_of_memory[channel.id] = channel
-        # Each change costs a system call.
-        if interest != self._interests[channel.id]:
-            self._interests[channel.id] = interest
-            self._poller.modify(channel.transport.socket, interest)
+        # Each change costs a system call. A smaller interest is registered by a `poll` without
+        # results only: a broker has unmuted most channels before that.
+        registered = self._interests[channel.id]
+        if interest & ~registered:
+            self._register_interest(channel, interest)
+        elif interest != registered:
+            self._surplus[channel.id] = channel
+
+    def _remove_surplus_interest(self) -> None:
+        """Register the smaller interests, before the poller waits."""
+        surplus, self._surplus = self._surplus, {}
+        for channel in surplus.values():
+            interest = channel.interest()
+            if interest != self._interests[channel.id]:
+                self._register_interest(channel, interest)
+
+    def _register_interest(self, channel: KafkaChannel, interest: int) -> None:
+        self._interests[channel.id] = interest
+        self._poller.modify(channel.transport.socket, interest)
 
     def _close_idle(self, now_ms: float) -> None:
         for channel_id in self._idle.overdue(now_ms):
@@ -321,7 +340,7 @@ class Selector:
         self._remove(channel)
 
     def _remove(self, channel: KafkaChannel) -> None:
-        for waiting in (self._to_serve, self._buffered, self._out_of_memory):
+        for waiting in (self._to_serve, self._buffered, self._out_of_memory, self._surplus):
             waiting.pop(channel.id, None)
         self._idle.remove(channel.id)
         try:

@@ -22,6 +22,16 @@ class TransportLayer(Protocol):
 
     socket: StreamSocket
 
+    @property
+    def wants_write(self) -> bool:
+        """Whether the layer itself has bytes to write, as in a handshake."""
+        ...
+
+    @property
+    def has_buffered(self) -> bool:
+        """Whether the layer holds bytes that were received and not read yet."""
+        ...
+
     def ready(self) -> bool:
         """Return whether the layer's own handshake is complete."""
         ...
@@ -42,14 +52,6 @@ class TransportLayer(Protocol):
         """Write a file slice from `offset` on; return the number of bytes written."""
         ...
 
-    def wants_write(self) -> bool:
-        """Return whether the layer itself has bytes to write, as in a handshake."""
-        ...
-
-    def has_buffered(self) -> bool:
-        """Return whether the layer holds bytes that were received and not read yet."""
-        ...
-
     def peer_address(self) -> Address:
         """Return the peer's address."""
         ...
@@ -61,6 +63,9 @@ class TransportLayer(Protocol):
 
 class PlaintextTransportLayer:
     """Unencrypted connection (Kafka: PlaintextTransportLayer)."""
+
+    wants_write = False
+    has_buffered = False
 
     def __init__(self, stream: StreamSocket) -> None:
         self.socket = stream
@@ -103,14 +108,6 @@ class PlaintextTransportLayer:
             return 0
         _check_not_short(count, part)
         return count
-
-    def wants_write(self) -> bool:
-        """Return False."""
-        return False
-
-    def has_buffered(self) -> bool:
-        """Return False: nothing is buffered."""
-        return False
 
     def peer_address(self) -> Address:
         """Return the peer's address."""

@@ -22,6 +22,8 @@ class Feed:
     """Transport layer that has received the given chunks."""
 
     socket: StreamSocket
+    wants_write = False
+    has_buffered = False
 
     def __init__(self, *chunks: bytes) -> None:
         self.chunks = list(chunks)
@@ -46,12 +48,6 @@ class Feed:
 
     def write_file(self, part: FileSlice, offset: int) -> int:
         return 0
-
-    def wants_write(self) -> bool:
-        return False
-
-    def has_buffered(self) -> bool:
-        return False
 
     def peer_address(self) -> Address:
         return ("10.0.0.1", 1)

@@ -5,11 +5,12 @@ import threading
 import pytest
 
 from kclient.common.errors import DisconnectedError, IllegalStateError
-from kclient.common.runtime import Address
+from kclient.common.runtime import READABLE, Address, Listener, StreamSocket
 from kclient.network.kafka_channel import State
 from kclient.network.memory_pool import SimpleMemoryPool
 from kclient.network.network_send import NetworkSend
 from kclient.network.selector import Selector
+from kclient.testing.virtual.virtual_poller import VirtualPoller
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.support.virtual.virtual_home import IP, VirtualHome
 
@@ -296,3 +297,51 @@ def test_accepted_connection_serves_requests() -> None:
     client.close()
     world.poll()
     assert isinstance(world.selector.disconnected["c-1"].reason, DisconnectedError)
+
+
+def test_request_handled_at_once_changes_no_registration(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = _registrations(monkeypatch)
+    world = World()
+    world.net.peers[HERE] = Echo
+    world.connect()
+    world.poll(0)
+    changes.clear()
+    world.selector.mute("1")
+    world.ask(b"hello")
+    world.poll()
+    assert world.sent == 1
+    assert world.selector.unmute("1")
+    world.poll()
+    assert world.received == [b"hello"]
+    assert not changes
+
+
+def test_poll_does_not_return_for_bytes_of_muted_channel(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = _registrations(monkeypatch)
+    world = World()
+    world.net.peers[HERE] = Echo
+    world.connect()
+    world.poll(0)
+    changes.clear()
+    world.ask(b"hello")
+    world.selector.mute("1")
+    world.poll()
+    began_ms = world.net.clock.now_ms
+    world.poll(100)
+    assert world.net.clock.now_ms == began_ms + 100
+    assert changes == [0]
+    assert world.selector.unmute("1")
+    assert changes == [0, READABLE]
+
+
+def _registrations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the interests that are registered from now on for connections that had another."""
+    changes: list[int] = []
+    modify = VirtualPoller.modify
+
+    def record(poller: VirtualPoller, source: StreamSocket | Listener, events: int) -> None:
+        changes.append(events)
+        modify(poller, source, events)
+
+    monkeypatch.setattr(VirtualPoller, "modify", record)
+    return changes
