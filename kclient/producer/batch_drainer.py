@@ -40,17 +40,21 @@ class BatchDrainer:
     queue's lock held, also by application threads; only the sender's thread calls the rest.
     """
 
-    def __init__(self, lock: Lock, linger_ms: float, next_batch: NextBatch) -> None:
+    def __init__(
+        self, lock: Lock, linger_ms: float, max_request_size: int, next_batch: NextBatch
+    ) -> None:
         """Start without queues.
 
         Args:
             lock: Acquired after a queue's lock.
             linger_ms: Time that a batch that is not full waits for more records.
+            max_request_size: Bytes of a request; a single larger batch is accepted.
             next_batch: Chooses the batch of a queue that may be sent now.
         """
         self._lock = lock  # guards: _queues
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._linger_ms = linger_ms
+        self._max_size = max_request_size
         self._next_batch = next_batch
         self._drain_index: dict[int, int] = {}
 
@@ -65,8 +69,9 @@ class BatchDrainer:
             with self._lock:
                 self._queues.pop(queue.topic_partition, None)
 
-    def __len__(self) -> int:
-        return len(self._queues)
+    def has_batches(self) -> bool:
+        """Return whether a queue holds batches; application threads may add some meanwhile."""
+        return bool(self._queues)
 
     def _active(self) -> list[PartitionQueue]:
         """Return the queues in the order in which they were added."""
@@ -100,19 +105,13 @@ class BatchDrainer:
                 return 0.0
             return batch.created_ms + self._linger_ms - now_ms
 
-    def drain(
-        self,
-        nodes: Iterable[int],
-        max_size: int,
-        now_ms: float,
-    ) -> dict[int, list[ProducerBatch]]:
+    def drain(self, nodes: Iterable[int], now_ms: float) -> dict[int, list[ProducerBatch]]:
         """Remove at most one batch of each partition for each node, up to a request's size.
 
         The leaders are those found by the last `ready`.
 
         Args:
             nodes: Nodes that a request can be sent to.
-            max_size: Bytes of a request; a single larger batch is accepted.
             now_ms: Current time.
 
         Returns:
@@ -124,17 +123,13 @@ class BatchDrainer:
                 by_node[queue.leader_id].append(queue)
         drained: dict[int, list[ProducerBatch]] = {}
         for node, queues in by_node.items():
-            batches = self._drain_node(node, queues, max_size, now_ms)
+            batches = self._drain_node(node, queues, now_ms)
             if batches:
                 drained[node] = batches
         return drained
 
     def _drain_node(
-        self,
-        node: int,
-        queues: list[PartitionQueue],
-        max_size: int,
-        now_ms: float,
+        self, node: int, queues: list[PartitionQueue], now_ms: float
     ) -> list[ProducerBatch]:
         drained: list[ProducerBatch] = []
         size = 0
@@ -146,7 +141,7 @@ class BatchDrainer:
                 batch = self._next_batch(queue.batches) if queue.batches else None
                 if batch is None or batch.retry_at_ms > now_ms:
                     continue
-                if drained and size + batch.current_size() > max_size:
+                if drained and size + batch.current_size() > self._max_size:
                     self._drain_index[node] = (start + step) % len(queues)
                     break
                 queue.take(batch, now_ms)

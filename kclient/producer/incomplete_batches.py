@@ -1,5 +1,7 @@
 """Registry of the batches that have no outcome yet."""
 
+import math
+
 from kclient.common.errors import ClosedError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Tasks
 from kclient.common.waiting import Steps
@@ -53,22 +55,19 @@ class IncompleteBatches:
         """Return the number of records in them."""
         return sum(batch.builder.record_count for batch in self.all())
 
-    def next_expiry_ms(self) -> float:
-        """Return when the next batch reaches ``delivery.timeout.ms``; infinity if there is none."""
-        with self._lock:
-            for batch in self._batches:
-                return batch.created_ms + self.delivery_timeout_ms
-        return float("inf")
+    def expired(self, now_ms: float) -> tuple[list[ProducerBatch], float]:
+        """Return the batches that have reached ``delivery.timeout.ms``, the oldest first.
 
-    def expired(self, now_ms: float) -> list[ProducerBatch]:
-        """Return the batches that have reached ``delivery.timeout.ms``, the oldest first."""
-        found = []
+        Returns:
+            The batches, and when the next one expires; infinity if there is none.
+        """
+        found: list[ProducerBatch] = []
         with self._lock:
             for batch in self._batches:
                 if not self.is_expired(batch, now_ms):
-                    break
+                    return found, batch.created_ms + self.delivery_timeout_ms
                 found.append(batch)
-        return found
+        return found, math.inf
 
     def is_expired(self, batch: ProducerBatch, now_ms: float) -> bool:
         """Return whether a batch has reached ``delivery.timeout.ms``."""

@@ -1,8 +1,7 @@
 """Builder of Produce requests, with topic names or topic ids depending on the version."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from kclient.client.cluster import Cluster
 from kclient.common.uuids import ZERO_UUID
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.protocol.api_keys import ApiKey
@@ -33,15 +32,16 @@ class ProduceRequestBuilder:
     oldest_allowed_version = _OLDEST
 
     def __init__(
-        self, acks: int, timeout_ms: int, batches: Sequence[ProducerBatch], cluster: Cluster
+        self,
+        acks: int,
+        timeout_ms: int,
+        batches: Sequence[ProducerBatch],
+        topic_ids: Mapping[str, bytes | None],
     ) -> None:
         self._acks = acks
         self._timeout_ms = timeout_ms
         self.batches = batches
-        self.topic_ids = {
-            topic: cluster.topic_id(topic) or ZERO_UUID
-            for topic in {batch.topic_partition.topic for batch in batches}
-        }
+        self.topic_ids = {topic: known or ZERO_UUID for topic, known in topic_ids.items()}
         all_known = ZERO_UUID not in self.topic_ids.values()
         self.latest_allowed_version = _LATEST if all_known else _LAST_BY_NAME
 

@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 from kclient.common.waiting import Steps
-from kclient.producer.batch_drainer import BatchDrainer, NextBatch, ReadyCheckResult, oldest_batch
+from kclient.producer.batch_drainer import BatchDrainer, NextBatch, oldest_batch
 from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.callback_runner import CallbackRunner
 from kclient.producer.errors import possibly_written
@@ -118,7 +117,9 @@ class RecordAccumulator:
         self.settings = settings
         self.pool = pool
         self.incomplete = IncompleteBatches(runtime.tasks, settings.delivery_timeout_ms)
-        self._drainer = BatchDrainer(runtime.tasks.lock(), settings.linger_ms, next_batch)
+        self.drainer = BatchDrainer(
+            runtime.tasks.lock(), settings.linger_ms, settings.max_request_size, next_batch
+        )
         self._tasks = runtime.tasks
         self._clock = runtime.clock
         self._random = runtime.random
@@ -255,12 +256,12 @@ class RecordAccumulator:
             filled = rows.fill(queue)
             if filled is None:
                 raise IllegalStateError("the first record did not fit into its new batch")
-            self._drainer.add(queue)
+            self.drainer.add(queue)
             self.incomplete.add(batch)  # last: a flush that finds it waits for its outcome
         finally:
             if not batch.is_registered:
                 queue.remove(batch)
-                self._drainer.remove_if_empty(queue)
+                self.drainer.remove_if_empty(queue)
         return filled
 
     def new_result(self, topic_partition: TopicPartition) -> ProduceRequestResult:
@@ -271,14 +272,9 @@ class RecordAccumulator:
 
     # -- called by the sender ---------------------------------------------------------------------
 
-    def ready(self, cluster: Cluster, now_ms: float) -> ReadyCheckResult:
-        """Return the nodes that have batches due."""
-        skip_linger = self._closed or bool(self._flushes) or self.pool.queued() > 0
-        return self._drainer.ready(cluster, now_ms, skip_linger=skip_linger)
-
-    def drain(self, nodes: list[int], now_ms: float) -> dict[int, list[ProducerBatch]]:
-        """Remove the batches of one request for each node that is ready."""
-        return self._drainer.drain(nodes, self.settings.max_request_size, now_ms)
+    def skips_linger(self) -> bool:
+        """Return whether to send batches before ``linger.ms``: a caller waits for them."""
+        return self._closed or bool(self._flushes) or self.pool.queued() > 0
 
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
         """Queue a batch for a retry, in its order among the partition's batches."""
@@ -301,7 +297,7 @@ class RecordAccumulator:
         with queue.lock:
             for batch in batches:
                 queue.put_back(batch)
-            self._drainer.add(queue)
+            self.drainer.add(queue)
 
     def _queue_of(self, topic_partition: TopicPartition) -> PartitionQueue:
         return self.topic_info(topic_partition.topic).queues[topic_partition.partition]
@@ -312,7 +308,7 @@ class RecordAccumulator:
             queue = self._queue_of(batch.topic_partition)
             with queue.lock:
                 queue.remove(batch)
-                self._drainer.remove_if_empty(queue)
+                self.drainer.remove_if_empty(queue)
 
     def mute(self, topic_partition: TopicPartition, *, muted: bool) -> None:
         """Stop or resume draining a partition, to keep at most one batch of it in flight."""

@@ -1,6 +1,6 @@
 """Sender: the loop that sends batches from the accumulator to the brokers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -89,7 +89,7 @@ class Sender:
         self._client = client
         self._metadata = metadata
         self._accumulator = accumulator
-        self._incomplete = accumulator.incomplete
+        self._incomplete, self._drainer = accumulator.incomplete, accumulator.drainer
         self._slow_nodes = accumulator.slow_nodes
         self._transactions = transactions
         self._metrics = metrics
@@ -239,26 +239,26 @@ class Sender:
     def _send_producer_data(self, now_ms: float) -> float:
         """Send what is due; return the time until more may be due."""
         # Before draining: a batch that expires between drain and send would never be completed.
-        expired = self._incomplete.expired(now_ms)
+        expired, next_expiry_ms = self._incomplete.expired(now_ms)
         if expired:
             self._accumulator.unqueue(expired)
             self._handler.expire(expired, self._find_blocking_error(), now_ms)
         cluster = self._metadata.cluster()
-        found = self._accumulator.ready(cluster, now_ms)
+        skip_linger = self._accumulator.skips_linger()
+        found = self._drainer.ready(cluster, now_ms, skip_linger=skip_linger)
         for topic in sorted(found.unknown_leader_topics):
             self._metadata.add_topic(topic, now_ms)
             self._metadata.request_update()
         nodes, timeout_ms = self._sendable_nodes(found, cluster, now_ms)
-        drained = self._accumulator.drain(nodes, now_ms) if nodes else {}
+        drained = self._drainer.drain(nodes, now_ms) if nodes else {}
         for node_id, batches in drained.items():
-            self._seal(batches, cluster)
             self._send_produce_request(node_id, batches, cluster, now_ms)
-        if drained:
-            return 0.0  # there may be more batches for the same nodes
-        if nodes:
+        if drained and self._drainer.has_batches():
+            return 0.0  # some may be for the same nodes
+        if nodes and not drained:
             # Sequences hold back the batches until a response, or until a wait not counted here.
             timeout_ms = min(timeout_ms, _BLOCKED_POLL_MS)
-        return min(timeout_ms, self._incomplete.next_expiry_ms() - now_ms)
+        return min(timeout_ms, next_expiry_ms - now_ms)
 
     def _sendable_nodes(
         self, found: ReadyCheckResult, cluster: Cluster, now_ms: float
@@ -276,12 +276,12 @@ class Sender:
                 timeout_ms = min(timeout_ms, self._client.poll_delay_ms(node, now_ms))
         return nodes, timeout_ms
 
-    def _seal(self, batches: list[ProducerBatch], cluster: Cluster) -> None:
+    def _seal(self, batches: list[ProducerBatch], topic_ids: Mapping[str, bytes | None]) -> None:
         """Assign sequences to drained batches and compress them."""
         settings, transactions = self._settings, self._transactions
         for batch in batches:
             if transactions is not None:
-                transactions.assign_sequence(batch, cluster.topic_id(batch.topic_partition.topic))
+                transactions.assign_sequence(batch, topic_ids[batch.topic_partition.topic])
             batch.seal(
                 settings.compression,
                 settings.compression_level,
@@ -294,8 +294,11 @@ class Sender:
         self, node_id: int, batches: list[ProducerBatch], cluster: Cluster, now_ms: float
     ) -> None:
         settings = self._settings
+        topics = {batch.topic_partition.topic for batch in batches}
+        topic_ids = {topic: cluster.topic_id(topic) for topic in topics}
+        self._seal(batches, topic_ids)
         builder = ProduceRequestBuilder(
-            settings.acks, settings.request_timeout_ms, batches, cluster
+            settings.acks, settings.request_timeout_ms, batches, topic_ids
         )
         for batch in batches:
             batch.on_wire = True

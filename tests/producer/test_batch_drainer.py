@@ -10,18 +10,18 @@ PARTS = ProducerParts()
 LINGER_MS = 50.0
 
 
-def drainer(*counts: int) -> BatchDrainer:
+def drainer(*counts: int, size: int = 1 << 20) -> BatchDrainer:
     """Return a drainer with a queue for each partition, which has so many closed batches."""
-    made = BatchDrainer(PARTS.runtime.tasks.lock(), LINGER_MS, oldest_batch)
+    made = BatchDrainer(PARTS.runtime.tasks.lock(), LINGER_MS, size, oldest_batch)
     for partition, count in enumerate(counts):
         batches = [PARTS.batch(bytes(300), partition=partition) for _ in range(count)]
         made.add(PARTS.queue(partition, *batches))
     return made
 
 
-def drain(of: BatchDrainer, *nodes: int, size: int = 1 << 20) -> dict[int, list[int]]:
+def drain(of: BatchDrainer, *nodes: int) -> dict[int, list[int]]:
     """Return the partitions of the drained batches, by node."""
-    drained = of.drain(nodes, size, PARTS.clock.now_ms)
+    drained = of.drain(nodes, PARTS.clock.now_ms)
     return {
         node: [batch.topic_partition.partition for batch in batches]
         for node, batches in drained.items()
@@ -65,9 +65,9 @@ def test_drain_takes_one_batch_of_each_partition() -> None:
     made = drainer(2, 1, 1)
     made.ready(cluster(3, 2), PARTS.clock.now_ms, skip_linger=False)
     assert drain(made, 0, 1) == {0: [0, 2], 1: [1]}
-    assert len(made) == 1
+    assert made.has_batches()
     assert drain(made, 0, 1) == {0: [0]}
-    assert len(made) == 0
+    assert not made.has_batches()
 
 
 def test_nodes_that_are_not_ready_keep_their_batches() -> None:
@@ -86,25 +86,25 @@ def test_muted_partition_is_neither_due_nor_drained() -> None:
 
 
 def test_full_request_continues_with_the_next_partition() -> None:
-    made = drainer(3, 3, 3)
+    made = drainer(3, 3, 3, size=800)
     made.ready(cluster(3), PARTS.clock.now_ms, skip_linger=False)
-    assert [drain(made, 0, size=800)[0] for _ in range(4)] == [[0, 1], [2, 0], [1, 2], [0, 1]]
+    assert [drain(made, 0)[0] for _ in range(4)] == [[0, 1], [2, 0], [1, 2], [0, 1]]
 
 
 def test_batch_larger_than_a_request_is_drained_alone() -> None:
-    made = drainer(1, 1)
+    made = drainer(1, 1, size=10)
     made.ready(cluster(2), PARTS.clock.now_ms, skip_linger=False)
-    assert drain(made, 0, size=10) == {0: [0]}
-    assert drain(made, 0, size=10) == {0: [1]}
+    assert drain(made, 0) == {0: [0]}
+    assert drain(made, 0) == {0: [1]}
 
 
 def test_batches_are_chosen_by_the_given_rule() -> None:
     def newest_of_three(batches: Sequence[ProducerBatch]) -> ProducerBatch | None:
         return batches[-1] if len(batches) == 3 else None
 
-    made = BatchDrainer(PARTS.runtime.tasks.lock(), LINGER_MS, newest_of_three)
+    made = BatchDrainer(PARTS.runtime.tasks.lock(), LINGER_MS, 1_000, newest_of_three)
     batches = [PARTS.batch(b"x") for _ in range(3)]
     made.add(PARTS.queue(0, *batches))
     made.ready(cluster(1), PARTS.clock.now_ms, skip_linger=False)
-    assert made.drain([0], 1_000, PARTS.clock.now_ms) == {0: [batches[2]]}
-    assert made.drain([0], 1_000, PARTS.clock.now_ms) == {}
+    assert made.drain([0], PARTS.clock.now_ms) == {0: [batches[2]]}
+    assert made.drain([0], PARTS.clock.now_ms) == {}

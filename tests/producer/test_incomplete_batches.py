@@ -41,12 +41,14 @@ def test_batches_are_listed_the_oldest_first_until_removed() -> None:
 def test_batches_expire_in_the_order_of_their_creation() -> None:
     registry = Registry(3)
     incomplete, started_ms = registry.incomplete, registry.started_ms
-    assert incomplete.next_expiry_ms() == started_ms + DELIVERY_TIMEOUT_MS
-    assert incomplete.expired(started_ms + DELIVERY_TIMEOUT_MS - 1) == []
-    assert incomplete.expired(started_ms + DELIVERY_TIMEOUT_MS + 100) == registry.batches[:2]
+    first_ms = started_ms + DELIVERY_TIMEOUT_MS
+    last_ms = registry.batches[2].created_ms + DELIVERY_TIMEOUT_MS
+    assert incomplete.expired(first_ms - 1) == ([], first_ms)
+    assert incomplete.expired(first_ms + 100) == (registry.batches[:2], last_ms)
+    assert incomplete.expired(last_ms) == (registry.batches, float("inf"))
     for batch in registry.batches:
         incomplete.remove(batch)
-    assert incomplete.next_expiry_ms() == float("inf")
+    assert incomplete.expired(first_ms) == ([], float("inf"))
 
 
 def test_parts_take_the_place_of_their_batch() -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import cast
 
-from kclient.client.cluster import Cluster
 from kclient.common.types import TopicPartition
 from kclient.common.uuids import ZERO_UUID
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
@@ -24,7 +23,8 @@ def batch(topic: str, partition: int, value: bytes) -> ProducerBatch:
 
 
 def builder(batches: Sequence[ProducerBatch], **ids: bytes) -> ProduceRequestBuilder:
-    return ProduceRequestBuilder(1, 30_000, batches, Cluster([], topic_ids=ids))
+    topics = {batch.topic_partition.topic for batch in batches}
+    return ProduceRequestBuilder(1, 30_000, batches, {topic: ids.get(topic) for topic in topics})
 
 
 def test_batches_are_grouped_by_topic() -> None:

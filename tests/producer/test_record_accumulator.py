@@ -16,9 +16,9 @@ def batches(of: ProducerWorld, partition: int = 0) -> list[ProducerBatch]:
 
 
 def drain(of: ProducerWorld) -> list[ProducerBatch]:
-    now_ms = of.clock.now_ms
-    of.accumulator.ready(of.cluster(), now_ms)
-    return of.accumulator.drain([0], now_ms).get(0, [])
+    drainer, now_ms = of.accumulator.drainer, of.clock.now_ms
+    drainer.ready(of.cluster(), now_ms, skip_linger=of.accumulator.skips_linger())
+    return drainer.drain([0], now_ms).get(0, [])
 
 
 def plain(**options: object) -> ProducerWorld:
@@ -125,15 +125,13 @@ def test_flush_makes_open_batches_due_while_it_waits() -> None:
     producer = plain(linger_ms=60_000)
     producer.send(b"x")
     accumulator, now_ms = producer.accumulator, producer.clock.now_ms
-    assert accumulator.ready(producer.cluster(), now_ms).ready_nodes == set()
-    seen: list[set[int]] = []
-    producer.clock.after(
-        10, lambda: seen.append(accumulator.ready(producer.cluster(), now_ms + 10).ready_nodes)
-    )
+    assert not accumulator.skips_linger()
+    seen: list[bool] = []
+    producer.clock.after(10, lambda: seen.append(accumulator.skips_linger()))
     with pytest.raises(KafkaTimeoutError, match="flush: 1 records have no outcome"):
         run_steps(accumulator.flush(now_ms + 100), producer.clock)
-    assert seen == [{0}]
-    assert accumulator.ready(producer.cluster(), now_ms + 100).ready_nodes == set()
+    assert seen == [True]
+    assert not accumulator.skips_linger()
 
 
 def test_forced_close_fails_every_batch_with_its_doubt() -> None:

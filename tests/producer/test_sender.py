@@ -128,6 +128,17 @@ def test_requests_stay_within_their_size_and_no_partition_starves() -> None:
     assert requests == [[0, 1], [2, 3]]
 
 
+def test_sender_waits_after_it_sent_all_batches() -> None:
+    producer = world(delivery_timeout_ms=5_000, partitions=4, batch_size=400, max_request_size=900)
+    for partition in range(4):
+        producer.send(bytes(300), partition)
+    producer.step()
+    assert producer.client.polled_ms[-1] == 0
+    producer.step()
+    assert len(producer.client.requests()) == 2
+    assert producer.client.polled_ms[-1] == 5_000
+
+
 def test_at_most_five_requests_in_flight() -> None:
     producer = world(batch_size=200)
     producer.send(bytes(150))

@@ -32,7 +32,7 @@ def locks_of(producer: Any, future: Any) -> Iterable[Any]:
     topics = accumulator.topics()
     yield from (queue.lock for info in topics for queue in info.queues)
     yield from (info._lock for info in topics)
-    yield from (accumulator._lock, accumulator._drainer._lock)
+    yield from (accumulator._lock, accumulator.drainer._lock)
     yield from (accumulator.incomplete._lock, accumulator.pool._lock)
     yield producer._core._sender._metadata._condition._lock
     yield future._result._latch._lock
