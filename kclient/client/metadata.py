@@ -82,7 +82,8 @@ class Metadata:
     """Metadata of an admin client, and base of the other clients' (Kafka: Metadata).
 
     `ProducerMetadata` and `ConsumerMetadata` add topics. The network thread applies responses;
-    application threads read, request updates and wait for them. `cluster` takes no lock.
+    application threads read, request updates and wait for them. `cluster` and `time_to_next_update`
+    take no lock.
     """
 
     def __init__(
@@ -235,8 +236,7 @@ class Metadata:
 
     def time_to_next_update(self, now_ms: float) -> float:
         """Return the wait until the next request."""
-        with self._condition:
-            return self._timing.time_to_next_ms(now_ms)
+        return max(0.0, self._timing.next_update_ms - now_ms)
 
     def next_request(self, now_ms: float) -> MetadataRequestAndVersion:
         """Return the next request: for new topics if that suffices, else for all topics."""

@@ -20,6 +20,7 @@ class MetadataRefreshTiming:
         request_version: Number of the last request for new topics.
         full_update_needed: Whether all topics must be requested.
         partial_update_needed: Whether new topics must be requested.
+        next_update_ms: Earliest time of the next request; a thread may read it without the lock.
     """
 
     def __init__(self, backoff: ExponentialBackoff, max_age_ms: float) -> None:
@@ -35,6 +36,7 @@ class MetadataRefreshTiming:
         self._failures = 0
         self._same_responses = 0  # in a row
         self._at_once_version = 0  # the last request for topics that were never requested before
+        self.next_update_ms = -math.inf
 
     def request_full(self, *, cluster_changed: bool = False) -> int:
         """Request all topics; return the number of the last response.
@@ -47,6 +49,7 @@ class MetadataRefreshTiming:
         if cluster_changed and self._same_responses:
             self._same_responses = 0
             self._not_before_ms = self._earliest_ms
+        self._schedule()
         return self.update_version
 
     def request_partial(self, *, at_once: bool) -> int:
@@ -62,6 +65,7 @@ class MetadataRefreshTiming:
             self._same_responses = 0
             if not self._failures:
                 self._not_before_ms = -math.inf
+        self._schedule()
         return self.update_version
 
     def is_fresh(self, now_ms: float) -> bool:
@@ -71,14 +75,6 @@ class MetadataRefreshTiming:
     def age_ms(self, now_ms: float) -> float:
         """Return the age of the last full response; infinity before the first."""
         return now_ms - self._last_success_ms
-
-    def time_to_next_ms(self, now_ms: float) -> float:
-        """Return the wait until the next request."""
-        if self.full_update_needed or self.partial_update_needed:
-            due_ms = 0.0
-        else:
-            due_ms = max(0.0, self._last_success_ms + self._max_age_ms - now_ms)
-        return max(due_ms, self._not_before_ms - now_ms)
 
     def updated(self, request_version: int, now_ms: float, *, partial: bool, same: bool) -> None:
         """Record a response; `same` if it equals the last one."""
@@ -95,14 +91,22 @@ class MetadataRefreshTiming:
         if not partial:
             self.full_update_needed = False
             self._last_success_ms = now_ms
+        self._schedule()
 
     def failed(self, now_ms: float) -> None:
         """Record a failed request."""
         self._not_before_ms = now_ms + self._backoff.backoff(self._failures)
         self._earliest_ms = self._not_before_ms
         self._failures += 1
+        self._schedule()
 
     def bootstrapped(self) -> None:
         """Record that the client starts from its bootstrap servers."""
         self.full_update_needed = True
         self.update_version += 1
+        self._schedule()
+
+    def _schedule(self) -> None:
+        is_needed = self.full_update_needed or self.partial_update_needed
+        outdated_ms = -math.inf if is_needed else self._last_success_ms + self._max_age_ms
+        self.next_update_ms = max(outdated_ms, self._not_before_ms)

@@ -266,6 +266,7 @@ def _request_metadata_at_once(replace: Replace) -> None:
         updated(self, *args, same=same, **kwargs)
         if not same:
             self._not_before_ms = -math.inf
+            self._schedule()
 
     def describes_same_cluster(self: MetadataSnapshot, other: MetadataSnapshot) -> bool:
         return self == other and not any(each.error_code for each in self.topics.values())
