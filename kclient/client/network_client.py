@@ -247,8 +247,8 @@ class NetworkClient:
             metadata_ms = self._metadata_updater.maybe_update(now_ms)
             if self._metadata_queued:
                 timeout_ms = 0.0  # the caller may have found the channel busy: it can retry now
-            self._selector.poll(self._wait_ms(timeout_ms, metadata_ms, now_ms), now_ms)
-            now_ms = self._clock.monotonic_ms()
+            wait_ms = self._wait_ms(timeout_ms, metadata_ms, now_ms)
+            now_ms = self._selector.poll(wait_ms, now_ms)
             if self._connections.look_ups:
                 self._connections.finish_look_ups(now_ms)
             self._collector.collect(now_ms)

@@ -155,12 +155,15 @@ class Selector:
         channel.set_send(send)
         self._to_serve[channel.id] = channel
 
-    def poll(self, timeout_ms: float, now_ms: float) -> None:
+    def poll(self, timeout_ms: float, now_ms: float) -> float:
         """Do the input and output that is possible; wait at most `timeout_ms` for the first.
 
         Args:
             timeout_ms: Longest wait; 0 does not wait.
             now_ms: Present time, for the idle time of connections.
+
+        Returns:
+            The time at the end of the wait.
         """
         for results in (self.completed_sends, self.completed_receives, self.failed_sends):
             results.clear()
@@ -173,8 +176,7 @@ class Selector:
         elif self._surplus:
             self._remove_surplus_interest()
         ready = self._poller.poll(max(0.0, timeout_ms))
-        if timeout_ms > 0:
-            now_ms = self._clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         buffered, self._buffered = self._buffered, {}
         for data, events in ready:
             channel = cast("KafkaChannel", data)
@@ -184,6 +186,7 @@ class Selector:
         for channel in buffered.values():
             self._serve_or_drop(channel, READABLE)
         self._close_idle(now_ms)
+        return now_ms
 
     def close(self) -> None:
         """Close every channel and the selector itself; idempotent."""

@@ -139,9 +139,9 @@ def polls(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     times: list[float] = []
     poll = Selector.poll
 
-    def counted(selector: Selector, timeout_ms: float, now_ms: float) -> None:
+    def counted(selector: Selector, timeout_ms: float, now_ms: float) -> float:
         times.append(now_ms)
-        poll(selector, timeout_ms, now_ms)
+        return poll(selector, timeout_ms, now_ms)
 
     monkeypatch.setattr(Selector, "poll", counted)
     return times
