@@ -55,7 +55,6 @@ class WatchedRequest(Request):
         self.principal = original.principal
         self.header = original.header
         self.body = original.body
-        self.received_ms = original.received_ms
         self.fate = fate
         self._original = original
         self._on_response = on_response

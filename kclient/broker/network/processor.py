@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 _POLL_MS = 300.0
 
-RequestParser = Callable[[ResponseSink, NetworkReceive, ConnectionContext, float], Request]
+RequestParser = Callable[[ResponseSink, NetworkReceive, ConnectionContext], Request]
 """Parses a frame; raises KafkaError if it is no request that the broker serves."""
 
 
@@ -103,7 +103,7 @@ class Processor:
         self._dispatch_waiting()
         self._poll(now_ms, timeout_ms)
         for receive in self._selector.completed_receives:
-            self._process_receive(receive, now_ms)
+            self._process_receive(receive)
         for send in self._selector.completed_sends:
             self._process_sent(send.channel_id)
         disconnected = self._selector.disconnected
@@ -170,7 +170,7 @@ class Processor:
             else:
                 self._selector.send(NetworkSend(channel_id, response.parts))
 
-    def _process_receive(self, receive: NetworkReceive, now_ms: float) -> None:
+    def _process_receive(self, receive: NetworkReceive) -> None:
         channel_id = receive.source
         address = self._addresses.get(channel_id)
         if address is None:
@@ -178,7 +178,7 @@ class Processor:
             return
         try:
             context = self._contexts.get(channel_id) or self._new_context(channel_id, address)
-            request = self._parse(self, receive, context, now_ms)
+            request = self._parse(self, receive, context)
             channel = self._selector.mute(channel_id)
             channel.handle_mute_event(ChannelMuteEvent.REQUEST_RECEIVED)
             if self._waiting or not self._dispatch(request):

@@ -67,7 +67,6 @@ class Request:
         principal: Principal of the client.
         header: Request header.
         body: Decoded request; None if the header alone determines the response.
-        received_ms: Monotonic time at which it was received completely.
     """
 
     __slots__ = (
@@ -80,7 +79,6 @@ class Request:
         "header",
         "listener_name",
         "principal",
-        "received_ms",
     )
 
     def __init__(
@@ -90,12 +88,10 @@ class Request:
         connection: ConnectionContext,
         header: RequestHeader,
         body: RequestMessage | None,
-        received_ms: float,
     ) -> None:
         self.connection_id, self.client_address, self.listener_name, self.principal = connection
         self.header = header
         self.body = body
-        self.received_ms = received_ms
         self._sink = sink
         self._receive: NetworkReceive | None = receive
         self._completed = False

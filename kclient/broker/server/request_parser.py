@@ -38,11 +38,7 @@ class RequestParser:
         self._max_control_bytes = max_control_bytes
 
     def parse(
-        self,
-        sink: ResponseSink,
-        receive: NetworkReceive,
-        connection: ConnectionContext,
-        now_ms: float,
+        self, sink: ResponseSink, receive: NetworkReceive, connection: ConnectionContext
     ) -> Request:
         """Return the request in a frame.
 
@@ -67,4 +63,4 @@ class RequestParser:
             body = None
         else:
             raise UnsupportedVersionError(f"{key.name} version {version} is not served")
-        return Request(sink, receive, connection, header, body, now_ms)
+        return Request(sink, receive, connection, header, body)

@@ -59,7 +59,7 @@ def handled_with_memory(api: ServedApi, body: Any) -> tuple[Response | None, lis
     header = RequestHeader(key, api.versions.stop - 1, 5, None)
     long_requests = LongRequests(*(RequestChannel(1, threading.Condition()) for _ in range(2)))
     KafkaApis(SERVICES, {key: api}, long_requests).handle(
-        Request(sink, receive, CONNECTION, header, body, 0.0)
+        Request(sink, receive, CONNECTION, header, body)
     )
     assert len(sink.responses) <= 1
     return sink.responses[0] if sink.responses else None, receive.released_after

@@ -126,7 +126,7 @@ def expected_frames(stream: bytes, max_size: int) -> list[bytes]:
 def _parse(receive: NetworkReceive, *, is_server: bool) -> None:
     with refusals():
         if is_server:
-            _PARSER.parse(_NoSink(), receive, _CONNECTION, 0.0)
+            _PARSER.parse(_NoSink(), receive, _CONNECTION)
         else:
             peek_correlation_id(receive.payload)
             decode_response(receive.payload, ApiVersionsResponse, 4)

@@ -26,4 +26,4 @@ def request(sink: Sink | None = None, version: int = 1) -> Request:
     header = RequestHeader(ApiKey.LIST_OFFSETS, version, 7, "test")
     receive = NetworkReceive("connection", 100, SimpleMemoryPool(100, threading.RLock()))
     connection = ConnectionContext("connection", "127.0.0.1", "PLAINTEXT", ANONYMOUS)
-    return Request(sink or Sink(), receive, connection, header, None, 0.0)
+    return Request(sink or Sink(), receive, connection, header, None)
