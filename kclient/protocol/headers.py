@@ -49,7 +49,7 @@ def encode_request(
     """Return header and body in parts, as `Message.encode` does; raises what that raises."""
     header = _REQUEST_FRONT.pack(request.api_key, version, correlation_id)
     header += _encode_client_id(client_id)
-    if request.is_flexible(version):
+    if _has_flexible_header(type(request), version):
         header += _NO_TAGS
     return _with_header(header, request.encode(version))
 
@@ -99,7 +99,7 @@ def _request_format(key: int, version: int) -> tuple[type[Request], bool]:
 def encode_response(response: Response, version: int, correlation_id: int) -> list[WirePart]:
     """Return header and body in parts, as `Message.encode` does; raises what that raises."""
     header = _CORRELATION_ID.pack(correlation_id)
-    if _has_flexible_header(type(response), version):
+    if _has_flexible_response_header(type(response), version):
         header += _NO_TAGS
     return _with_header(header, response.encode(version))
 
@@ -114,7 +114,7 @@ def decode_response(buffer: WireBytes, response_type: type[R], version: int) -> 
     view = memoryview(buffer).cast("B")
     correlation_id = peek_correlation_id(view)
     position = _CORRELATION_ID.size
-    if _has_flexible_header(response_type, version):
+    if _has_flexible_response_header(response_type, version):
         try:
             position = _skip_tags(view, position)
         except ProtocolError as error:
@@ -143,7 +143,12 @@ def peek_correlation_id(buffer: WireBytes) -> int:
 
 
 @lru_cache(maxsize=512)
-def _has_flexible_header(response_type: type[Response], version: int) -> bool:
+def _has_flexible_header(request_type: type[Request], version: int) -> bool:
+    return request_type.is_flexible(version)
+
+
+@lru_cache(maxsize=512)
+def _has_flexible_response_header(response_type: type[Response], version: int) -> bool:
     return response_type.api_key is not ApiKey.API_VERSIONS and response_type.is_flexible(version)
 
 

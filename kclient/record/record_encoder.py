@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.record.batch_header import MAX_INT64, MAX_RECORD_OVERHEAD, NO_TIMESTAMP
 from kclient.record.record import Header
-from kclient.record.varints import encode_varint
+from kclient.record.varints import encode_length, encode_varint
 
-_NULL = encode_varint(-1)
 NO_HEADERS = encode_varint(0)
 
 
@@ -75,11 +74,6 @@ def check_rows(
 def _check_start(start: int, length: int) -> None:
     if not 0 <= start <= length:
         raise InvalidArgumentError(f"start: got {start}, expected 0 to {length}")
-
-
-def encode_length(data: bytes | None) -> bytes:
-    """Return the encoded length of the bytes; -1 for null."""
-    return _NULL if data is None else encode_varint(len(data))
 
 
 def encode_headers(headers: Sequence[Header] | None) -> bytes:

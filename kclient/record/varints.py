@@ -38,6 +38,14 @@ def encode_varint(value: int) -> bytes:
     return _encode(value)
 
 
+_NULL_LENGTH = _encode(-1)
+
+
+def encode_length(data: bytes | None) -> bytes:
+    """Return the encoded length of the bytes; -1 for null."""
+    return _NULL_LENGTH if data is None else encode_varint(len(data))
+
+
 def size_of_varint(value: int) -> int:
     """Return the encoded size of a value."""
     return len(encode_varint(value))

@@ -15,7 +15,6 @@ from kclient.record.record_encoder import (
     check_rows,
     check_timestamp,
     encode_headers,
-    encode_length,
     encode_record,
 )
 
@@ -98,10 +97,6 @@ def test_rows_of_another_type_are_refused(name: str) -> None:
     rows[name] = iter([b"x"])
     with pytest.raises(InvalidTypeError, match=f"^{name}: got list_iterator, expected a list"):
         check_rows(rows["timestamps_ms"], rows["keys"], rows["values"], 0)  # type: ignore[arg-type]
-
-
-def test_length_of_null_is_minus_one() -> None:
-    assert [encode_length(data).hex() for data in (None, b"", b"x" * 64)] == ["01", "00", "8001"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import InvalidArgumentError
 from kclient.record import decode_varint, decode_varlong, encode_varint, size_of_varint
+from kclient.record.varints import encode_length
 
 KNOWN = {
     0: "00",
@@ -30,6 +31,10 @@ def test_known_values(value: int, encoded: str) -> None:
     assert encode_varint(value).hex() == encoded
     assert decode_varlong(bytes.fromhex(encoded)) == (value, len(encoded) // 2)
     assert size_of_varint(value) == len(encoded) // 2
+
+
+def test_length_of_null_is_minus_one() -> None:
+    assert [encode_length(data).hex() for data in (None, b"", b"x" * 64)] == ["01", "00", "8001"]
 
 
 @settings(deadline=None)

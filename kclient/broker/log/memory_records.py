@@ -36,10 +36,11 @@ class MemoryRecords:
         while size - position >= RECORD_BATCH_OVERHEAD:
             batch = RecordBatch(self._buffer, position, validate=False)
             self.error = _error(batch)
-            if self.error is not None or batch.end_position > size:
+            end = batch.end_position
+            if self.error is not None or end > size:
                 break
             self.batches.append(batch)
-            position = batch.end_position
+            position = end
         self.size_in_bytes = position
 
     @property

@@ -27,11 +27,10 @@ from kclient.record.record_encoder import (
     check_rows,
     check_timestamp,
     encode_headers,
-    encode_length,
 )
 from kclient.record.reference.record_columns import RecordColumns
 from kclient.record.sealing import restamp_batch, seal_batch
-from kclient.record.varints import encode_varint
+from kclient.record.varints import encode_length, encode_varint
 
 
 class RecordBatchBuilder:
@@ -43,18 +42,23 @@ class RecordBatchBuilder:
         buffer: Memory for the batch, including the header of 61 bytes. The builder owns it until
             the batch is discarded; see `buffer`.
         base_offset: Offset of the first record.
+
+    Attributes:
+        record_count: Number of records.
+        size_in_bytes: Size of the batch; before it is sealed, without compression.
+        largest_record: Size of the largest record without compression, including its length field.
     """
 
     __slots__ = (
         "_base_offset",
         "_buffer",
-        "_count",
-        "_end",
         "_first_timestamp",
-        "_largest_record",
         "_last_delta",
         "_max_timestamp",
         "_sealed",
+        "largest_record",
+        "record_count",
+        "size_in_bytes",
     )
 
     def __init__(self, buffer: bytearray | memoryview, *, base_offset: int = 0) -> None:
@@ -64,33 +68,18 @@ class RecordBatchBuilder:
             raise InvalidArgumentError(f"base_offset: got {base_offset}, expected >= 0")
         self._buffer = buffer
         self._base_offset = base_offset
-        self._end = RECORD_BATCH_OVERHEAD
-        self._count = 0
+        self.size_in_bytes = RECORD_BATCH_OVERHEAD
+        self.record_count = 0
         self._last_delta = -1
         self._first_timestamp = NO_TIMESTAMP
         self._max_timestamp = NO_TIMESTAMP
-        self._largest_record = 0
+        self.largest_record = 0
         self._sealed: memoryview | None = None
 
     @property
     def buffer(self) -> bytearray | memoryview:
         """Memory of the batch: the given one, or a larger one if the first record required it."""
         return self._buffer
-
-    @property
-    def record_count(self) -> int:
-        """Number of records."""
-        return self._count
-
-    @property
-    def size_in_bytes(self) -> int:
-        """Size of the batch; before it is sealed, without compression."""
-        return self._end if self._sealed is None else len(self._sealed)
-
-    @property
-    def largest_record(self) -> int:
-        """Size of the largest record without compression, including its length field."""
-        return self._largest_record
 
     @property
     def first_timestamp(self) -> int:
@@ -247,22 +236,22 @@ class RecordBatchBuilder:
 
     def _mark(self) -> tuple[int, int, int, int, int, int]:
         return (
-            self._end,
-            self._count,
+            self.size_in_bytes,
+            self.record_count,
             self._last_delta,
             self._first_timestamp,
             self._max_timestamp,
-            self._largest_record,
+            self.largest_record,
         )
 
     def _restore(self, mark: tuple[int, int, int, int, int, int]) -> None:
         (
-            self._end,
-            self._count,
+            self.size_in_bytes,
+            self.record_count,
             self._last_delta,
             self._first_timestamp,
             self._max_timestamp,
-            self._largest_record,
+            self.largest_record,
         ) = mark
 
     def _append(
@@ -270,7 +259,7 @@ class RecordBatchBuilder:
     ) -> int:
         if self._sealed is not None or delta > MAX_INT32:
             return -1
-        count = self._count
+        count = self.record_count
         first = self._first_timestamp if count else timestamp_ms
         if key is not None and type(key) is not bytes:
             key = as_bytes(key, "key")
@@ -284,21 +273,21 @@ class RecordBatchBuilder:
         if size > MAX_INT32:
             raise RecordTooLargeError(f"record: got {size} bytes, expected less than 2 GiB")
         length = encode_varint(size)
-        end = self._end + len(length) + size
+        end = self.size_in_bytes + len(length) + size
         if end > len(self._buffer):
             if count:
                 return -1
             self._buffer = bytearray(end)
-        self._buffer[self._end : end] = b"".join(
+        self._buffer[self.size_in_bytes : end] = b"".join(
             (length, head, key_length, key_bytes, value_length, value_bytes, encoded_headers)
         )
-        largest = max(self._largest_record, end - self._end)
+        largest = max(self.largest_record, end - self.size_in_bytes)
         latest = max(self._max_timestamp, timestamp_ms)
         # No calls from here on: Ctrl-C adds the record or does not, see kclient.common.interrupts.
-        self._largest_record = largest
+        self.largest_record = largest
         self._max_timestamp = latest
-        self._end = end
-        self._count = count + 1
+        self.size_in_bytes = end
+        self.record_count = count + 1
         self._last_delta = delta
         self._first_timestamp = first
         return count
@@ -329,7 +318,7 @@ class RecordBatchBuilder:
             raise IllegalStateError("seal: the batch is sealed; use restamp for new producer state")
         header = BatchHeader(
             0,
-            self._end,
+            self.size_in_bytes,
             self._base_offset,
             partition_leader_epoch,
             MAGIC,
@@ -343,9 +332,10 @@ class RecordBatchBuilder:
             producer_id,
             producer_epoch,
             base_sequence,
-            self._count,
+            self.record_count,
         )
-        self._sealed = seal_batch(memoryview(self._buffer)[: self._end], header, level)
+        self._sealed = seal_batch(memoryview(self._buffer)[: self.size_in_bytes], header, level)
+        self.size_in_bytes = len(self._sealed)
         return self._sealed
 
     def restamp(self, producer_id: int, producer_epoch: int, base_sequence: int) -> memoryview:
