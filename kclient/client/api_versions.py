@@ -103,6 +103,19 @@ class ApiVersions:
         """Remove a node whose connection ended: it may be upgraded before the next one."""
         self._nodes.pop(node_id, None)
 
+    def latest_usable_version(
+        self, node_id: str, api_key: ApiKey, oldest_allowed: int, latest_allowed: int
+    ) -> int:
+        """Return the highest version of an API that a node and this client support.
+
+        It is `latest_allowed` if the node's versions are unknown. See
+        `NodeApiVersions.latest_usable_version`.
+        """
+        known = self._nodes.get(node_id)
+        if known is None:
+            return latest_allowed
+        return known.latest_usable_version(api_key, oldest_allowed, latest_allowed)
+
     def get(self, node_id: str) -> NodeApiVersions | None:
         """Return the versions of a node, or None if it is not connected."""
         return self._nodes.get(node_id)

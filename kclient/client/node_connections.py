@@ -246,12 +246,12 @@ class NodeConnections:
             KafkaError: The message cannot be encoded.
         """
         builder = request.builder
-        version = builder.latest_allowed_version
-        offered = self._api_versions.get(request.destination)
-        if offered is not None:
-            version = offered.latest_usable_version(
-                builder.api_key, builder.oldest_allowed_version, version
-            )
+        version = self._api_versions.latest_usable_version(
+            request.destination,
+            builder.api_key,
+            builder.oldest_allowed_version,
+            builder.latest_allowed_version,
+        )
         self.write(request, version, now_ms)
 
     def write(self, request: ClientRequest, version: int, now_ms: float) -> None:
