@@ -171,7 +171,11 @@ class ConsumerLock:
             )
 
     def _await_background(self) -> None:
-        """Wait for the end of the heartbeat task's present step; Ctrl-C takes effect after it."""
+        """Wait for the end of the heartbeat task's present step; Ctrl-C takes effect after it.
+
+        The wait needs no deadline: the step does not wait, neither for the network nor for another
+        thread, and it releases the lock however it ends (see `HeartbeatTask`).
+        """
         raised: BaseException | None = None
         with self._changed:
             while self._background:
