@@ -1,4 +1,4 @@
-"""Steps of a whole broker: topics created, written to and deleted, offsets committed."""
+"""Steps of a whole broker: creates, writes and deletes topics, and commits offsets."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -82,7 +82,7 @@ class BrokerLife:
             self.broker.step(1000.0 * number)
 
     def attempt(self, action: Callable[[], T]) -> T:
-        """Do it once; a patient life tries again."""
+        """Run an action; after a failure, a life that is patient runs it again."""
         return action()
 
     def create(self, name: str, partitions: int) -> None:

@@ -44,7 +44,7 @@ SETTINGS = LogManagerSettings(
 
 
 class Lack:
-    """The n-th operation, and those after it, find no space or no descriptor left.
+    """Failures of the n-th operation and those after it: no space or no descriptor is left.
 
     Attributes:
         operations: How many there were.
@@ -68,7 +68,7 @@ class Lack:
 
 
 class CleanLife:
-    """Brokers' storage on one disk, one after the other.
+    """Sequence of brokers whose storage is on one disk.
 
     Attributes:
         table: What was acknowledged, by key; deleted keys are absent.
@@ -103,7 +103,7 @@ class CleanLife:
         self.manager.close()
 
     def live_patiently(self, faults: DiskFaults) -> None:
-        """Try everything again that is refused."""
+        """Run the steps, and repeat each one that fails."""
         self.patiently(lambda: self.start(faults))
         for number in range(ROUNDS):
             pairs = self.pairs(number)
@@ -129,7 +129,7 @@ class CleanLife:
         self.settle(pairs)
 
     def settle(self, pairs: list[KeyedValue]) -> None:
-        """Take a batch as acknowledged."""
+        """Record that a batch is acknowledged."""
         self.doubtful = []
         self.sequence += len(pairs)
         for key, value in pairs:
@@ -151,7 +151,7 @@ class CleanLife:
         ]
 
     def end(self, *, power_cut: bool) -> None:
-        """Leave the disk as a killed process does, or as a machine without power."""
+        """End the process as a kill or a power cut does: the disk stays as it is then."""
         self._files.end()
         if power_cut:
             self.disk.lose_unflushed(self.rng)

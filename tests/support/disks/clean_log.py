@@ -28,7 +28,7 @@ def keyed_batch(
 
 
 def write(log: UnifiedLog, *pairs: KeyedValue, **how: object) -> None:
-    """Append one batch, at once replicated."""
+    """Append one batch, and advance the high watermark to its end."""
     log.append_as_leader(keyed_batch(pairs, **how), 0)  # type: ignore[arg-type]  # by name
     log.high_watermark = log.log_end_offset
 
@@ -39,7 +39,7 @@ def clean(log: UnifiedLog, memory: int = MEMORY) -> int:
 
 
 def records(log: UnifiedLog) -> list[Record]:
-    """Return all records of a log, each batch checked, without those of control batches."""
+    """Return the records of all data batches of a log; check each batch."""
     found = []
     for batch in read_all(log):
         batch.ensure_valid()

@@ -15,11 +15,11 @@ from kclient.testing.virtual.virtual_disk import failure
 from kclient.testing.virtual.virtual_files import VirtualFile
 
 Half = Callable[[], object]
-"""Runs the first half of an operation."""
+"""Function that runs the first half of an operation."""
 
 
 class DiskFaults(Protocol):
-    """Decides which operations fail."""
+    """Decision which operations fail."""
 
     def before(self, action: str, path: Path, half: Half | None = None) -> None:
         """Raise if the operation is to fail.
@@ -99,7 +99,7 @@ class ErrorsOnDemand:
 
 
 class FaultyFiles:
-    """A file system some of whose operations fail.
+    """File system of which some operations fail.
 
     Args:
         files: The underlying file system.
@@ -154,7 +154,7 @@ class FaultyFiles:
         self.files.make_directory(path, flushed=flushed)
 
     def flush_directory(self, path: Path) -> None:
-        """Force a directory's entries to the disk."""
+        """Flush the entries of a directory."""
         self.faults.before("flush", path)
         self.files.flush_directory(path)
 
@@ -179,7 +179,7 @@ class FaultyFiles:
         return self.files.modified_ms(path)
 
     def lock(self, path: Path) -> AbstractContextManager[None]:
-        """Take an exclusive lock on a file."""
+        """Acquire an exclusive lock on a file."""
         return self.files.lock(path)
 
     def _remove_some(self, path: Path) -> None:
@@ -189,7 +189,7 @@ class FaultyFiles:
 
 
 class FaultyFile:
-    """A file some of whose reads, writes, truncations and flushes fail."""
+    """File of which some reads, writes, truncations and flushes fail."""
 
     def __init__(self, file: File, faults: DiskFaults) -> None:
         self._file = file
@@ -220,12 +220,12 @@ class FaultyFile:
         self._file.write_at(position, data)
 
     def truncate(self, length: int) -> None:
-        """Cut or extend the file."""
+        """Truncate or extend the file."""
         self._faults.before("truncate", self.path)
         self._file.truncate(length)
 
     def flush(self) -> None:
-        """Force the contents to the disk; a failure loses what was to be flushed."""
+        """Flush the contents; a failure loses them at a power cut."""
         file = self._file
         fails = file.flush_fails if isinstance(file, VirtualFile) else None
         self._faults.before("flush", self.path, fails)
@@ -241,7 +241,7 @@ class FaultyFile:
 
 
 class FaultySystemFiles(FaultyFiles):
-    """The real file system, with failures of any number of times."""
+    """The real file system, with failures until `heal`."""
 
     def __init__(self) -> None:
         self._errors = ErrorsOnDemand()

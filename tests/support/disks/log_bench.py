@@ -71,7 +71,7 @@ def make_batch(
 
 
 class LogBench:
-    """Opens one log again and again."""
+    """Opener of one log, any number of times."""
 
     def __init__(self, runtime: Runtime, data_dir: Path) -> None:
         self.runtime = runtime
@@ -101,7 +101,7 @@ class LogBench:
         return log
 
     def crash(self, log: UnifiedLog) -> None:
-        """Leave the files as the death of the process would."""
+        """Release the log without a flush, as the end of a killed process does."""
         log.maintenance.release()
 
     def path(self, base_offset: int, suffix: str) -> Path:
@@ -113,7 +113,7 @@ class LogBench:
 
 
 def read_all(log: UnifiedLog, start: int | None = None, step: int = 1 << 20) -> list[RecordBatch]:
-    """Read from the log's start to its end, as a replica would."""
+    """Return all batches of the log, read as a follower does."""
     offset = log.log_start_offset if start is None else start
     found: list[RecordBatch] = []
     while offset < log.log_end_offset:
@@ -135,7 +135,7 @@ TOPIC_ID = bytes(range(16))
 
 
 class ManagerBench:
-    """Starts managers on one directory."""
+    """Starter of log managers on one directory."""
 
     def __init__(self, runtime: Runtime, data_dir: Path) -> None:
         self.runtime = runtime

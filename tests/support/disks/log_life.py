@@ -33,7 +33,7 @@ SETTINGS = LogManagerSettings(
 
 
 class Life:
-    """One run of a broker's storage: what was acknowledged, and what was being done at its end."""
+    """One run of a broker's storage, with the acknowledged records and the last operation."""
 
     def __init__(self, data_dir: Path, files: Files, acknowledged: int = 0) -> None:
         self.clock = ManualClock()

@@ -9,11 +9,11 @@ _HARMLESS = frozenset({"open", "read"})
 
 
 class Death(BaseException):
-    """The process ends here; no handler sees it."""
+    """End of the process; no handler of Exception catches it."""
 
 
 class EndAt:
-    """The process dies at the n-th change, before it or, where it has halves, in its middle.
+    """End of the process at the n-th change: before it or, where it has halves, between them.
 
     Attributes:
         changes: How many there were.
@@ -35,7 +35,7 @@ class EndAt:
 
 
 class MortalFiles(FaultyFiles):
-    """The real file system, where a flush changes nothing that the next process could see."""
+    """The real file system of a process that is killed: a flush is no change that remains."""
 
     def __init__(self, last: int) -> None:
         self._end = EndAt(last, _HARMLESS | {"flush"})
@@ -43,5 +43,5 @@ class MortalFiles(FaultyFiles):
 
     @property
     def changes(self) -> int:
-        """How many there were."""
+        """Number of changes."""
         return self._end.changes

@@ -14,7 +14,7 @@ NO_SPACE = errno.ENOSPC
 
 
 class NthFault(SystemFiles):
-    """Fails `times` operations in a row, from the `first` one that can fail for the given reason.
+    """File system that fails `times` operations in a row, from the `first` one that can fail.
 
     With NO_DESCRIPTORS operations that open a file can fail, with NO_SPACE those that need space;
     the first half of an operation stays done.
@@ -89,7 +89,7 @@ class NthFault(SystemFiles):
 
 
 class _File:
-    """A file for which the disk may be full."""
+    """File whose writes may find no space."""
 
     def __init__(self, file: File, faults: NthFault) -> None:
         self._file = file

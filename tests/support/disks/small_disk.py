@@ -14,13 +14,13 @@ SPACE = 300_000
 
 
 class SmallDisk(Protocol):
-    """Where a broker keeps its data."""
+    """Disk of a broker's data directory."""
 
     def fill(self, broker: BrokerProcess, space: int = SPACE) -> None:
-        """Leave so many bytes for more: for all files together, or for each of them."""
+        """Limit the free space to `space` bytes: of the disk, or of each file."""
 
     def free(self, broker: BrokerProcess) -> None:
-        """Free the space again."""
+        """Remove the limit."""
 
 
 class TinyFileSystem:
@@ -39,7 +39,7 @@ class TinyFileSystem:
 
 
 class SizeLimit:
-    """RLIMIT_FSIZE of the broker's process: a write beyond it is cut short, then refused."""
+    """RLIMIT_FSIZE of the broker's process: a write beyond it is short, and the next one fails."""
 
     def fill(self, broker: BrokerProcess, space: int = SPACE) -> None:
         resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (space, resource.RLIM_INFINITY))
@@ -51,7 +51,7 @@ class SizeLimit:
 
 @contextmanager
 def small_disk(kind: str, directory: Path) -> Iterator[SmallDisk]:
-    """Make a directory's disk small for the time of the block.
+    """Limit the disk of a directory for a ``with`` block.
 
     Args:
         kind: One of `kinds()`.
@@ -68,12 +68,12 @@ def small_disk(kind: str, directory: Path) -> Iterator[SmallDisk]:
 
 
 def kinds() -> list[str]:
-    """Return what can be done on this machine."""
+    """Return the kinds of small disks that this machine supports."""
     return ["limit", "tmpfs"] if _can_mount() else ["limit"]
 
 
 def _can_mount() -> bool:
-    """Return whether this process may mount a file system, tried in a namespace of its own."""
+    """Return whether a process may mount a file system; tried in a mount namespace of its own."""
     trial = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     try:
         return subprocess.run(trial, capture_output=True, check=False).returncode == 0
