@@ -87,7 +87,7 @@ def _many(seeds: Iterable[int], jobs: int, clients: str) -> int:
 
 
 def _hunt(names: Iterable[str], first: int, count: int) -> int:
-    """Print which seed finds which planted bug; return 1 if one is not found."""
+    """Print the first seed that finds each planted bug; return 1 if one is not found."""
     missed = 0
     for name in names:
         with planted(BUGS[name]):

@@ -3,6 +3,7 @@
 import errno
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from kclient.testing.virtual.damaged_batches import DamagedBatches
@@ -67,6 +68,11 @@ class Nemesis:
             "join consumer": self._let_join,
             "pause client": self._pause_client,
             "clock jump": self._jump,
+            "lost acknowledgements": self._lose_acknowledgements,
+            "damaged batches": self._damage_batches,
+            "torn batch": self._tear_batch,
+            "overloaded producer": self._overload,
+            "late commits": self._hold_commits,
         }
 
     def plan(self) -> None:
@@ -79,7 +85,7 @@ class Nemesis:
         self._world.net.heal()
         self._heal_disk()
         self._operator.faults.heal()
-        self._operator.at_next_flush = None
+        self._operator.at_next_flush = self._operator.at_next_batch = None
         if self.spoiled_disk and not self._operator.is_sound:
             self._operator.kill()
         self._operator.start()
@@ -139,6 +145,24 @@ class Nemesis:
 
         self._later(fault.lasts_ms / 4.0, end)
 
+    def _lose_acknowledgements(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Drop the responses to a producer for a while; then its broker restarts, or its link."""
+        client = self._victim(ProducerApplication, lot)
+        if client is None:
+            return
+        machine = client.process.machine.name
+        self._note(fault.kind, machine)
+        self._world.net.partition(BROKER, machine, one_way=True)
+        end = lot.choice((self._kill_broker, self._stop_broker, None))
+
+        def reconnect() -> None:
+            if end is not None:
+                end(replace(fault, lasts_ms=fault.lasts_ms / 4.0), lot)
+            self._world.net.cut(machine, BROKER)
+            self._world.net.heal(machine, BROKER)
+
+        self._later(lot.uniform(300.0, REQUEST_TIMEOUT_MS), reconnect)
+
     def _half_open(self, fault: PlannedFault, lot: random.Random) -> None:
         self._on_link(fault, lot, lambda name: self._world.net.half_open(name, BROKER))
 
@@ -158,25 +182,55 @@ class Nemesis:
     def _damage(self, fault: PlannedFault, lot: random.Random) -> None:
         """Flip bits of batches in transit, undetected by the checksums of TCP."""
         chance = lot.choice((0.1, 0.5, 1.0))
+        self._on_link(fault, lot, partial(self._damage_link, lot, chance))
 
-        def damage(name: str) -> None:
-            for ends in ((name, BROKER), (BROKER, name)):
-                note = partial(self._note, BIT_FLIP, ends[1])
-                self._world.net.link(*ends).damage = DamagedBatches(lot, chance, note)
+    def _damage_link(self, lot: random.Random, chance: float, machine: str) -> None:
+        for ends in ((machine, BROKER), (BROKER, machine)):
+            note = partial(self._note, BIT_FLIP, ends[1])
+            self._world.net.link(*ends).damage = DamagedBatches(lot, chance, note)
 
-        self._on_link(fault, lot, damage)
+    def _damage_batches(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Flip bits of batches to and from all clients."""
+        for machine in sorted({each.machine for each in self._cast.applications}):
+            self._note(fault.kind, machine)
+            self._damage_link(lot, 0.3, machine)
+            self._later(fault.lasts_ms, partial(self._world.net.heal, machine, BROKER))
+
+    def _overload(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Slow a producer's link down, so that batches expire in the queue and in flight."""
+        client = self._victim(ProducerApplication, lot)
+        if client is not None:
+            machine = client.machine
+            self._note(fault.kind, machine)
+            self._world.net.slow(machine, BROKER, lot.choice((300.0, 500.0, 1_000.0)))
+            self._later(fault.lasts_ms + 1_000.0, partial(self._world.net.heal, machine, BROKER))
 
     def _hold_letters(self, fault: PlannedFault, lot: random.Random) -> None:
         """Delay a member's commits until the group has a new generation."""
         member = self._victim(ConsumerApplication, lot)
         if not isinstance(member, ConsumerApplication):
             return
-        machine, group = member.process.machine.name, member.group
-        self._note(fault.kind, member.name, self._world.net.hold(machine, BROKER))
-        self._later(
-            REQUEST_TIMEOUT_MS * lot.uniform(0.5, 1.5), partial(self._interfere, group, lot)
-        )
         until_ms = REQUEST_TIMEOUT_MS + fault.lasts_ms
+        self._hold(fault, member, lot, REQUEST_TIMEOUT_MS * lot.uniform(0.5, 1.5), until_ms)
+
+    def _hold_commits(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Delay a member's commits until it has committed again and a rebalance is over."""
+        member = self._victim(ConsumerApplication, lot)
+        if isinstance(member, ConsumerApplication):
+            join_ms = REQUEST_TIMEOUT_MS + lot.uniform(300.0, 800.0)
+            self._hold(fault, member, lot, join_ms, join_ms + lot.uniform(1_000.0, 2_500.0))
+
+    def _hold(
+        self,
+        fault: PlannedFault,
+        member: ConsumerApplication,
+        lot: random.Random,
+        join_ms: float,
+        until_ms: float,
+    ) -> None:
+        machine = member.machine
+        self._note(fault.kind, member.name, self._world.net.hold(machine, BROKER))
+        self._later(join_ms, partial(self._interfere, member.group, lot))
         self._later(until_ms, lambda: self._world.net.heal(machine, BROKER))
 
     def _interfere(self, group: str, lot: random.Random) -> None:
@@ -214,6 +268,16 @@ class Nemesis:
             cut()
         else:
             self._operator.at_next_flush = cut
+
+    def _tear_batch(self, fault: PlannedFault, _lot: random.Random) -> None:
+        """Cut the power while a batch of the topic is written."""
+
+        def cut() -> None:
+            self._note(fault.kind, BROKER)
+            self._later(fault.lasts_ms / 4.0, self._operator.start)
+            self._operator.power_cut()
+
+        self._operator.at_next_batch = cut
 
     def _pause_broker(self, fault: PlannedFault, _lot: random.Random) -> None:
         process = self._operator.process

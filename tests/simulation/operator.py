@@ -44,7 +44,7 @@ class _SlowDisk:
         if action == "flush":
             self._process.sleep(self._lot.uniform(0.0, _FLUSH_S))
             if path.suffix == ".log":
-                self._operator.flushing()
+                self._operator.flushing(path)
         self._operator.faults.before(action, path, half)
 
 
@@ -59,6 +59,7 @@ class Operator:
         process: Process of the broker, if any.
         starts: Number of starts by result.
         at_next_flush: Called before the next flush of a segment.
+        at_next_batch: Called before the next flush of a segment of the topic.
         traffic: Counts of the requests received by the broker.
         left_open: Files and sockets open after the last shutdown.
     """
@@ -70,6 +71,7 @@ class Operator:
         self.process: VirtualProcess | None = None
         self.starts: Counter[str] = Counter()
         self.at_next_flush: Callable[[], None] | None = None
+        self.at_next_batch: Callable[[], None] | None = None
         self.left_open: list[str] = []
         self.traffic = Traffic(stage)
         self._stage = stage
@@ -132,9 +134,11 @@ class Operator:
         self.server = None
         self.machine.power_cut()
 
-    def flushing(self) -> None:
-        """Run `at_next_flush`: the last appends to the segment are not on disk yet."""
+    def flushing(self, segment: Path) -> None:
+        """Run `at_next_flush` or `at_next_batch`: the last appends are not on disk yet."""
         happens, self.at_next_flush = self.at_next_flush, None
+        if happens is None and segment.parent.name.startswith(f"{TOPIC}-"):
+            happens, self.at_next_batch = self.at_next_batch, None
         if happens is not None:
             happens()
 

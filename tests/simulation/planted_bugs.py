@@ -48,16 +48,16 @@ class PlantedBug:
     Attributes:
         summary: Description.
         plant: Applies it.
-        seed: First seed to try.
-        invariant: The violated invariant.
-        is_rare: Whether fewer than one seed in fifty finds it.
+        seed: A seed that finds it, as last noted.
+        invariant: The invariant that this seed violates.
+        load: Load whose seeds find it most often; None if seeds of every load do.
     """
 
     summary: str
     plant: Callable[[Replace], None]
     seed: int
     invariant: str
-    is_rare: bool = False
+    load: str | None = None
 
 
 @contextmanager
@@ -312,16 +312,17 @@ BUGS: dict[str, PlantedBug] = {
     "lost-topic-id": PlantedBug(
         "a topic that was missing keeps its leader epochs without its id",
         _forget_topic_ids,
-        8,
+        9,
         "crash",
+        load="retries",
     ),
     "renumbered-retry": PlantedBug(
-        "a retried batch gets a new sequence", _renumber_retries, 38, "duplicate"
+        "a retried batch gets a new sequence", _renumber_retries, 4, "duplicate", load="retries"
     ),
     "early-reuse": PlantedBug(
         "the buffer of a batch is released to the pool before its retry",
         _free_on_retry,
-        2,
+        1,
         "work",
     ),
     "wrong-match": PlantedBug(
@@ -332,10 +333,14 @@ BUGS: dict[str, PlantedBug] = {
     ),
     "no-flush": PlantedBug("a segment is not flushed before the response", _drop_flush, 1, "work"),
     "amnesia": PlantedBug(
-        "a started broker has lost the producer state", _forget_producers, 60, "duplicate"
+        "a started broker has lost the producer state",
+        _forget_producers,
+        4,
+        "duplicate",
+        load="retries",
     ),
     "no-dedup": PlantedBug(
-        "the broker does not check sequences", _ignore_duplicates, 24, "duplicate"
+        "the broker does not check sequences", _ignore_duplicates, 4, "duplicate", load="retries"
     ),
     "bold-watermark": PlantedBug(
         "the high watermark exceeds the log end offset", _overstate_high_watermark, 1, "work"
@@ -349,10 +354,16 @@ BUGS: dict[str, PlantedBug] = {
     "lost-wakeup": PlantedBug(
         "waiting threads are not notified of a completed batch", _notify_no_thread, 1, "late-call"
     ),
-    "two-ends": PlantedBug("a future may complete twice", _end_twice, 41, "outcome", is_rare=True),
+    "two-ends": PlantedBug(
+        "a future may complete twice", _end_twice, 41, "outcome", load="overload"
+    ),
     "cut-too-much": PlantedBug("recovery truncates the last valid batch", _cut_too_much, 1, "work"),
     "early-commit": PlantedBug(
-        "auto-commit covers records that poll has just returned", _commit_ahead, 7, "early-commit"
+        "auto-commit covers records that poll has just returned",
+        _commit_ahead,
+        7,
+        "early-commit",
+        load="overload",
     ),
     "lost-positions": PlantedBug(
         "a started broker does not load committed offsets", _forget_positions, 1, "work"
@@ -360,17 +371,19 @@ BUGS: dict[str, PlantedBug] = {
     "trusted-requests": PlantedBug(
         "the broker does not check checksums of appended batches",
         _trust_requests,
-        33,
-        "catch-up",
+        10,
+        "lost-write",
+        load="damage",
     ),
     "trusted-responses": PlantedBug(
         "the consumer does not check checksums of fetched batches",
         _accept_responses,
-        43,
-        "inconsistent-offset",
+        10,
+        "poll-skip",
+        load="damage",
     ),
     "trusted-recovery": PlantedBug(
-        "recovery does not check checksums", _trust_disk, 154, "catch-up", is_rare=True
+        "recovery does not check checksums", _trust_disk, 154, "catch-up", load="torn writes"
     ),
     "dead-joiner": PlantedBug(
         "without a rebalance delay, a new group waits for a client that died before it joined",
@@ -383,7 +396,7 @@ BUGS: dict[str, PlantedBug] = {
         _take_any_generation,
         28,
         "foreign-commit",
-        is_rare=True,
+        load="overload",
     ),
     "silent-wait": PlantedBug(
         "no heartbeats are sent while a call other than poll waits",

@@ -1,7 +1,8 @@
 """Scenario of a run, drawn from its seed."""
 
 import random
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from tests.simulation.checker import Promises
 
@@ -21,6 +22,9 @@ LONGEST_DELIVERY_MS = 12_000
 MAX_BLOCK_MS = 5_000
 API_TIMEOUT_MS = 6_000
 
+_LARGE_BUFFER = 33_554_432
+_COMMON_WITH_LOAD = 3
+_LOAD_STARTS_MS = 4_500.0
 _YEAR_MS = 365 * 86_400_000
 
 NETWORK_FAULTS = (
@@ -33,7 +37,19 @@ CLIENT_FAULTS = (
     *("kill producer", "kill consumer", "leave consumer", "join consumer", "pause client"),
     "clock jump",
 )
-ALL_FAULTS = (*NETWORK_FAULTS, *PROCESS_FAULTS, *DISK_FAULTS, *CLIENT_FAULTS)
+COMMON_FAULTS = (*NETWORK_FAULTS, *PROCESS_FAULTS, *DISK_FAULTS, *CLIENT_FAULTS)
+"""Faults that any scenario may have."""
+LOAD_FAULTS = (
+    *(
+        "lost acknowledgements",
+        "damaged batches",
+        "torn batch",
+        "overloaded producer",
+        "late commits",
+    ),
+)
+"""Faults of the loads."""
+ALL_FAULTS = (*COMMON_FAULTS, *LOAD_FAULTS)
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,7 @@ class Scenario:
         slowness: Probability that a consumer processes a record slowly.
         in_flight: Limit of the producers.
         promises: Guarantees of the configuration.
+        load: Name of the load in `LOADS`, which has faults and settings of its own; "" for none.
         faults: Faults to inject.
         dead_joiner: Whether a client of the first group is killed between its JoinGroup requests.
         latency_ms: Smallest and largest latency of each link.
@@ -101,6 +118,7 @@ class Scenario:
     names_missing: bool
     has_side_topic: bool
     faults: tuple[PlannedFault, ...] = field(repr=False)
+    load: str = ""
 
     @property
     def delivery_ms(self) -> float:
@@ -110,6 +128,12 @@ class Scenario:
 
 def draw(seed: int) -> Scenario:
     """Return the scenario of a seed."""
+    lot = random.Random(f"load {seed}")
+    name = lot.choices(list(LOADS), [load.share for load in LOADS.values()])[0]
+    return replace(LOADS[name].apply(_draw_common(seed), lot), load=name)
+
+
+def _draw_common(seed: int) -> Scenario:
     lot = random.Random(f"scenario {seed}")
     topics = random.Random(f"topics {seed}")
     tearing = random.Random(f"tearing {seed}")
@@ -204,7 +228,7 @@ def _producer(
         "compression_type": lot.choice(("none", "none", "gzip", "snappy", "lz4", "zstd")),
         "linger_ms": lot.choice((0, 5, 50)),
         "batch_size": lot.choice((0, 200, 1000, 16_384)),
-        "buffer_memory": lot.choice((20_000, 33_554_432)),
+        "buffer_memory": lot.choice((20_000, _LARGE_BUFFER)),
         "max_in_flight_requests_per_connection": in_flight,
         "request_timeout_ms": REQUEST_TIMEOUT_MS,
         "delivery_timeout_ms": lot.choice((REQUEST_TIMEOUT_MS + 100, 5_000, LONGEST_DELIVERY_MS)),
@@ -241,7 +265,7 @@ def _consumer(lot: random.Random, commit: str) -> dict[str, object]:
 
 
 def _faults(lot: random.Random, *, flush: bool) -> list[PlannedFault]:
-    kinds = [kind for kind in ALL_FAULTS if flush or kind != "power cut"]
+    kinds = [kind for kind in COMMON_FAULTS if flush or kind != "power cut"]
     disk_fails = lot.random() < 0.5  # it makes other faults ineffective
     if not disk_fails:
         kinds = [kind for kind in kinds if kind not in DISK_FAULTS]
@@ -267,3 +291,140 @@ def _planned(kind: str, lot: random.Random) -> PlannedFault:
 
 def _sorted(faults: list[PlannedFault]) -> tuple[PlannedFault, ...]:
     return tuple(sorted(faults, key=lambda fault: fault.at_ms))
+
+
+def _unchanged(scenario: Scenario, _lot: random.Random) -> Scenario:
+    return scenario
+
+
+def _retries(scenario: Scenario, lot: random.Random) -> Scenario:
+    """Idempotent producers send batches again: responses are lost, and the broker restarts.
+
+    Meanwhile a topic with clients is deleted and recreated.
+    """
+    return replace(
+        _idempotent(scenario, in_flight=lot.randint(2, 5)),
+        records=lot.randint(60, 120),
+        has_side_topic=lot.random() < 0.7,
+        faults=_load_faults(scenario, lot, "lost acknowledgements"),
+    )
+
+
+def _damage(scenario: Scenario, lot: random.Random) -> Scenario:
+    """Links of all clients damage batches that are written and read."""
+    return replace(
+        _idempotent(scenario, in_flight=scenario.in_flight),
+        records=lot.randint(60, 120),
+        faults=_load_faults(scenario, lot, "damaged batches"),
+    )
+
+
+def _torn_writes(scenario: Scenario, lot: random.Random) -> Scenario:
+    """Power is cut while large batches are written."""
+    scenario = _idempotent(scenario, in_flight=scenario.in_flight)
+    return replace(
+        scenario,
+        broker={**scenario.broker, "log.flush.interval.messages": 1},
+        producer={**scenario.producer, "linger_ms": 50, "batch_size": 16_384},
+        records=120,
+        has_large_values=True,
+        faults=_load_faults(scenario, lot, "torn batch"),
+    )
+
+
+def _overload(scenario: Scenario, lot: random.Random) -> Scenario:
+    """Batches expire while they are sent; members are slow and their commits arrive late."""
+    producer = {
+        **scenario.producer,
+        "acks": "all",
+        "enable_idempotence": lot.random() < 0.5,
+        "max_in_flight_requests_per_connection": 1,
+        "buffer_memory": _LARGE_BUFFER,
+        "delivery_timeout_ms": REQUEST_TIMEOUT_MS + 100,
+    }
+    late = _load_faults(scenario, lot, "late commits")
+    return replace(
+        scenario,
+        producer=producer,
+        consumer={**scenario.consumer, "enable_auto_commit": True, "auto_commit_interval_ms": 100},
+        commit="auto",
+        consumers=max(2, scenario.consumers),
+        records=120,
+        slowness=0.05,
+        in_flight=1,
+        promises=Promises(
+            idempotent=bool(producer["enable_idempotence"]), ordered=True, acknowledged=True
+        ),
+        faults=_sorted([*late, *_at_intervals(lot, "overloaded producer")]),
+    )
+
+
+def _idempotent(scenario: Scenario, in_flight: int) -> Scenario:
+    """Return the scenario with idempotent producers that retry until the broker is back."""
+    producer = {
+        **scenario.producer,
+        "acks": "all",
+        "enable_idempotence": True,
+        "max_in_flight_requests_per_connection": in_flight,
+        "buffer_memory": _LARGE_BUFFER,
+        "delivery_timeout_ms": LONGEST_DELIVERY_MS,
+    }
+    return replace(
+        scenario,
+        producer=producer,
+        in_flight=in_flight,
+        promises=Promises(idempotent=True, ordered=in_flight == 1, acknowledged=True),
+    )
+
+
+def _load_faults(scenario: Scenario, lot: random.Random, kind: str) -> tuple[PlannedFault, ...]:
+    """Return faults of a load, and a few of the scenario's other faults.
+
+    The others are few and not of the disk: a broker that does not serve provokes nothing.
+    """
+    common = [
+        fault
+        for fault in scenario.faults
+        if fault.kind not in DISK_FAULTS and fault.at_ms > _LOAD_STARTS_MS
+    ]
+    chosen = lot.sample(common, min(len(common), _COMMON_WITH_LOAD))
+    return _sorted([*chosen, *_at_intervals(lot, kind)])
+
+
+def _at_intervals(lot: random.Random, kind: str) -> list[PlannedFault]:
+    """Return faults at regular intervals, so that the clients recover between them.
+
+    They start late enough that the groups have their first assignments.
+    """
+    count = lot.randint(5, 7)
+    interval_ms = (WORK_MS - 1_000.0 - _LOAD_STARTS_MS) / count
+    return [
+        replace(
+            _planned(kind, lot),
+            at_ms=_LOAD_STARTS_MS + interval_ms * (number + lot.uniform(0.1, 0.5)),
+        )
+        for number in range(count)
+    ]
+
+
+@dataclass(frozen=True)
+class Load:
+    """Settings and faults that provoke rare defects.
+
+    Attributes:
+        share: Share of the seeds that have it.
+        apply: Returns a scenario with it.
+    """
+
+    share: float
+    apply: Callable[[Scenario, random.Random], Scenario]
+
+
+LOADS: dict[str, Load] = {
+    "": Load(0.18, _unchanged),
+    "retries": Load(0.23, _retries),
+    "damage": Load(0.18, _damage),
+    "torn writes": Load(0.19, _torn_writes),
+    "overload": Load(0.22, _overload),
+}
+"""Loads by name; one in five seeds has none."""

@@ -42,12 +42,13 @@ class SideTopicApplication(BlockingApplication):
             ) as consumer,
         ):
             consumer.assign([_PARTITION])
+            least = self.lot.randint(0, 1)  # 1: the clients always receive that it is missing
             self._create(admin)
             while not self.stopping:
                 self._use(producer, consumer)
                 if self.lot.random() < 0.3:
                     self._delete(admin)
-                    for _ in range(self.lot.randint(0, 3)):
+                    for _ in range(self.lot.randint(least, 3)):
                         if not self.stopping:
                             self._use(producer, consumer)
                     self._create(admin)
