@@ -13,16 +13,15 @@ ROOT = Path(__file__).parents[2]
 WITHOUT_TESTS = {
     "client": 12,
     "common": 10,
-    "consumer": 31,
     "network": 4,
 }
 
 # Folders and modules of data alone, with the test file that covers them.
 DATA = {
     "admin/admin_types.py": "admin/test_topic_calls.py",
-    "producer/kafka_client.py": "producer/test_transactional_requests.py",
     "broker/log/log_offset_metadata.py": "broker/log/test_log_appender.py",
     "broker/replication/fetch_params.py": "broker/replication/test_partition.py",
+    "producer/kafka_client.py": "producer/test_transactional_requests.py",
     "protocol/messages": "protocol/test_round_trip.py",
     "record/record.py": "record/test_record_batch.py",
     "spark/sink/delivery.py": "spark/sink/test_write_errors.py",

@@ -10,10 +10,17 @@ from kclient.common.runtime import Clock, Task
 from kclient.common.types import Node, TopicPartition
 from kclient.common.waiting import Steps, Wait
 from kclient.consumer import Consumer
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
+from kclient.consumer.consumer_core import ConsumerCore
+from kclient.consumer.wiring import Wiring
+from kclient.protocol.api_keys import ApiKey
 from kclient.record import ConsumerRecord
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
 from tests.support.virtual.virtual_home import VirtualHome
 from tests.support.virtual.virtual_log_broker import VirtualLog, VirtualLogBroker
+
+ORDERS_0 = TopicPartition("orders", 0)
+ORDERS_1 = TopicPartition("orders", 1)
 
 
 class StoredTask:
@@ -84,6 +91,11 @@ class ConsumerWorld:
         made = Consumer(runtime=self.runtime, **given)
         self.consumers.append(made)
         return made
+
+    def core(self, **options: Any) -> ConsumerCore:
+        """Return the parts of a consumer, which the test drives step by step."""
+        given = {"bootstrap_servers": "10.0.0.1:9092", **options}
+        return Wiring(CONSUMER_CONFIG.parse(given), self.runtime).build()
 
     def assigned(self, *numbers: int, **options: Any) -> Consumer:
         made = self.consumer(**options)
@@ -159,5 +171,66 @@ def world() -> Iterator[ConsumerWorld]:
         consumer.close(timeout=0)
 
 
-ORDERS_0 = TopicPartition("orders", 0)
-ORDERS_1 = TopicPartition("orders", 1)
+def second_broker(world: ConsumerWorld) -> VirtualLogBroker:
+    """A broker that is a follower of all partitions."""
+    host = "10.0.0.2"
+    other = VirtualLogBroker(Node(2, host, 9092), world.clock)
+    other.logs, other.topics = world.broker.logs, world.broker.topics
+    other.topic_ids = world.broker.topic_ids
+    nodes = [world.broker.node, other.node]
+    world.broker.brokers = other.brokers = nodes
+    world.net.peers[host, 9092] = lambda: other
+    return other
+
+
+class Diary:
+    """Records the calls of the callbacks."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, list[int]]] = []
+
+    def note(self, what: str, partitions: list[TopicPartition]) -> None:
+        self.entries.append((what, [partition.partition for partition in partitions]))
+
+    def subscribe(self, consumer: Consumer) -> None:
+        consumer.subscribe(
+            ["orders"],
+            on_assigned=lambda given: self.note("assigned", given),
+            on_revoked=lambda given: self.note("revoked", given),
+            on_lost=lambda given: self.note("lost", given),
+        )
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()
+
+
+def member(world: ConsumerWorld, diary: Diary, **options: object) -> Consumer:
+    consumer = world.consumer(group_id="g", **options)
+    diary.subscribe(consumer)
+    world.join(consumer)
+    return consumer
+
+
+class EventLog:
+    """Calls of the callbacks, in order."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.what: list[str] = []
+        consumer.subscribe(
+            "orders",
+            on_assigned=lambda _: self.what.append("assigned"),
+            on_revoked=lambda _: self.what.append("revoked"),
+            on_lost=lambda _: self.what.append("lost"),
+        )
+
+
+def stuck_in_join(world: ConsumerWorld) -> Consumer:
+    """Return a member whose join waits for a second member."""
+    consumer = world.subscribed(heartbeat_interval_ms=100)
+    world.broker.responses[ApiKey.JOIN_GROUP] = lambda *_: None
+    world.broker.group.rebalancing = True
+    before = world.broker.asked_for(ApiKey.JOIN_GROUP)
+    world.poll_until(consumer, lambda: world.broker.asked_for(ApiKey.JOIN_GROUP) > before)
+    return consumer

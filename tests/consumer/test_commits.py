@@ -1,20 +1,13 @@
-"""Explicit and automatic commits in virtual time."""
+"""Explicit, asynchronous and automatic commits in virtual time."""
 
 import pytest
 
 from kclient.common.broker_errors import (
-    FencedInstanceIdError,
-    GroupAuthorizationError,
     RebalanceInProgressError,
-    TopicAuthorizationError,
 )
 from kclient.common.errors import (
     CommitFailedError,
-    IllegalStateError,
-    InvalidArgumentError,
-    InvalidTypeError,
     KafkaError,
-    KafkaTimeoutError,
     RetriableCommitFailedError,
 )
 from kclient.common.types import OffsetAndMetadata, TopicPartition
@@ -54,39 +47,6 @@ def test_commit_of_a_record_stores_the_next_offset(world: ConsumerWorld) -> None
     assert world.broker.group.committed == {ORDERS_0: (7, "", 1)}
 
 
-@pytest.mark.fault("R13")
-@pytest.mark.parametrize("code", [14, 15, 16, 7, 3])
-def test_commit_retries_retriable_errors(world: ConsumerWorld, code: int) -> None:
-    world.broker.fail(ApiKey.OFFSET_COMMIT, code, code)
-    world.assigned(group_id="g").commit({ORDERS_0: 1})
-    assert world.broker.group.committed[ORDERS_0][0] == 1
-    assert len(world.broker.group.commits) == 3
-
-
-@pytest.mark.fault("R12")
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        (22, CommitFailedError),
-        (25, CommitFailedError),
-        (27, RebalanceInProgressError),
-        (82, FencedInstanceIdError),
-        (30, GroupAuthorizationError),
-        (29, TopicAuthorizationError),
-        (12, KafkaError),
-    ],
-)
-def test_commit_raises_fatal_errors(
-    world: ConsumerWorld, code: int, error: type[KafkaError]
-) -> None:
-    consumer = world.subscribed(enable_auto_commit=False)
-    world.broker.fail(ApiKey.OFFSET_COMMIT, code)
-    with pytest.raises(error):
-        consumer.commit({ORDERS_0: 1})
-    assert len(world.broker.group.commits) == 1
-    assert ORDERS_0 not in world.broker.group.committed
-
-
 @pytest.mark.fault("R12")
 @pytest.mark.parametrize("code", [22, 25])
 def test_member_rejoins_after_failed_commit(world: ConsumerWorld, code: int) -> None:
@@ -109,45 +69,6 @@ def test_commit_during_rebalance_raises(world: ConsumerWorld) -> None:
         consumer.poll(0.01)
     with pytest.raises((RebalanceInProgressError, CommitFailedError)):
         consumer.commit({ORDERS_0: 1})
-
-
-def test_timed_out_commit_is_not_sent_later(world: ConsumerWorld) -> None:
-    consumer = world.assigned(group_id="g")
-    world.net.peers.clear()
-    before_ms = world.clock.now_ms
-    with pytest.raises(KafkaTimeoutError, match=r"commit: timed out.*refused"):
-        consumer.commit({ORDERS_0: 1}, timeout=3.0)
-    assert world.clock.now_ms - before_ms <= 3010
-    world.net.peers["10.0.0.1", 9092] = lambda: world.broker
-    consumer.commit({ORDERS_0: 2})
-    consumer.poll(1.0)
-    assert [
-        commit.topics[0].partitions[0].committed_offset for commit in world.broker.group.commits
-    ] == [2]
-
-
-def test_timed_out_commit_reports_last_error(world: ConsumerWorld) -> None:
-    consumer = world.assigned(group_id="g")
-    world.broker.fail(ApiKey.OFFSET_COMMIT, *[3] * 100)  # UNKNOWN_TOPIC_OR_PARTITION
-    with pytest.raises(KafkaTimeoutError, match="timed out; the last attempt: UNKNOWN_TOPIC_OR"):
-        consumer.commit({ORDERS_0: 1}, timeout=3.0)
-
-
-def test_close_does_not_wait_for_timed_out_commit(world: ConsumerWorld) -> None:
-    consumer = world.assigned(group_id="g", enable_auto_commit=False)
-    world.broker.fail(ApiKey.FIND_COORDINATOR, *[15] * 100)  # COORDINATOR_NOT_AVAILABLE
-    with pytest.raises(KafkaTimeoutError, match="no coordinator was found for group 'g'"):
-        consumer.commit({ORDERS_0: 1}, timeout=3.0)
-    before_ms = world.clock.now_ms
-    consumer.close(timeout=30.0)
-    assert world.clock.now_ms - before_ms < 100
-
-
-def test_empty_commit_sends_no_request(world: ConsumerWorld) -> None:
-    consumer = world.assigned(group_id="g")
-    consumer.commit()
-    consumer.commit({})
-    assert world.broker.group.commits == []
 
 
 @pytest.mark.fault("R12")
@@ -258,54 +179,3 @@ def test_crash_before_commit_repeats_records_and_loses_none(
         processed += offsets(list(consumer.poll(1.0, max_records=3)))  # and then it dies
     assert sorted(set(processed)) == list(range(70))
     assert repeated > 0
-
-
-def test_commit_without_group_raises(world: ConsumerWorld) -> None:
-    consumer = world.assigned()
-    for call in (
-        consumer.commit,
-        consumer.commit_async,
-        consumer.group_metadata,
-        lambda: consumer.committed([ORDERS_0]),
-    ):
-        with pytest.raises(IllegalStateError, match="group_id"):
-            call()
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "text"),
-    [
-        ({ORDERS_0: -1}, InvalidArgumentError, "offset of orders-0: got -1"),
-        ({ORDERS_0: "1"}, InvalidTypeError, "offset of orders-0"),
-        ({"orders": 1}, InvalidTypeError, "expected TopicPartition"),
-        ({("orders", -1): 1}, InvalidArgumentError, "partition"),
-        ({("a/b", 1): 1}, InvalidArgumentError, "topic"),
-        ([1], InvalidTypeError, "offsets: got"),
-        ({ORDERS_0: OffsetAndMetadata(1, None)}, InvalidTypeError, "metadata"),  # type: ignore[arg-type]  # the wrong use under test
-    ],
-)
-def test_invalid_offsets_are_rejected_before_a_request(
-    world: ConsumerWorld, given: object, error: type[Exception], text: str
-) -> None:
-    consumer = world.assigned(group_id="g")
-    with pytest.raises(error, match=text):
-        consumer.commit(given)  # type: ignore[arg-type]  # the wrong use under test
-    assert world.broker.asked == []
-
-
-@pytest.mark.parametrize("failing", [False, True])
-def test_exception_in_block_skips_commit_at_close(world: ConsumerWorld, failing: bool) -> None:
-    world.fill(10)
-
-    def process() -> None:
-        with world.assigned(group_id="g", auto_commit_interval_ms=60_000) as consumer:
-            world.read(consumer, 10)
-            if failing:
-                raise LookupError("the application's own")
-
-    if failing:
-        with pytest.raises(LookupError):
-            process()
-    else:
-        process()
-    assert world.broker.group.committed == ({} if failing else {ORDERS_0: (10, "", 1)})

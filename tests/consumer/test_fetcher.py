@@ -1,4 +1,4 @@
-"""Fetching in virtual time."""
+"""Fetching in virtual time: requests, prefetching, batches at the limits of a response."""
 
 import pytest
 from hypothesis import given, settings
@@ -7,18 +7,15 @@ from hypothesis import strategies as st
 from kclient.common.broker_errors import (
     CorruptRecordError,
     RecordTooLargeError,
-    TopicAuthorizationError,
 )
 from kclient.common.errors import KafkaError
-from kclient.consumer.errors import IncompleteBatchError, OffsetsOutOfRangeError
+from kclient.consumer.errors import IncompleteBatchError
 from kclient.protocol.api_keys import ApiKey
-from kclient.record import ConsumerRecord, RecordDeserializationError
+from kclient.record import ConsumerRecord
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 from tests.support.virtual.virtual_log_broker import without_last_record
 
-NOT_LEADER = 6
 OFFSET_OUT_OF_RANGE = 1
-TOPIC_AUTHORIZATION_FAILED = 29
 
 
 def test_records_are_returned_in_order_with_all_fields(world: ConsumerWorld) -> None:
@@ -240,42 +237,6 @@ def test_random_bytes_raise_only_kafka_errors(data: st.DataObject) -> None:
         consumer.close(timeout=0)
 
 
-@pytest.mark.fault("R6")
-def test_offset_out_of_range_resets_by_policy(
-    world: ConsumerWorld, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.fill(5, 5)
-    consumer = world.assigned()
-    consumer.seek(ORDERS_0, 2)
-    world.log().start_offset = 5
-    assert offsets(world.read(consumer, 5)) == [5, 6, 7, 8, 9]
-    assert "position of orders-0 reset from 2 to 5 (earliest): 3 offsets skipped" in caplog.text
-    assert consumer.metrics()["records-skipped-by-reset-total"] == 3
-
-
-@pytest.mark.fault("R6")
-def test_offset_out_of_range_raises_without_policy(world: ConsumerWorld) -> None:
-    world.fill(5)
-    world.log().start_offset = 5
-    consumer = world.assigned(auto_offset_reset="none")
-    consumer.seek(ORDERS_0, 2)
-    with pytest.raises(OffsetsOutOfRangeError, match="orders-0 at 2") as caught:
-        world.read(consumer, 1)
-    assert caught.value.offsets == {ORDERS_0: 2}
-    assert consumer.position(ORDERS_0) == 2
-
-
-@pytest.mark.fault("R6")
-def test_stale_offset_out_of_range_is_ignored(world: ConsumerWorld) -> None:
-    world.fill(5)
-    consumer = world.assigned(auto_offset_reset="none")
-    consumer.seek(ORDERS_0, 99)
-    consumer.poll(0.0)
-    world.sleep(0.5)
-    consumer.seek(ORDERS_0, 3)  # before the response arrives
-    assert offsets(world.read(consumer, 2)) == [3, 4]
-
-
 @pytest.mark.fault("R9")
 def test_fetch_response_after_seek_is_dropped(world: ConsumerWorld) -> None:
     world.fill(*[5] * 4)
@@ -327,32 +288,6 @@ def test_paused_partition_does_not_block_others(world: ConsumerWorld) -> None:
     assert len(world.read(consumer, 199)) >= 199
 
 
-def test_retriable_fetch_errors_are_retried(world: ConsumerWorld) -> None:
-    world.fill(2)
-    world.broker.fail(ApiKey.FETCH, NOT_LEADER, 3, 56, 75, -1)
-    assert offsets(world.read(world.assigned(), 2)) == [0, 1]
-    assert len(world.broker.fetches) < 12
-
-
-def test_topic_authorization_error_is_raised(world: ConsumerWorld) -> None:
-    world.fill(1)
-    world.broker.fail(ApiKey.FETCH, TOPIC_AUTHORIZATION_FAILED)
-    consumer = world.assigned()
-    with pytest.raises(TopicAuthorizationError, match="orders"):
-        world.read(consumer, 1)
-    assert offsets(world.read(consumer, 1)) == [0]
-
-
-def test_records_before_an_error_are_returned(world: ConsumerWorld) -> None:
-    world.fill(2)
-    world.fill(2, number=1)
-    world.broker.fail(ApiKey.FETCH, 0, TOPIC_AUTHORIZATION_FAILED)
-    consumer = world.assigned(0, 1)
-    assert [record.partition for record in world.read(consumer, 2)] == [0, 0]
-    with pytest.raises(TopicAuthorizationError):
-        world.read(consumer, 1)
-
-
 def test_broken_connection_loses_and_repeats_no_record(world: ConsumerWorld) -> None:
     world.fill(*[5] * 20)
     consumer = world.assigned(max_partition_fetch_bytes=400)
@@ -365,16 +300,6 @@ def test_broken_connection_loses_and_repeats_no_record(world: ConsumerWorld) -> 
     assert offsets(taken) == list(range(100))
 
 
-@pytest.mark.fault("R10")
-def test_preferred_replica_is_used_until_it_expires(world: ConsumerWorld) -> None:
-    world.fill(2)
-    world.log().preferred_replica = 9  # not in the metadata
-    consumer = world.assigned()
-    assert offsets(world.read(consumer, 2)) == [0, 1]
-    world.fill(1)
-    assert offsets(world.read(consumer, 1)) == [2]
-
-
 def test_deserializers_decode_keys_and_values(world: ConsumerWorld) -> None:
     world.fill(1)
     consumer = world.assigned(
@@ -383,24 +308,6 @@ def test_deserializers_decode_keys_and_values(world: ConsumerWorld) -> None:
     )
     record = world.read(consumer, 1)[0]
     assert (record.key, record.value) == (("orders", b"k0"), 0)
-
-
-@pytest.mark.fault("R17")
-def test_position_stays_at_record_whose_deserializer_raises(
-    world: ConsumerWorld,
-) -> None:
-    world.log().append(b"1", b"2", b"x", b"4")
-    consumer = world.assigned(value_deserializer=lambda topic, headers, data: int(data))
-    assert [record.value for record in world.read(consumer, 2)] == [1, 2]
-    for _ in range(2):
-        with pytest.raises(RecordDeserializationError) as caught:
-            consumer.poll(5.0)
-        assert caught.value.topic_partition == ORDERS_0
-        assert (caught.value.offset, caught.value.value) == (2, b"x")
-        assert isinstance(caught.value.__cause__, ValueError)
-        assert consumer.position(ORDERS_0) == 2
-    consumer.seek(ORDERS_0, 3)
-    assert [record.value for record in world.read(consumer, 1)] == [4]
 
 
 @pytest.mark.parametrize(("highest", "named"), [(18, ""), (12, "orders"), (4, "orders")])

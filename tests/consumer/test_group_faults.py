@@ -1,38 +1,34 @@
-"""Group members with failing coordinators, lost responses and slow or failing callbacks."""
+"""Group members with lost responses and slow or failing callbacks."""
 
 import pytest
 
 from kclient.common.errors import (
     CommitFailedError,
     KafkaError,
-    KafkaTimeoutError,
     WakeupError,
 )
-from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
-from kclient.consumer import Consumer
+from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.commits import Offsets
 from kclient.protocol.api_keys import ApiKey
-from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
-from tests.support.virtual.virtual_log_broker import VirtualLogBroker
+from tests.consumer.conftest import (
+    ORDERS_0,
+    ORDERS_1,
+    ConsumerWorld,
+    EventLog,
+    offsets,
+    stuck_in_join,
+)
 
-_COORDINATOR_LOADING = 14
 _NOT_COORDINATOR = 16
+
+
 _ILLEGAL_GENERATION = 22
+
+
 _UNKNOWN_MEMBER = 25
+
+
 _REBALANCE_IN_PROGRESS = 27
-
-
-class EventLog:
-    """Calls of the callbacks, in order."""
-
-    def __init__(self, consumer: Consumer) -> None:
-        self.what: list[str] = []
-        consumer.subscribe(
-            "orders",
-            on_assigned=lambda _: self.what.append("assigned"),
-            on_revoked=lambda _: self.what.append("revoked"),
-            on_lost=lambda _: self.what.append("lost"),
-        )
 
 
 # --- R12: commits
@@ -96,51 +92,6 @@ def test_rejected_auto_commit_loses_no_record(world: ConsumerWorld, code: int) -
     taken += world.poll_until(consumer, lambda: consumer.position(ORDERS_0) == 20)
     assert set(offsets(taken)) == set(range(20))
     assert events.what[1] == ("revoked" if code == _REBALANCE_IN_PROGRESS else "lost")
-
-
-# --- R13: coordinators
-
-
-@pytest.mark.fault("R13")
-def test_loading_coordinator_is_reported_at_the_timeout(
-    world: ConsumerWorld,
-) -> None:
-    consumer = world.assigned(group_id="g", enable_auto_commit=False)
-    world.broker.fail(ApiKey.OFFSET_COMMIT, *[_COORDINATOR_LOADING] * 500)
-    before_ms = world.clock.now_ms
-    with pytest.raises(KafkaTimeoutError, match="COORDINATOR_LOAD_IN_PROGRESS"):
-        consumer.commit({ORDERS_0: 1}, timeout=4.0)
-    assert 3_000 <= world.clock.now_ms - before_ms <= 4_100
-    assert len(world.broker.group.commits) < 60
-    world.broker.failures.clear()
-    consumer.commit({ORDERS_0: 2})
-
-
-@pytest.mark.fault("R13")
-@pytest.mark.parametrize("how", ["moves", "dies"])
-def test_group_continues_at_its_new_coordinator(world: ConsumerWorld, how: str) -> None:
-    other = VirtualLogBroker(Node(2, "10.0.0.2", 9092), world.clock)
-    other.logs, other.topics = world.broker.logs, world.broker.topics
-    other.topic_ids, other.group = world.broker.topic_ids, world.broker.group
-    world.broker.brokers = other.brokers = [world.broker.node, other.node]
-    world.net.peers["10.0.0.2", 9092] = lambda: other
-    world.fill(3)
-    consumer = world.consumer(group_id="g", heartbeat_interval_ms=100, session_timeout_ms=6000)
-    events = EventLog(consumer)
-    assert len(world.read(consumer, 3)) == 3
-    world.broker.group.node = other.node
-    if how == "moves":
-        world.broker.fail(ApiKey.HEARTBEAT, _NOT_COORDINATOR)
-    else:
-        world.broker.topics["orders"] = [2, 2]  # which leads the partitions, too
-        world.net.stop(("10.0.0.1", 9092))
-    world.poll_until(consumer, lambda: other.asked_for(ApiKey.HEARTBEAT) > 0)
-    world.log().append(b"new")
-    other.arrived()
-    assert offsets(world.read(consumer, 1)) == [3]
-    consumer.commit(timeout=2)
-    assert other.asked_for(ApiKey.OFFSET_COMMIT) > 0
-    assert events.what == ["assigned"], "no partition was revoked"
 
 
 # --- R14: removed from the group without a response
@@ -269,39 +220,6 @@ def test_slow_callback_only_loses_the_membership(
     assert world.broker.group.left == ["member-1"]
 
 
-@pytest.mark.fault("R16")
-@pytest.mark.parametrize("when", ["revoked", "lost"])
-def test_close_raises_callback_error_after_closing(world: ConsumerWorld, when: str) -> None:
-    def refuse(_: object) -> None:
-        raise LookupError(when)
-
-    consumer = world.consumer(group_id="g")
-    consumer.subscribe("orders", on_revoked=refuse, on_lost=refuse)
-    world.join(consumer)
-    if when == "lost":
-        world.broker.fail(ApiKey.HEARTBEAT, _UNKNOWN_MEMBER)
-        world.background(4_000)
-    with pytest.raises(LookupError, match=when):
-        consumer.close()
-    assert world.broker.group.left == (["member-1"] if when == "revoked" else [])
-    world.sleep(5)
-    assert world.net.open_sockets == 0
-    consumer.close()
-
-
-# --- R21: out of a join
-
-
-def stuck_in_join(world: ConsumerWorld) -> Consumer:
-    """Return a member whose join waits for a second member."""
-    consumer = world.subscribed(heartbeat_interval_ms=100)
-    world.broker.responses[ApiKey.JOIN_GROUP] = lambda *_: None
-    world.broker.group.rebalancing = True
-    before = world.broker.asked_for(ApiKey.JOIN_GROUP)
-    world.poll_until(consumer, lambda: world.broker.asked_for(ApiKey.JOIN_GROUP) > before)
-    return consumer
-
-
 @pytest.mark.fault("R21")
 def test_wakeup_ends_wait_for_rebalance(world: ConsumerWorld) -> None:
     consumer = stuck_in_join(world)
@@ -312,14 +230,3 @@ def test_wakeup_ends_wait_for_rebalance(world: ConsumerWorld) -> None:
     assert world.clock.now_ms - before_ms <= 310
     world.broker.responses.clear()
     consumer.close(timeout=1)
-
-
-@pytest.mark.fault("R21")
-def test_close_while_joining_leaves_the_group(world: ConsumerWorld) -> None:
-    consumer = stuck_in_join(world)
-    before_ms = world.clock.now_ms
-    consumer.close(timeout=2)
-    assert world.clock.now_ms - before_ms <= 200
-    assert world.broker.group.left == ["member-1"]
-    world.sleep(5)
-    assert world.net.open_sockets == 0

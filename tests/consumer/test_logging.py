@@ -11,9 +11,16 @@ from kclient.protocol.api_keys import ApiKey
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld
 
 _COORDINATOR_LOAD_IN_PROGRESS = 14
+
+
 _NOT_LEADER_OR_FOLLOWER = 6
+
+
 _REBALANCE_IN_PROGRESS = 27
+
+
 _UNKNOWN_MEMBER_ID = 25
+
 
 _PREFIX = re.compile(r"^\[Consumer clientId=kclient-consumer, instance=\d+, groupId=g\] ")
 
@@ -147,17 +154,6 @@ def test_opening_connection_logs_no_warning(world: ConsumerWorld, log: Log) -> N
     for _ in range(10):
         consumer.poll(0.0)
     assert log.lines(logging.WARNING) == []
-
-
-def test_log_lines_identify_the_consumer(
-    world: ConsumerWorld, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "kclient")
-    for name in ("one", None, None):
-        world.consumer(group_id="g", **({"client_id": name} if name else {})).committed([ORDERS_0])
-    prefixes = {record.getMessage().partition("]")[0] for record in caplog.records}
-    assert "[Consumer clientId=one, groupId=g" in prefixes
-    assert len(prefixes) == 3
 
 
 def test_every_module_logs_with_the_prefix() -> None:

@@ -12,23 +12,51 @@ from kclient.testing.virtual import VirtualBroker, VirtualWorld
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld
 
 _UNKNOWN_SERVER_ERROR = -1
+
+
 _UNKNOWN_TOPIC_OR_PARTITION = 3
+
+
 _NOT_LEADER_OR_FOLLOWER = 6
+
+
 _COORDINATOR_LOAD_IN_PROGRESS = 14
+
+
 _COORDINATOR_NOT_AVAILABLE = 15
+
+
 _NOT_COORDINATOR = 16
+
+
 _ILLEGAL_GENERATION = 22
+
+
 _UNKNOWN_MEMBER_ID = 25
+
+
 _REBALANCE_IN_PROGRESS = 27
+
+
 _FENCED_LEADER_EPOCH = 74
+
+
 _KAFKA_STORAGE_ERROR = 56
+
+
 _UNKNOWN_LEADER_EPOCH = 75
+
+
 _MEMBER_ID_REQUIRED = 79
 
+
 _WATCHED_S = 30.0
+
+
 # With retry.backoff.ms=100 and retry.backoff.max.ms=1000, with jitter: 7 in the first 2 s, then one
 # per 0.8 s at most; and one immediate retry.
 _MOST = 7 + 35 + 2
+
 
 Work = Callable[[ConsumerWorld], None]
 
@@ -211,13 +239,6 @@ def test_backoff_grows_for_failed_fetches(code: int) -> None:
         virtual.run(until=lambda: task.over, timeout_ms=60_000.0)
         fetches = [each for each in broker.faults.requests if each.api is ApiKey.FETCH]
         assert 15 <= len(fetches) <= _MOST
-
-
-def test_member_joins_without_backoff(world: ConsumerWorld) -> None:
-    """The first MEMBER_ID_REQUIRED is part of every join and causes no backoff."""
-    consumer = world.consumer(group_id="g", retry_backoff_ms=60_000, retry_backoff_max_ms=60_000)
-    consumer.subscribe("orders")
-    world.poll_until(consumer, lambda: bool(consumer.assignment()), within_s=5)
 
 
 def test_backoff_grows_for_unwanted_assignments(

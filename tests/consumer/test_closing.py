@@ -1,4 +1,4 @@
-"""Ctrl-C twice while a consumer closes: the next close ends in time and releases everything."""
+"""Closing: commit, leave, disconnect; within the timeout, and when Ctrl-C comes twice."""
 
 import gc
 from collections.abc import Callable
@@ -8,10 +8,20 @@ from weakref import WeakSet
 
 import pytest
 
-from kclient.common.errors import ClosedError
+from kclient.common.errors import (
+    ClosedError,
+    KafkaTimeoutError,
+)
 from kclient.common.runtime import Net, Poller
 from kclient.consumer import Consumer
-from tests.consumer.conftest import ConsumerWorld
+from kclient.protocol.api_keys import ApiKey
+from tests.consumer.conftest import (
+    ORDERS_0,
+    ConsumerWorld,
+    Diary,
+    member,
+    stuck_in_join,
+)
 from tests.support.checks.interrupts import Interruption, at_every_place
 
 _CLOSE_MS = 200
@@ -109,3 +119,71 @@ def test_close_that_is_interrupted_twice_releases_everything(
     for distance in (0, 2):
         assert at_every_place(partial(interrupt_twice, distance)) >= 4
     assert sum(twice) >= 4
+
+
+def test_close_commits_revokes_and_leaves(world: ConsumerWorld, diary: Diary) -> None:
+    world.fill(5)
+    consumer = member(world, diary)
+    world.read(consumer, 5)
+    consumer.close()
+    assert world.broker.group.committed[ORDERS_0][0] == 5
+    assert diary.entries[-1] == ("revoked", [0, 1])
+    assert world.broker.group.left == ["member-1"]
+    world.sleep(5)
+    assert world.net.open_sockets == 0
+    assert not world.tasks.started[0].step()
+
+
+@pytest.mark.fault("R21")
+def test_close_ends_within_timeout_without_brokers(world: ConsumerWorld, diary: Diary) -> None:
+    world.fill(5)
+    consumer = member(world, diary)
+    world.read(consumer, 5)
+    world.broker.silent = True
+    before_ms = world.clock.now_ms
+    consumer.close(timeout=2.0)
+    assert world.clock.now_ms - before_ms <= 2_100
+
+
+def test_close_does_not_wait_for_timed_out_commit(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    world.broker.fail(ApiKey.FIND_COORDINATOR, *[15] * 100)  # COORDINATOR_NOT_AVAILABLE
+    with pytest.raises(KafkaTimeoutError, match="no coordinator was found for group 'g'"):
+        consumer.commit({ORDERS_0: 1}, timeout=3.0)
+    before_ms = world.clock.now_ms
+    consumer.close(timeout=30.0)
+    assert world.clock.now_ms - before_ms < 100
+
+
+_UNKNOWN_MEMBER = 25
+
+
+@pytest.mark.fault("R16")
+@pytest.mark.parametrize("when", ["revoked", "lost"])
+def test_close_raises_callback_error_after_closing(world: ConsumerWorld, when: str) -> None:
+    def refuse(_: object) -> None:
+        raise LookupError(when)
+
+    consumer = world.consumer(group_id="g")
+    consumer.subscribe("orders", on_revoked=refuse, on_lost=refuse)
+    world.join(consumer)
+    if when == "lost":
+        world.broker.fail(ApiKey.HEARTBEAT, _UNKNOWN_MEMBER)
+        world.background(4_000)
+    with pytest.raises(LookupError, match=when):
+        consumer.close()
+    assert world.broker.group.left == (["member-1"] if when == "revoked" else [])
+    world.sleep(5)
+    assert world.net.open_sockets == 0
+    consumer.close()
+
+
+@pytest.mark.fault("R21")
+def test_close_while_joining_leaves_the_group(world: ConsumerWorld) -> None:
+    consumer = stuck_in_join(world)
+    before_ms = world.clock.now_ms
+    consumer.close(timeout=2)
+    assert world.clock.now_ms - before_ms <= 200
+    assert world.broker.group.left == ["member-1"]
+    world.sleep(5)
+    assert world.net.open_sockets == 0
