@@ -130,7 +130,9 @@ class ConsumerNetworkClient:
 
         Does not wait if futures are to be completed. Raises fatal errors of the metadata.
         """
-        self._complete_futures()
+        if self._completed:  # received by the heartbeat task: the caller may wait for it
+            timeout_ms = 0.0
+            self._complete_futures()
         self._exchange(timeout_ms, now_ms)
         self._complete_futures()
         self._metadata.maybe_raise_any_error()
