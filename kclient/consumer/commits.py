@@ -178,7 +178,7 @@ class OffsetCommitter:
 
     def _given_up(self, commit: _Commit) -> KafkaError | None:
         """Return the error of a commit that would overwrite the offsets of other members."""
-        partitions = self._subscriptions.given_up.intersection(commit.offsets)
+        partitions = self._subscriptions.given_up_among(commit.offsets)
         if not partitions or not self._member.is_stable():
             return None
         shown = ", ".join(map(str, sorted(partitions)))

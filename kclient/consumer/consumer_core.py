@@ -12,7 +12,7 @@ from kclient.common.errors import ClosedError, ConcurrentAccessError, IllegalSta
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.interrupts import deferred_signals
 from kclient.common.metrics import Metrics
-from kclient.common.runtime import Runtime
+from kclient.common.runtime import Clock, Tasks
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
 from kclient.common.waiting import Steps, perform
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
@@ -75,7 +75,8 @@ class ConsumerCore:
     """
 
     config: ConsumerConfig
-    runtime: Runtime
+    clock: Clock
+    tasks: Tasks
     lock: ConsumerLock
     backoff: ExponentialBackoff
     metrics: Metrics
@@ -111,7 +112,7 @@ class ConsumerCore:
     def run(self, steps: Steps[R]) -> R:
         """Make a call in steps, whose waits block the calling thread."""
         with self.call():
-            return perform(steps, self.runtime.clock)
+            return perform(steps, self.clock)
 
     def begin_call(self, *, polls: bool = False) -> None:
         """Acquire the lock, and put back records of an earlier call that were not returned.
@@ -150,7 +151,7 @@ class ConsumerCore:
         timeout_ms = check_timeout(timeout, default_ms=self.config.default_api_timeout_ms)
         if call and timeout_ms > 0:
             self.refuse_in_event_loop(call)
-        return self.runtime.clock.monotonic_ms() + timeout_ms
+        return self.clock.monotonic_ms() + timeout_ms
 
     def refuse_in_event_loop(self, call: str) -> None:
         """Reject a waiting call in an event loop, unless it is nested in another call."""
@@ -178,7 +179,7 @@ class ConsumerCore:
             self.begin_call(polls=True)
             try:
                 found = self.loop.take_buffered(target) or perform(
-                    self.loop.poll(target, timeout_ms), self.runtime.clock
+                    self.loop.poll(target, timeout_ms), self.clock
                 )
                 self.unreturned = result = finish(target) if found else None
             finally:
@@ -212,14 +213,14 @@ class ConsumerCore:
         if self.subscriptions.kind is SubscriptionType.NONE:
             raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
         if self.heartbeats is not None and self.subscriptions.is_group_managed():
-            self.heartbeats.start(self.runtime.tasks, "kclient-consumer-heartbeat")
+            self.heartbeats.start(self.tasks, "kclient-consumer-heartbeat")
         self.collector.confirm()
         self.unreturned = _BEING_TAKEN
         self._polling = True
 
     def _set_pending(self, collected: CollectedRecords) -> None:
         records = list(self._intercepted(collected))
-        self.next_tick_ms = self.runtime.clock.monotonic_ms() + _ITERATION_TICK_MS
+        self.next_tick_ms = self.clock.monotonic_ms() + _ITERATION_TICK_MS
         self.pending, self.next_pending, self.unreturned = records, 0, None
 
     def _intercepted(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:

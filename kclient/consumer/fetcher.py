@@ -141,9 +141,7 @@ class Fetcher:
         nodes = self._metadata.cluster().nodes
         blocked: dict[int, bool] = {}
         wanted: dict[Node, dict[TopicPartition, _Asked]] = {}
-        for partition, state in self._subscriptions.assigned.items():
-            if not state.is_fetchable() or state.next_attempt_ms > now_ms:
-                continue
+        for state in self._subscriptions.fetchable(now_ms):
             node = state.fetch_node(nodes, now_ms)
             if node is None:
                 self._metadata.request_update()
@@ -154,7 +152,7 @@ class Fetcher:
                 continue
             position = self._buffer.next_position(state)
             if position is not None:
-                wanted.setdefault(node, {})[partition] = _Asked(state, position)
+                wanted.setdefault(node, {})[state.partition] = _Asked(state, position)
         return wanted
 
     def _is_blocked(self, node: Node, now_ms: float) -> bool:
@@ -175,11 +173,11 @@ class Fetcher:
             {
                 partition: FetchPartitionData(
                     cluster.topic_id(partition.topic) or ZERO_UUID,
-                    entry.position.offset,
+                    position.offset,
                     self._config.max_partition_fetch_bytes,
-                    entry.position.leader.epoch,
+                    position.leader.epoch,
                 )
-                for partition, entry in asked.items()
+                for partition, (_, position) in asked.items()
             }
         )
         self._in_flight.add(node.id)

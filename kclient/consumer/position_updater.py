@@ -74,7 +74,7 @@ class PositionUpdater:
             return
         self._cluster_seen = cluster
         self._version_seen = self._subscriptions.version
-        for state in self._subscriptions.assigned.values():
+        for state in self._subscriptions.states():
             leader = current_leader(cluster, state.partition)
             if leader.leader is not None:
                 can_validate = self._validator.can_validate(leader.leader)

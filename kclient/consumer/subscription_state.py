@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum
 
 from kclient.common.errors import IllegalStateError
@@ -69,6 +70,13 @@ class SubscriptionState:
         if self.pattern is None or (is_internal and self._exclude_internal):
             return False
         return self.pattern.fullmatch(topic) is not None
+
+    def wants(self, topics: AbstractSet[str]) -> bool:
+        """Return whether all topics are subscribed to, by name or by the pattern."""
+        pattern = self.pattern
+        if pattern is None:
+            return topics <= self.topics
+        return all(pattern.fullmatch(topic) for topic in topics)
 
     def take_matching(self, topics: Iterable[str]) -> bool:
         """Set the topics that the pattern matches; return whether they have changed."""
@@ -139,6 +147,10 @@ class SubscriptionState:
             return "the group assigns partitions within poll(): pass on_assigned= to subscribe()"
         return "assign() it, or subscribe() and wait for on_assigned="
 
+    def given_up_among(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        """Return those of some partitions that the group has taken from this member."""
+        return self.given_up.intersection(partitions)
+
     def holds(self, state: TopicPartitionState) -> bool:
         """Return whether a state belongs to the current assignment."""
         return self.assigned.get(state.partition) is state
@@ -156,6 +168,18 @@ class SubscriptionState:
             state
             for state in self.assigned.values()
             if state.fetch_state is fetch_state and state.next_attempt_ms <= now_ms
+        ]
+
+    def states(self) -> list[TopicPartitionState]:
+        """Return the state of each assigned partition."""
+        return list(self.assigned.values())
+
+    def fetchable(self, now_ms: float) -> list[TopicPartitionState]:
+        """Return the partitions to fetch from whose next attempt is due, in the fetch order."""
+        return [
+            state
+            for state in self.assigned.values()
+            if state.is_fetchable() and state.next_attempt_ms <= now_ms
         ]
 
     def has_all_positions(self) -> bool:

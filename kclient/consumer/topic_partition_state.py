@@ -231,7 +231,8 @@ class TopicPartitionState:
             if node is not None:
                 return node
             self.clear_preferred_read_replica()
-        leader = self.position.leader.leader if self.position is not None else None
+        position = self.position
+        leader = None if position is None else position.leader.leader
         # Stop fetching from a leader that is no longer in the metadata.
         return nodes.get(leader.id) if leader is not None else None
 

@@ -125,7 +125,8 @@ class Wiring:
         )
         return ConsumerCore(
             config=self.config,
-            runtime=self.runtime,
+            clock=self.clock,
+            tasks=self.runtime.tasks,
             lock=self.lock,
             backoff=self.backoff,
             metrics=self.metrics,
@@ -351,11 +352,9 @@ class Wiring:
     # --- clients
 
     def _backoff(self) -> ExponentialBackoff:
-        config = self.config
+        config, random = self.config, self.runtime.random
         return ExponentialBackoff(
-            config.retry_backoff_ms,
-            config.retry_backoff_max_ms,
-            self.runtime.random.random,
+            config.retry_backoff_ms, config.retry_backoff_max_ms, random.random
         )
 
     def _network_client(self) -> NetworkClient:

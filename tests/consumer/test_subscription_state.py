@@ -71,6 +71,19 @@ def test_pattern_matches_whole_names_of_external_topics(subscriptions: Subscript
     assert with_internal.accepts("__consumer_offsets", True)
 
 
+def test_assigned_topics_are_wanted_while_they_are_subscribed_to(
+    subscriptions: SubscriptionState,
+) -> None:
+    subscriptions.subscribe(["a", "b"], LISTENER)
+    assert subscriptions.wants({"a"})
+    assert subscriptions.wants(set())
+    assert not subscriptions.wants({"a", "c"})
+    subscriptions.unsubscribe()
+    subscriptions.subscribe_pattern(re.compile("a.*"), LISTENER)
+    assert subscriptions.wants({"a", "a1"})  # although the metadata has neither yet
+    assert not subscriptions.wants({"a", "ba"})
+
+
 def test_matching_topics_replace_earlier_ones(subscriptions: SubscriptionState) -> None:
     subscriptions.subscribe_pattern(re.compile("a.*"), LISTENER)
     assert subscriptions.take_matching(["a1", "a2"])
@@ -114,6 +127,7 @@ def test_partitions_taken_by_the_group_are_given_up_until_assigned_again(
     assert subscriptions.given_up == frozenset()
     subscriptions.assign_from_group([ORDERS_1])
     assert subscriptions.given_up == {ORDERS_0}
+    assert subscriptions.given_up_among([ORDERS_0, ORDERS_1]) == {ORDERS_0}
     subscriptions.assign_from_group([])
     assert subscriptions.given_up == {ORDERS_0, ORDERS_1}
     subscriptions.assign_from_group([ORDERS_0])
@@ -156,6 +170,21 @@ def test_partitions_of_a_state_are_listed_when_their_next_attempt_is_due(
     assert subscriptions.in_state(FetchState.INITIALIZING, 49.0) == [first]
     assert subscriptions.in_state(FetchState.INITIALIZING, 50.0) == [first, second]
     assert subscriptions.in_state(FetchState.FETCHING, 50.0) == []
+
+
+def test_fetchable_partitions_are_those_with_a_valid_position(
+    subscriptions: SubscriptionState,
+) -> None:
+    subscriptions.assign_from_user([ORDERS_0, ORDERS_1, PAYMENTS])
+    first, second, third = subscriptions.states()
+    first.seek(FetchPosition(1))
+    second.seek(FetchPosition(2))
+    second.next_attempt_ms = 50.0
+    third.seek(FetchPosition(3))
+    third.paused = True
+    assert subscriptions.fetchable(49.0) == [first]
+    subscriptions.move_to_end([ORDERS_0])
+    assert subscriptions.fetchable(50.0) == [second, first]
 
 
 def test_commit_covers_every_valid_position(subscriptions: SubscriptionState) -> None:

@@ -119,6 +119,10 @@ class Member:
         """
         self.state = next_state(self.state, event)
 
+    def has_generation(self) -> bool:
+        """Return whether the member belongs to a generation of the group."""
+        return self.generation.generation_id != NO_GENERATION_ID
+
     def is_stable(self) -> bool:
         """Return whether the member has joined and has its assignment."""
         return self.state is MemberState.STABLE

@@ -19,7 +19,7 @@ from kclient.consumer.assignors import Assignment
 from kclient.consumer.classic.consumer_protocol import decode_assignment
 from kclient.consumer.classic.group_joiner import GroupJoiner
 from kclient.consumer.classic.group_leader import GroupLeader
-from kclient.consumer.classic.member import NO_GENERATION_ID, Member
+from kclient.consumer.classic.member import Member
 from kclient.consumer.commits import AutoCommit
 from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.rebalance_listener import RebalanceListener
@@ -132,11 +132,10 @@ class Rebalance:
 
     def revoke_partitions(self) -> None:
         """Call the rebalance listener for revoked or lost partitions, and remove them."""
-        gone = self._member.generation.generation_id == NO_GENERATION_ID
-        if gone:
-            self._take_away("Lost", RebalanceListener.lost)
-        else:
+        if self._member.has_generation():
             self._take_away("Revoking", RebalanceListener.revoked)
+        else:
+            self._take_away("Lost", RebalanceListener.lost)
 
     # --- inside
 
@@ -258,8 +257,4 @@ class Rebalance:
         self._attempts += 1
 
     def _is_still_wanted(self, assignment: Assignment) -> bool:
-        topics = {partition.topic for partition in assignment.partitions}
-        if self._subscriptions.pattern is not None:
-            matches = self._subscriptions.pattern.fullmatch
-            return all(matches(topic) for topic in topics)
-        return topics <= self._subscriptions.topics
+        return self._subscriptions.wants({each.topic for each in assignment.partitions})
