@@ -12,11 +12,17 @@ from kclient.client.network_client import NetworkClient
 from kclient.common.runtime import Address
 from kclient.common.types import Node
 from kclient.network.selector import Selector
+from kclient.protocol.headers import RequestHeader
 from kclient.protocol.message import Request
-from kclient.protocol.messages.metadata import MetadataRequest
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+)
 from kclient.testing.virtual import Peer
+from tests.client.metadata_world import MetadataWorld
 from tests.support.clients.scripted_broker import ScriptedBroker
 from tests.support.virtual.virtual_home import VirtualHome
+
+NODE = Node(1, "10.0.0.1", 9092)
 
 
 class ClientWorld:
@@ -87,3 +93,20 @@ class ClientWorld:
 @pytest.fixture
 def world() -> ClientWorld:
     return ClientWorld()
+
+
+@pytest.fixture
+def broker(world: ClientWorld) -> ScriptedBroker:
+    broker = world.broker()
+    world.poll_until(world.bootstrapped)
+    world.connect(NODE)
+    return broker
+
+
+def silence(header: RequestHeader, request: Request) -> None:
+    return None
+
+
+@pytest.fixture
+def known() -> MetadataWorld:
+    return MetadataWorld()

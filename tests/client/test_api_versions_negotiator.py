@@ -4,9 +4,7 @@ import struct
 
 import pytest
 
-from kclient.client.api_versions import NodeApiVersions
 from kclient.client.api_versions_negotiator import CLIENT_SOFTWARE_NAME
-from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.types import Node
 from kclient.common.version import VERSION
 from kclient.protocol.api_keys import ApiKey
@@ -123,16 +121,3 @@ def test_versions_belong_to_present_connection(world: ClientWorld) -> None:
     versions = world.client.api_versions.get("1")
     assert versions is not None
     assert versions.offers(ApiKey.METADATA) == VersionRange(0, 8)
-
-
-@pytest.mark.fault("P7")
-def test_highest_common_version_is_used() -> None:
-    node = NodeApiVersions("broker 1", {ApiKey.FETCH: VersionRange(4, 11)})
-    assert node.latest_usable_version(ApiKey.FETCH, 4, 17) == 11
-    assert node.latest_usable_version(ApiKey.FETCH, 0, 7) == 7
-    with pytest.raises(UnsupportedVersionError, match=r"FETCH in versions 4-11.*needs 12-17"):
-        node.latest_usable_version(ApiKey.FETCH, 12, 17)
-    with pytest.raises(UnsupportedVersionError, match=r"FETCH in versions 4-11.*needs 0-3"):
-        node.latest_usable_version(ApiKey.FETCH, 0, 3)
-    with pytest.raises(UnsupportedVersionError, match="broker 1 does not offer PRODUCE"):
-        node.latest_usable_version(ApiKey.PRODUCE, 0, 3)

@@ -5,11 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.client.client_config import ClientConfig, parse_bootstrap_servers
-from kclient.client.metadata import Metadata
-from kclient.client.network_client_builder import build_network_client
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
-from tests.support.virtual.virtual_home import VirtualHome
 
 CLIENT = ConfigDef("client", ClientConfig)
 
@@ -95,23 +92,3 @@ def test_unavailable_security_protocol_is_refused(name: str) -> None:
 def test_unknown_security_protocol_is_refused() -> None:
     with pytest.raises(ConfigError, match="expected 'PLAINTEXT'"):
         CLIENT.parse({"bootstrap_servers": "a:1", "security_protocol": ["SSL"]})
-
-
-def test_client_is_built_without_network_access() -> None:
-    home = VirtualHome()
-    runtime, net = home.runtime, home.net
-    config = CLIENT.parse(
-        {
-            "bootstrap.servers": "nowhere.example:9092",
-            "client.id": "mine",
-            "metadata.recovery.strategy": "NONE",
-            "reconnect.backoff.ms": 7,
-        }
-    )
-    assert (config.client_id, config.rebootstraps) == ("mine", False)
-    assert config.reconnect_backoff_ms == 7
-    metadata = Metadata(runtime)
-    client = build_network_client(config, runtime, metadata, client_id="other")
-    assert [node.host for node in metadata.cluster().nodes.values()] == ["nowhere.example"]
-    assert net.resolved == []
-    client.close()

@@ -15,10 +15,9 @@ from kclient.protocol.messages.api_versions import ApiVersion, ApiVersionsRespon
 from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.protocol.versions import VersionRange
 from kclient.testing.virtual.virtual_socket import VirtualSocket
-from tests.client.conftest import ClientWorld
+from tests.client.conftest import NODE, ClientWorld
 from tests.support.clients.scripted_broker import framed
 
-NODE = Node(1, "10.0.0.1", 9092)
 MINUTE_MS = 60_000.0
 
 

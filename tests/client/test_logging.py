@@ -7,12 +7,9 @@ import pytest
 
 from kclient import Producer
 from kclient.common.errors import KafkaError
-from kclient.common.types import Node
 from kclient.testing import EmbeddedCluster
-from tests.client.conftest import ClientWorld
+from tests.client.conftest import NODE, ClientWorld
 from tests.support.virtual.virtual_home import IP
-
-NODE = Node(1, "10.0.0.1", 9092)
 
 
 def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:

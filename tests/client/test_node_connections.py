@@ -1,4 +1,4 @@
-"""Bootstrap: error for each address, bounds on connection attempts, rebootstrap."""
+"""Bootstrap: error for each address, and bounds on connection attempts."""
 
 import math
 from collections.abc import Callable
@@ -8,13 +8,8 @@ import pytest
 from kclient.client.node_connections import name_of
 from kclient.common.errors import BootstrapError
 from kclient.common.types import Node
-from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.headers import RequestHeader
-from kclient.protocol.message import Request
-from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
-from tests.support.clients.scripted_broker import ScriptedBroker
 
 
 class Hostile:
@@ -179,93 +174,6 @@ def test_error_names_wrong_advertised_address() -> None:
     world.client.ready(Node(5, "internal.example", 19092), world.now_ms)
     text = str(world.client.bootstrap_error())
     assert "internal.example:19092 (advertised by broker 5): could not look up" in text
-
-
-@pytest.mark.fault("P12")
-def test_metadata_response_without_brokers_is_ignored(world: ClientWorld) -> None:
-    broker = world.broker()
-    broker.brokers = []
-    world.poll_for(1000)
-    assert world.metadata.cluster().is_bootstrap
-    assert len([header for header in broker.asked if header.api_key is ApiKey.METADATA]) < 8
-    broker.brokers = [broker.node]
-    world.poll_until(world.bootstrapped)
-
-
-@pytest.mark.fault("C14")
-def test_client_rebootstraps_when_no_known_broker_is_left(world: ClientWorld) -> None:
-    first = world.broker(1)
-    moved = world.broker(2)
-    first.brokers = [moved.node]
-    first.topics["orders"] = moved.topics["orders"] = [2]
-    world.metadata.add_topic("orders", world.now_ms)
-    world.poll_until(world.bootstrapped)
-    world.connect(moved.node)
-    world.net.stop(("10.0.0.2", 9092))
-    replaced = world.broker(3)
-    first.brokers = [replaced.node]
-    first.topics["orders"] = [3]
-    world.poll_until(lambda: 3 in world.metadata.cluster().nodes)
-    assert world.metadata.cluster().partition_count("orders") == 1
-
-
-@pytest.mark.fault("C12", "P12")
-def test_partitions_stay_known_while_cluster_is_down(world: ClientWorld) -> None:
-    broker = world.broker()
-    broker.topics["orders"] = [1, 1, 1]
-    world.metadata.add_topic("orders", world.now_ms)
-    world.poll_until(lambda: bool(world.metadata.cluster().topics))
-    world.connect(broker.node)
-    world.net.stop(("10.0.0.1", 9092))
-    world.poll_for(30_000)
-    cluster = world.metadata.cluster()
-    assert cluster.is_bootstrap
-    assert cluster.partition_count("orders") == 3
-    assert cluster.available_partitions_for("orders") == []
-    world.net.peers["10.0.0.1", 9092] = lambda: broker
-    world.poll_until(world.bootstrapped, within_ms=3000)
-    assert len(world.metadata.cluster().available_partitions_for("orders")) == 3
-
-
-def test_rebootstrap_required_error_makes_client_rebootstrap(world: ClientWorld) -> None:
-    broker = world.broker()
-    world.poll_until(world.bootstrapped)
-    world.connect(broker.node)
-
-    def start_over(header: RequestHeader, request: Request) -> MetadataResponse:
-        del broker.responses[ApiKey.METADATA]
-        return MetadataResponse(error_code=129)
-
-    broker.responses[ApiKey.METADATA] = start_over
-    world.metadata.request_update()
-    world.poll_until(lambda: not world.bootstrapped())
-    assert world.client.connection_failed(broker.node)
-    world.poll_until(world.bootstrapped)
-
-
-def test_client_rebootstraps_after_trigger_time_without_metadata() -> None:
-    world = ClientWorld(request_timeout_ms=1000, metadata_recovery_rebootstrap_trigger_ms=5000)
-    stale = world.broker(2)
-    good = world.broker(1, brokers=[stale.node])
-    world.poll_until(world.bootstrapped)
-    stale.responses[ApiKey.METADATA] = lambda *_: None
-    good.brokers = [good.node]
-    world.metadata.request_update()
-    started_ms = world.now_ms
-    world.poll_until(lambda: 1 in world.metadata.cluster().nodes)
-    assert 5000 < world.now_ms - started_ms < 9000
-
-
-def test_client_without_rebootstrap_waits_for_known_brokers() -> None:
-    world = ClientWorld(metadata_recovery_strategy="none")
-    broker: ScriptedBroker = world.broker()
-    world.poll_until(world.bootstrapped)
-    world.connect(broker.node)
-    world.net.stop(("10.0.0.1", 9092))
-    world.poll_for(10_000)
-    assert list(world.metadata.cluster().nodes) == [1]
-    world.net.peers["10.0.0.1", 9092] = lambda: broker
-    world.poll_until(lambda: world.client.ready(broker.node, world.now_ms))
 
 
 @pytest.mark.parametrize(

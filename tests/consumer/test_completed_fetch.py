@@ -67,7 +67,7 @@ class Fetch:
         return memoryview(builder.finish().offsets).cast("B").cast("q").tolist()
 
 
-def test_records_are_taken_in_slices() -> None:
+def test_each_take_returns_the_next_records() -> None:
     fetch = Fetch(log_of(3, 2))
     assert fetch.take(2) == [0, 1]
     assert (fetch.made.next_fetch_offset, fetch.made.is_exhausted()) == (2, False)

@@ -7,54 +7,12 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from kclient.common.files import FileSlice
-from kclient.common.runtime import READABLE, WRITABLE, StreamSocket
-from kclient.common.system_files import SystemFiles
-from kclient.common.system_tasks import SystemClock
-from kclient.network.network_send import NetworkSend
-from kclient.network.selector import Selector
+from kclient.common.runtime import READABLE, WRITABLE
 from kclient.network.system_net import SystemNet, SystemPoller, SystemStreamSocket, _PipeBell
-from kclient.network.system_runtime import system_runtime
-
-LOOPBACK = ("127.0.0.1", 0)
-
-
-@pytest.fixture
-def net() -> SystemNet:
-    return SystemNet()
-
-
-@pytest.fixture
-def poller(net: SystemNet) -> Iterator[SystemPoller]:
-    poller = SystemPoller()
-    yield poller
-    poller.close()
-
-
-def connected(net: SystemNet, poller: SystemPoller) -> tuple[StreamSocket, StreamSocket]:
-    listener = net.listen(LOOPBACK, 1)
-    near = net.connect(listener.local_address(), -1, 65536)
-    poller.register(listener, READABLE, "listener")
-    poller.register(near, WRITABLE, "near")
-    ready: set[object] = set()
-    while ready != {"listener", "near"}:
-        ready |= {data for data, _ in poller.poll(1000)}
-    far = listener.accept()
-    with pytest.raises(BlockingIOError):
-        listener.accept()
-    poller.unregister(listener)
-    poller.unregister(near)
-    listener.close()
-    listener.close()
-    assert near.connect_error() == 0
-    assert near.peer_address() == far.local_address()
-    assert far.peer_address() == near.local_address()
-    return near, far
+from tests.network.conftest import LOOPBACK, connected
 
 
 def test_connected_sockets_exchange_bytes(net: SystemNet, poller: SystemPoller) -> None:
@@ -195,40 +153,6 @@ def test_unclosed_poller_leaks_no_descriptor() -> None:
         SystemPoller()
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == before
-
-
-def test_file_slice_is_sent_by_sendfile(
-    net: SystemNet, poller: SystemPoller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    content = os.urandom(3_000_000)
-    path = tmp_path / "log"
-    path.write_bytes(content)
-    file = SystemFiles().open(path)
-    monkeypatch.setattr(type(file), "read_at", None)
-    near, far = connected(net, poller)
-    sender, receiver = (Selector(net, SystemClock()) for _ in range(2))
-    sender.register("s", near)
-    receiver.register("r", far)
-    sender.poll(0, 0)
-    sender.send(NetworkSend("s", [b"head", FileSlice(file, 1000, 2_900_000), b"tail"]))
-    received: list[bytes] = []
-    for _ in range(10_000):
-        sender.poll(0, 0)
-        receiver.poll(1, 0)
-        received += [bytes(item.payload) for item in receiver.completed_receives]
-        if received:
-            break
-    assert received == [b"head" + content[1000:2_901_000] + b"tail"]
-    sender.close()
-    receiver.close()
-    file.close()
-
-
-def test_system_runtime_is_complete() -> None:
-    runtime = system_runtime()
-    assert runtime.clock.wall_ms() > 1_700_000_000_000
-    assert 0 <= runtime.random.random() < 1
-    assert runtime.files.exists(Path("/"))
 
 
 @pytest.mark.fault("W19")

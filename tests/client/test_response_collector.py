@@ -1,0 +1,185 @@
+"""Responses matched to requests, and connections whose state is uncertain."""
+
+import struct
+
+import pytest
+
+from kclient.client.client_request import SimpleBuilder
+from kclient.common.errors import (
+    CorrelationIdMismatchError,
+    DisconnectedError,
+    ProtocolError,
+)
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.headers import RequestHeader
+from kclient.protocol.message import Request
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+)
+from kclient.testing.virtual.virtual_socket import VirtualSocket
+from tests.client.conftest import NODE, ClientWorld, silence
+from tests.support.clients.scripted_broker import ScriptedBroker
+
+
+def test_responses_complete_in_request_order(world: ClientWorld, broker: ScriptedBroker) -> None:
+    for _ in range(5):
+        world.connect(NODE)
+        world.ask()
+        world.poll(0)
+    assert world.client.in_flight_request_count() == 5
+    assert not world.client.ready(NODE, world.now_ms)
+    world.poll_until(lambda: len(world.outcomes) == 5)
+    ids = [outcome.correlation_id for outcome in world.outcomes]
+    assert ids == sorted(ids)
+
+
+def test_request_without_response_completes_when_written(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
+    broker.responses[ApiKey.METADATA] = silence
+    request = world.client.new_client_request(
+        "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, expect_response=False
+    )
+    world.client.send(request, world.now_ms)
+    world.poll()
+    assert len(world.outcomes) == 1
+    assert world.outcomes[0].response is None
+    assert world.outcomes[0].error is None
+
+
+@pytest.mark.fault("P11", "C5")
+def test_request_timeout_closes_connection(world: ClientWorld, broker: ScriptedBroker) -> None:
+    broker.responses[ApiKey.METADATA] = silence
+    world.ask(timeout_ms=700)
+    world.poll(0)
+    world.connect(NODE)
+    world.ask()
+    requested_ms = world.now_ms
+    world.poll_until(lambda: len(world.outcomes) == 2)
+    assert 699 <= world.now_ms - requested_ms <= 702
+    first, second = world.outcomes
+    assert first.timed_out
+    assert not second.timed_out
+    for outcome in world.outcomes:
+        assert outcome.was_disconnected
+        assert isinstance(outcome.error, DisconnectedError)
+        assert outcome.error.retriable
+        assert str(outcome.error) == (
+            "METADATA to broker 1 at 10.0.0.1:9092 got no response:"
+            " no response to METADATA within 700 ms"
+        )
+    assert world.client.connection_failed(NODE)
+    assert "no response to METADATA" in str(world.client.connection_error(NODE))
+
+
+@pytest.mark.fault("P11")
+def test_response_after_timeout_is_discarded(world: ClientWorld, broker: ScriptedBroker) -> None:
+    world.net.latency_ms = (400, 400)
+    world.ask(timeout_ms=500)
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    world.net.latency_ms = (1, 1)
+    world.connect(NODE)
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 2)
+    assert world.outcomes[0].timed_out
+    assert world.outcomes[1].has_response()
+
+
+@pytest.mark.fault("P3")
+@pytest.mark.parametrize("shift", [1, -1, 2**20])
+def test_wrong_correlation_id_closes_connection(
+    world: ClientWorld, broker: ScriptedBroker, shift: int
+) -> None:
+    def lie(header: RequestHeader, request: Request) -> bytes:
+        return struct.pack(">i", header.correlation_id + shift) + bytes(50)
+
+    broker.responses[ApiKey.METADATA] = lie
+    for _ in range(3):
+        world.connect(NODE)
+        world.ask()
+        world.poll(0)
+    world.poll_until(lambda: len(world.outcomes) == 3)
+    for outcome in world.outcomes:
+        assert isinstance(outcome.error, CorrelationIdMismatchError)
+        assert outcome.error.retriable
+    assert world.client.connection_failed(NODE)
+    assert world.selector.channel("1") is None
+
+
+@pytest.mark.fault("P3")
+def test_unsolicited_response_closes_connection(
+    world: ClientWorld, broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = broker.received
+
+    def received(socket: VirtualSocket, data: bytes) -> None:
+        ordinary(socket, data)
+        socket.deliver(b"\x00\x00\x00\x04\x00\x00\x00\x63")
+
+    monkeypatch.setattr(broker, "received", received)
+    world.ask()
+    world.poll_until(lambda: world.client.connection_failed(NODE))
+    assert world.outcomes[0].has_response()
+    assert "unsolicited response" in str(world.client.connection_error(NODE))
+
+
+@pytest.mark.fault("P5")
+@pytest.mark.parametrize("body", [b"", b"\x00" * 5, b"\xff" * 40])
+def test_malformed_response_closes_connection(
+    world: ClientWorld, broker: ScriptedBroker, body: bytes
+) -> None:
+    broker.responses[ApiKey.METADATA] = lambda header, _: (
+        struct.pack(">i", header.correlation_id) + body
+    )
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.outcomes[0].was_disconnected
+    assert isinstance(world.outcomes[0].error, DisconnectedError)
+    assert isinstance(world.outcomes[0].error.__cause__, ProtocolError)
+
+
+def test_frame_without_correlation_id_closes_connection(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
+    broker.responses[ApiKey.METADATA] = lambda *_: b""
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.outcomes[0].was_disconnected
+
+
+@pytest.mark.fault("P9")
+def test_throttle_time_delays_next_request(world: ClientWorld, broker: ScriptedBroker) -> None:
+    broker.throttle_ms = 5000
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    broker.throttle_ms = -7
+    throttled_ms = world.now_ms
+    assert not world.client.ready(NODE, world.now_ms)
+    assert world.client.poll_delay_ms(NODE, world.now_ms) == pytest.approx(5000)
+    world.connect(NODE)
+    assert world.now_ms - throttled_ms >= 5000
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 2)
+    assert world.client.ready(NODE, world.now_ms)
+
+
+@pytest.mark.fault("C9")
+def test_dripping_response_does_not_extend_request_timeout() -> None:
+    world = ClientWorld(request_timeout_ms=3000)
+    broker = world.broker()
+    world.poll_until(world.bootstrapped)
+    world.connect(NODE)
+
+    def drip(header: RequestHeader, request: Request) -> None:
+        near = next(iter(world.selector.channels())).transport.socket
+        assert isinstance(near, VirtualSocket)
+        assert near.other is not None
+        for index, byte in enumerate(b"\x00\x00\x10\x00" + bytes(100)):
+            near.other.deliver(bytes([byte]), 1000.0 * (index + 1))
+
+    broker.responses[ApiKey.METADATA] = drip
+    world.ask()
+    started_ms = world.now_ms
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.now_ms - started_ms <= 3002
+    assert world.outcomes[0].timed_out
