@@ -352,9 +352,9 @@ class Wiring:
     # --- clients
 
     def _backoff(self) -> ExponentialBackoff:
-        config, random = self.config, self.runtime.random
+        config, generator = self.config, self.runtime.random
         return ExponentialBackoff(
-            config.retry_backoff_ms, config.retry_backoff_max_ms, random.random
+            config.retry_backoff_ms, config.retry_backoff_max_ms, generator.random
         )
 
     def _network_client(self) -> NetworkClient:

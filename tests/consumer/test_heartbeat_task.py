@@ -1,12 +1,21 @@
 """Heartbeats between the calls of the application."""
 
+import math
+from itertools import pairwise
+from typing import cast
+
 import pytest
 
 from kclient.common.errors import (
     FatalError,
+    KafkaError,
 )
 from kclient.common.types import TopicPartition
-from tests.consumer.conftest import ConsumerWorld, Diary, member
+from kclient.consumer.consumer_lock import ConsumerLock
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.heartbeat_task import HeartbeatTask
+from kclient.consumer.membership import Membership
+from tests.consumer.conftest import ConsumerWorld, Diary, StoredTask, member
 
 
 @pytest.mark.fault("R23")
@@ -78,3 +87,118 @@ def test_records_received_between_polls_are_returned_without_waiting(world: Cons
     before_ms = world.clock.now_ms
     assert len(consumer.poll(1.0)) == 3
     assert world.clock.now_ms == before_ms
+
+
+class Steps:
+    """A heartbeat task with a scripted membership and network."""
+
+    def __init__(self, world: ConsumerWorld) -> None:
+        self.world = world
+        self.lock = ConsumerLock(world.tasks)
+        self.errors: list[KafkaError] = []
+        self.waits_ms = math.inf
+        self.in_flight = False
+        self.steps = 0
+        self.raises: Exception | None = None
+        self.poll_raises: KafkaError | None = None
+        self.heartbeats = HeartbeatTask(
+            cast("Membership", self),
+            cast("ConsumerNetworkClient", self),
+            self.lock,
+            world.clock,
+            3000.0,
+            self.errors.append,
+        )
+
+    def background_step(self, now_ms: float) -> float:
+        self.steps += 1
+        if self.raises is not None:
+            raise self.raises
+        return self.waits_ms
+
+    def awaits_response(self) -> bool:
+        return self.in_flight
+
+    def poll_membership(self, now_ms: float) -> None:
+        if self.poll_raises is not None:
+            raise self.poll_raises
+
+    def start(self) -> StoredTask:
+        self.heartbeats.start(self.world.tasks, "beat")
+        return self.world.tasks.started[-1]
+
+    def pauses(self, task: StoredTask, count: int) -> list[float]:
+        """Return the times between the next steps."""
+        times = [self.world.clock.now_ms]
+        for _ in range(count):
+            assert task.step()
+            times.append(self.world.clock.now_ms)
+        return [after - before for before, after in pairwise(times)]
+
+
+@pytest.fixture
+def steps(world: ConsumerWorld) -> Steps:
+    return Steps(world)
+
+
+def test_task_waits_until_the_next_heartbeat(steps: Steps) -> None:
+    task = steps.start()
+    steps.waits_ms = 700.0
+    assert steps.pauses(task, 3) == [200.0, 700.0, 700.0]
+    steps.waits_ms = math.inf
+    assert steps.pauses(task, 2) == [700.0, 3000.0]
+    steps.waits_ms = 0.0
+    assert steps.pauses(task, 2) == [3000.0, 1.0]
+
+
+def test_pauses_double_while_a_response_is_awaited(steps: Steps) -> None:
+    task = steps.start()
+    steps.in_flight = True
+    assert steps.pauses(task, 8) == [200.0, 10.0, 20.0, 40.0, 80.0, 160.0, 200.0, 200.0]
+    steps.in_flight, steps.waits_ms = False, 500.0
+    assert steps.pauses(task, 2) == [200.0, 500.0]
+    steps.in_flight = True
+    assert steps.pauses(task, 2) == [500.0, 10.0]
+
+
+def test_task_does_nothing_while_the_application_is_in_a_call(steps: Steps) -> None:
+    task = steps.start()
+    steps.lock.acquire()
+    assert steps.pauses(task, 2) == [200.0, 200.0]
+    assert steps.steps == 0
+    steps.lock.release()
+    steps.pauses(task, 1)
+    assert steps.steps == 1
+
+
+def test_unexpected_error_ends_the_task_and_fails_the_next_poll(steps: Steps) -> None:
+    task = steps.start()
+    steps.raises = ValueError("a bug")
+    assert not task.step()
+    (error,) = steps.errors
+    assert isinstance(error, FatalError)
+    assert "the heartbeats stopped by ValueError: a bug" in str(error)
+    assert steps.lock.acquire()  # the task released it
+
+
+def test_error_of_the_network_fails_the_next_poll_only(steps: Steps) -> None:
+    task = steps.start()
+    steps.poll_raises = KafkaError("refused")
+    steps.pauses(task, 1)
+    assert steps.errors == [steps.poll_raises]
+    steps.pauses(task, 1)
+    assert steps.steps == 2
+
+
+def test_task_ends_when_it_is_stopped(steps: Steps) -> None:
+    task = steps.start()
+    steps.heartbeats.start(steps.world.tasks, "beat")
+    assert len(steps.world.tasks.started) == 1
+    waits = list(steps.heartbeats.stop(0.0))
+    assert len(waits) == 1
+    assert not task.step()
+    assert steps.steps == 0
+
+
+def test_stop_without_task_does_not_wait(steps: Steps) -> None:
+    assert list(steps.heartbeats.stop(0.0)) == []

@@ -76,6 +76,7 @@ def test_assigned_topics_are_wanted_while_they_are_subscribed_to(
 ) -> None:
     subscriptions.subscribe(["a", "b"], LISTENER)
     assert subscriptions.wants({"a"})
+    assert subscriptions.wants({"a", "b"})
     assert subscriptions.wants(set())
     assert not subscriptions.wants({"a", "c"})
     subscriptions.unsubscribe()

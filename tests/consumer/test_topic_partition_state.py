@@ -119,6 +119,12 @@ def test_leader_change_without_epochs_needs_no_validation(
     assert state.is_fetchable()
 
 
+def test_new_leader_that_cannot_validate_ends_the_validation(state: TopicPartitionState) -> None:
+    state.seek_unvalidated(FetchPosition(5, 3, LEADER))
+    state.take_leader(LeaderAndEpoch(NODE_2, 5), can_validate=False)
+    assert state.is_fetchable()
+
+
 def test_backoff_grows_until_a_success_or_another_state(state: TopicPartitionState) -> None:
     fetching(state)
     waits = []
