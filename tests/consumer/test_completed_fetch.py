@@ -18,7 +18,11 @@ from tests.consumer.transactions import abort, end
 from tests.support.virtual.virtual_log_broker import VirtualLog
 
 PLAIN = {"bootstrap_servers": "h:1"}
+
+
 CONFIG = CONSUMER_CONFIG.parse(PLAIN)
+
+
 READ_COMMITTED = CONSUMER_CONFIG.parse({**PLAIN, "isolation_level": "read_committed"})
 
 
@@ -258,3 +262,18 @@ def test_error_of_a_fetch_is_a_kafka_error_with_its_cause() -> None:
     log.batches[0] = (base, last, data[:16] + b"\x07" + data[17:])  # unknown magic byte
     with pytest.raises(KafkaError, match="orders-0 at offset 0"):
         Fetch(log).take()
+
+
+def test_epoch_is_that_of_the_last_record_taken() -> None:
+    log = VirtualLog()
+    for epoch in (3, 4, 5):
+        log.append(b"a", b"b", epoch=epoch)
+    fetch = Fetch(log)
+    taken = fetch.made.take(6)
+    assert fetch.made.last_epoch == 5
+    fetch.made.put_back(taken, 1)
+    assert fetch.made.last_epoch == 3
+    assert fetch.take(3) == [1, 2, 3]
+    assert fetch.made.last_epoch == 4
+    fetch.made.put_back(fetch.made.take(2), 0)
+    assert fetch.made.last_epoch == 4

@@ -1,13 +1,22 @@
 """Offsets looked up by reset policy and by time."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
+from typing import cast
 
 import pytest
 
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.common.broker_errors import TopicAuthorizationError
 from kclient.common.errors import (
+    DisconnectedError,
+    KafkaError,
     KafkaTimeoutError,
 )
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
+from kclient.consumer.list_offsets_requests import ListOffsetsRequests, ListOffsetsResult
+from kclient.consumer.offset_fetcher import OffsetLookup
+from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 
@@ -76,3 +85,88 @@ def test_seek_overrides_all_lookups_in_flight(
     consumer.seek(ORDERS_0, 4)
     assert offsets(world.read(consumer, 6)) == [4, 5, 6, 7, 8, 9]
     assert consumer.position(ORDERS_0) == 10
+
+
+class Requests:
+    """Requests whose responses the test gives."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[TopicPartition, int]] = []
+        self.futures: list[RequestFuture[ListOffsetsResult]] = []
+        self.leaderless = False
+
+    def send(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[frozenset[TopicPartition], RequestFuture[ListOffsetsResult]]:
+        if self.leaderless:
+            return {}
+        self.sent.append(dict(timestamps))
+        self.futures.append(RequestFuture())
+        return {frozenset(timestamps): self.futures[-1]}
+
+
+BACKOFF = ExponentialBackoff(100, 1000, lambda: 0.0)
+BOTH = {ORDERS_0: 5, ORDERS_1: 6}
+
+
+def step(lookup: OffsetLookup, requests: Requests, now_ms: float) -> float:
+    return lookup.step(cast("ListOffsetsRequests", requests), BACKOFF, now_ms)
+
+
+def test_lookup_repeats_only_partitions_without_a_result() -> None:
+    lookup, requests = OffsetLookup(BOTH), Requests()
+    assert step(lookup, requests, 0.0) == 100
+    found = OffsetAndTimestamp(7, 5, 1)
+    requests.futures[0].succeed(ListOffsetsResult(found={ORDERS_0: found}, to_retry={ORDERS_1}))
+    assert (lookup.done, lookup.missing) == (False, [ORDERS_1])
+    assert step(lookup, requests, 40.0) == 60
+    assert step(lookup, requests, 100.0) == 200
+    assert requests.sent == [BOTH, {ORDERS_1: 6}]
+    requests.futures[1].succeed(ListOffsetsResult(found={ORDERS_1: None}))
+    assert lookup.done
+    assert lookup.found == {ORDERS_0: found, ORDERS_1: None}
+
+
+def test_lookup_has_one_request_in_flight_per_partition() -> None:
+    lookup, requests = OffsetLookup(BOTH), Requests()
+    step(lookup, requests, 0.0)
+    assert step(lookup, requests, 500.0) == 100
+    assert len(requests.sent) == 1
+
+
+def test_lookup_without_leader_tries_again_without_longer_backoff() -> None:
+    lookup, requests = OffsetLookup(BOTH), Requests()
+    requests.leaderless = True
+    assert [step(lookup, requests, now_ms) for now_ms in (0.0, 10.0, 20.0)] == [100] * 3
+    requests.leaderless = False
+    assert step(lookup, requests, 21.0) == 100
+    assert len(requests.sent) == 1
+
+
+def test_retriable_error_repeats_the_request_with_backoff() -> None:
+    lookup, requests = OffsetLookup(BOTH), Requests()
+    now_ms = 0.0
+    waits = []
+    for _ in range(3):
+        waits.append(step(lookup, requests, now_ms))
+        requests.futures[-1].fail(DisconnectedError("gone"))
+        now_ms += waits[-1]
+    assert waits == [100, 200, 400]
+    assert requests.sent == [BOTH] * 3
+    assert not lookup.done
+
+
+def test_fatal_error_of_a_lookup_is_raised() -> None:
+    lookup, requests = OffsetLookup(BOTH), Requests()
+    step(lookup, requests, 0.0)
+    requests.futures[0].fail(KafkaError("fatal"))
+    with pytest.raises(KafkaError, match="fatal"):
+        assert lookup.done
+
+
+def test_unauthorized_topic_ends_the_lookup() -> None:
+    lookup, requests = OffsetLookup(BOTH), Requests()
+    step(lookup, requests, 0.0)
+    requests.futures[0].succeed(ListOffsetsResult(unauthorized={"orders"}))
+    with pytest.raises(TopicAuthorizationError):
+        assert lookup.done

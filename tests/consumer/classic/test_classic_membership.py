@@ -1,11 +1,16 @@
 """Membership by the classic protocol: changed topics, and its end."""
 
+from collections.abc import Callable
+
 import pytest
 
+from kclient.common.broker_errors import GroupAuthorizationError
 from kclient.common.errors import (
     CommitFailedError,
 )
 from kclient.common.types import TopicPartition
+from kclient.consumer import ConsumerGroupMetadata
+from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.protocol.api_keys import ApiKey
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, Diary, member
 
@@ -82,3 +87,112 @@ def test_topic_created_later_is_assigned(world: ConsumerWorld) -> None:
     assert not consumer.poll(1.0)
     world.broker.add_topic("later")
     world.poll_until(consumer, lambda: len(consumer.assignment()) == 1)
+
+
+class Joining:
+    """A membership, driven by steps without a poll."""
+
+    def __init__(self, world: ConsumerWorld, **options: object) -> None:
+        self.world = world
+        self.core = world.core(group_id="g", **options)
+        assert self.core.group is not None
+        self.membership = self.core.group.membership
+
+    def step(self) -> float:
+        return self.membership.step(self.world.clock.now_ms)
+
+    def poll(self) -> None:
+        self.core.network.poll(20.0, self.world.clock.now_ms)
+
+    def until(self, done: Callable[[], bool]) -> None:
+        for _ in range(500):
+            if done():
+                return
+            self.step()
+            self.poll()
+        raise AssertionError("it took too long")
+
+    def join(self) -> None:
+        self.core.subscribe(["orders"], None, RebalanceListener())
+        self.until(lambda: bool(self.core.subscriptions.assigned))
+
+
+@pytest.fixture
+def joining(world: ConsumerWorld) -> Joining:
+    return Joining(world, heartbeat_interval_ms=100, max_poll_interval_ms=2000)
+
+
+def test_records_are_held_back_until_the_member_is_stable(joining: Joining) -> None:
+    assert not joining.membership.holds_back()  # nothing is subscribed
+    joining.core.subscribe(["orders"], None, RebalanceListener())
+    assert joining.membership.holds_back()
+    joining.until(lambda: bool(joining.core.subscriptions.assigned))
+    assert not joining.membership.holds_back()
+    joining.world.broker.group.rebalancing = True
+    joining.world.sleep(200.0)
+    joining.until(joining.membership.holds_back)
+    joining.until(lambda: not joining.membership.holds_back())
+
+
+def test_member_joins_when_its_topics_are_known(joining: Joining) -> None:
+    joining.core.subscribe(["later"], None, RebalanceListener())
+    joining.until(lambda: bool(joining.world.broker.group.joins))
+    assert joining.core.metadata.topic_error("later") is not None
+
+
+def test_metadata_is_that_of_the_generation(joining: Joining) -> None:
+    assert joining.membership.metadata() == ConsumerGroupMetadata("g")
+    joining.join()
+    assert joining.membership.metadata() == ConsumerGroupMetadata("g", 1, "member-1")
+    joining.membership.leave("test")
+    joining.poll()
+    joining.poll()
+    assert joining.membership.metadata() == ConsumerGroupMetadata("g")
+    assert joining.world.broker.group.left == ["member-1"]
+
+
+def test_background_step_sends_heartbeats_and_runs_no_callback(joining: Joining) -> None:
+    joining.join()
+    joining.world.broker.group.rebalancing = True
+    joining.world.sleep(100.0)
+    before = joining.world.broker.group.heartbeats
+    assert joining.membership.background_step(joining.world.clock.now_ms) <= 100
+    assert joining.membership.awaits_response()
+    for _ in range(5):
+        joining.poll()
+    assert joining.world.broker.group.heartbeats == before + 1
+    assert not joining.membership.awaits_response()
+    assert joining.core.subscriptions.assigned  # revoked by the next step only
+    joining.until(lambda: joining.world.broker.group.generation == 2)
+
+
+def test_member_whose_application_does_not_poll_leaves_in_the_background(
+    joining: Joining, caplog: pytest.LogCaptureFixture
+) -> None:
+    joining.join()
+    joining.world.sleep(2001.0)
+    joining.membership.background_step(joining.world.clock.now_ms)
+    for _ in range(5):
+        joining.poll()
+    assert joining.world.broker.group.left == ["member-1"]
+    assert "no poll() within max.poll.interval.ms (2000 ms)" in caplog.text
+    assert joining.core.subscriptions.assigned
+    assert joining.membership.holds_back()
+
+
+def test_background_error_is_raised_by_the_next_step(joining: Joining) -> None:
+    joining.join()
+    assert joining.core.group is not None
+    joining.core.group.finder.mark_unknown("test")
+    joining.world.broker.fail(ApiKey.FIND_COORDINATOR, 30)
+    for _ in range(20):
+        joining.membership.background_step(joining.world.clock.now_ms)
+        joining.poll()
+    with pytest.raises(GroupAuthorizationError):
+        joining.step()
+
+
+def test_background_step_outside_of_a_group_does_nothing(joining: Joining) -> None:
+    joining.core.assign([ORDERS_0])
+    assert joining.membership.background_step(joining.world.clock.now_ms) == 100
+    assert not joining.membership.awaits_response()
