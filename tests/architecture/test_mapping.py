@@ -2,15 +2,11 @@
 
 import ast
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-
-# Modules without a test file, by package. The numbers may only be lowered.
-WITHOUT_TESTS: dict[str, int] = {}
 
 # Folders and modules of data alone, with the test file that covers them.
 DATA = {
@@ -33,9 +29,9 @@ def is_data(module: Path) -> bool:
     return any(str(path) in DATA for path in (module, *module.parents))
 
 
-def modules_without_tests() -> dict[str, list[str]]:
-    """Return the modules without ``tests/<package>/…/test_<module>.py``, by package."""
-    missing: dict[str, list[str]] = {}
+def modules_without_tests() -> list[str]:
+    """Return the modules without ``tests/<package>/…/test_<module>.py``."""
+    missing: list[str] = []
     for module in sorted((ROOT / "kclient").rglob("*.py")):
         path = module.relative_to(ROOT / "kclient")
         if len(path.parts) == 1 or module.stem.startswith("_"):
@@ -44,22 +40,12 @@ def modules_without_tests() -> dict[str, list[str]]:
         if not is_data(path) and not any(
             (ROOT / "tests" / package).rglob(f"test_{module.stem}.py")
         ):
-            missing.setdefault(package, []).append(str(path))
+            missing.append(str(path))
     return missing
 
 
-@pytest.mark.parametrize(
-    "package", sorted(path.parent.name for path in (ROOT / "kclient").glob("*/__init__.py"))
-)
-def test_number_of_modules_without_a_test_file_shrinks(package: str) -> None:
-    missing = modules_without_tests().get(package, [])
-    limit = WITHOUT_TESTS.get(package, 0)
-    assert len(missing) <= limit, f"{len(missing)} of at most {limit}: {', '.join(missing)}"
-
-
-def test_limits_are_of_packages_with_such_modules() -> None:
-    counts = Counter({package: len(names) for package, names in modules_without_tests().items()})
-    assert set(WITHOUT_TESTS) <= set(counts)
+def test_every_module_has_a_test_file_of_its_name() -> None:
+    assert modules_without_tests() == []
 
 
 @pytest.mark.parametrize(("data", "test"), DATA.items(), ids=DATA)
