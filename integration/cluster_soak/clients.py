@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from integration.cluster_soak.admin_load import AdminLoad
 from integration.cluster_soak.fleet import Fleet
@@ -26,6 +24,7 @@ from integration.cluster_soak.transactions import TransactionalWriter
 from integration.soak.crowd import Crowd
 from kclient import TopicPartition
 from kclient.common.errors import KafkaError
+from tests.support.checks.closing import Closing
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients
 from tests.support.clients.group_member import Membership
@@ -38,7 +37,7 @@ _READY_S = 120.0
 _MAX_POLL_MS = 120_000
 
 
-class CampaignClients:
+class CampaignClients(Closing):
     """Writers and groups on the main topic, transactions, a recreated topic and an admin client.
 
     The clients whose memory is watched, the writers and the members of the groups on the main
@@ -127,15 +126,7 @@ class CampaignClients:
         """Returns the journals of all members of a group on the main topic."""
         return sorted(one for one in self._directory.glob(f"{group}-*") if one.suffix != ".log")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._ending.close()
 
     def _writer(self, writing: Writing, ending: ExitStack) -> WriterProcess:

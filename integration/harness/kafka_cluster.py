@@ -5,13 +5,13 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from integration.harness.free_port import free_port
 from integration.harness.kafka_node import START_TIMEOUT, KafkaNode
 from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.wire_probe import known_brokers
+from tests.support.checks.closing import Closing
 from tests.support.checks.waiting import HarnessError, wait_until
 
 _HOST = "127.0.0.1"
@@ -60,7 +60,7 @@ class ClusterOptions:
     jvm_options: Sequence[str] = ()
 
 
-class KafkaCluster:
+class KafkaCluster(Closing):
     """KRaft nodes; a context manager.
 
     Attributes:
@@ -126,14 +126,6 @@ class KafkaCluster:
     def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _plan(self) -> None:
         if self._options.nodes < 1:

@@ -8,12 +8,12 @@ members and offsets of a group are kept when its coordinator moves.
 import ctypes
 from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import confluent_kafka
 
 from kclient.protocol.api_keys import ApiKey
+from tests.support.checks.closing import Closing
 from tests.support.checks.waiting import HarnessError
 
 _PRODUCER = 0  # rd_kafka_type_t
@@ -42,7 +42,7 @@ def _library() -> ctypes.CDLL:
     return library
 
 
-class MockCluster:
+class MockCluster(Closing):
     """Brokers 1, 2, … on ports of their own; the end of the block stops them.
 
     Attributes:
@@ -164,15 +164,7 @@ class MockCluster:
         self._library.rd_kafka_mock_request_destroy_array(ctypes.c_void_p(found), count)
         return received
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._library.rd_kafka_mock_cluster_destroy(self._cluster)
         self._library.rd_kafka_destroy(self._handle)
 

@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
+from tests.support.checks.closing import Closing
 from tests.support.checks.waiting import HarnessError, wait_until
 from tests.support.processes.child_process import ChildProcess
 from tests.support.processes.process_table import SystemProcess, descendants, end_all
@@ -47,7 +47,7 @@ class Executor:
     directory: Path
 
 
-class StandaloneCluster:
+class StandaloneCluster(Closing):
     """One master and two workers; a context manager that kills all processes.
 
     Executors are children of the workers, and inherit their variables, not those of the driver.
@@ -152,14 +152,6 @@ class StandaloneCluster:
     def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _start(self) -> None:
         # Port 0: the system chooses, and the log contains the port.

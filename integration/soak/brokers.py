@@ -9,6 +9,7 @@ from integration.harness.discovery import find_runtime
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from integration.harness.kafka_node import KafkaNode
 from kclient import AdminClient, NewTopic, TopicPartition
+from tests.support.checks.closing import Closing
 from tests.support.processes.broker_process import BrokerProcess
 
 _SEGMENT = 16 << 20
@@ -48,7 +49,7 @@ class Brokers(Protocol):
     ) -> None: ...
 
 
-class CompanionBroker:
+class CompanionBroker(Closing):
     """``kclient broker`` in a process of its own; each incarnation on the data of the last."""
 
     def __init__(self, directory: Path) -> None:
@@ -72,26 +73,18 @@ class CompanionBroker:
         else:
             code = self._process.stop()
             assert code == 0, f"the broker ended with {code} after SIGTERM"
-        self._process.__exit__(None, None, None)
+        self.close()
         self._process = self._next(self.bootstrap)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.__exit__(kind, error, trace)
+    def close(self) -> None:
+        self._process.__exit__(None, None, None)
 
     def _next(self, listen: str) -> BrokerProcess:
         self._number = next(self._numbers)
         return BrokerProcess(self._directory, *self._settings, listen=listen)
 
 
-class ApacheKafka:
+class ApacheKafka(Closing):
     """Nodes of Apache Kafka; with three of them, two have each record before it is acknowledged."""
 
     def __init__(self, directory: Path, version: str, nodes: int) -> None:
@@ -123,12 +116,7 @@ class ApacheKafka:
         self.bootstrap = self._cluster.bootstrap()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._cluster.close()
 
     def _leader(self, place: TopicPartition) -> KafkaNode:

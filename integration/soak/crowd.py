@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from types import TracebackType
 from typing import Self
 
 from integration.harness.go_member import FRANZ_GO, franz_go_member
 from kclient import TopicPartition
+from tests.support.checks.closing import Closing
 from tests.support.clients.clients import Clients
 from tests.support.clients.group_member import Membership
 from tests.support.processes.member_process import GroupHistory, MemberProcess
@@ -49,7 +49,7 @@ class Cast:
         return cls(clients.split(","), strategy, static="static" in words)
 
 
-class Crowd:
+class Crowd(Closing):
     """A group with a place for each client of its cast; the first member always stays.
 
     Attributes:
@@ -109,15 +109,7 @@ class Crowd:
         committed = self.history.ledger.committed
         return sum(end - committed.get(place.partition, 0) for place, end in ends.items())
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._ending.close()
 
     def _carry_out(self, what: str, place: int, member: MemberProcess) -> None:

@@ -6,11 +6,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from integration.harness.spark_driver import SparkDriver
 from integration.spark_kills.jobs import Job
+from tests.support.checks.closing import Closing
 from tests.support.checks.waiting import HarnessError, wait_until
 
 _ROOT = Path(__file__).parents[2]
@@ -19,7 +18,7 @@ _JOB_S = 240.0
 _GONE_S = 30.0
 
 
-class DriverSessions:
+class DriverSessions(Closing):
     """Runs jobs in a driver, and starts a new one after a kill; a context manager."""
 
     def __init__(self, directory: Path, master: Callable[[], str]) -> None:
@@ -72,17 +71,6 @@ class DriverSessions:
         if self._driver is not None:
             self._driver.kill()
             self._driver = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _start(self) -> SparkDriver:
         self._starts += 1

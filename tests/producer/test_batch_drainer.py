@@ -108,3 +108,10 @@ def test_batches_are_chosen_by_the_given_rule() -> None:
     made.ready(cluster(1), PARTS.clock.now_ms, skip_linger=False)
     assert made.drain([0], PARTS.clock.now_ms) == {0: [batches[2]]}
     assert made.drain([0], PARTS.clock.now_ms) == {}
+
+
+def test_request_may_have_exactly_its_maximum_size() -> None:
+    size = PARTS.queue(0, PARTS.batch(bytes(300))).batches[0].current_size()
+    made = drainer(1, 1, size=2 * size)
+    made.ready(cluster(2), PARTS.clock.now_ms, skip_linger=False)
+    assert drain(made, 0) == {0: [0, 1]}

@@ -107,3 +107,14 @@ def test_removed_done_call_is_not_made() -> None:
     result.complete(0, -1)
     assert seen == ["kept"]
     assert not record.add_done_call(kept)
+
+
+def test_done_callback_is_called_once_now_or_later() -> None:
+    result, seen = PARTS.result(), list[DeliveryFuture]()
+    record = future(result)
+    record.add_done_callback(seen.append)
+    assert seen == []
+    result.complete(0, -1)
+    assert seen == [record]
+    record.add_done_callback(seen.append)
+    assert seen == [record, record]

@@ -12,7 +12,8 @@ from kclient.common.broker_errors import RebalanceInProgressError
 from kclient.common.errors import CommitFailedError
 from kclient.common.system_tasks import SystemCondition
 from kclient.network.system_net import SystemPoller
-from tests.support.clients.asyncio_driver import LoopDriver, WouldBlockError
+from tests.support.clients.asyncio_driver import LoopDriver
+from tests.support.clients.step_condition import WouldBlockError
 from tests.support.clients.stepped_clients import SteppedAdmin, SteppedConsumer, SteppedProducer
 
 Test = Callable[[LoopDriver], Awaitable[None]]

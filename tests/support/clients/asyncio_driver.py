@@ -11,7 +11,6 @@ import os
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from types import TracebackType
 from typing import Any, TypeVar
 
 from kclient.common.runtime import (
@@ -31,15 +30,12 @@ from kclient.common.system_tasks import SystemClock
 from kclient.common.waiting import ConditionWait, NetworkWait, Steps, TaskWait, Wait
 from kclient.network.name_resolver import NameLookUp
 from kclient.network.system_net import SystemNet, SystemPoller
+from tests.support.clients.step_condition import StepCondition, WouldBlockError
 
 T = TypeVar("T")
 
 Resolve = Callable[[str], Awaitable[list[str]]]
 """Resolver of names to IP addresses that does not block and needs no thread."""
-
-
-class WouldBlockError(AssertionError):
-    """A client would have blocked the event loop."""
 
 
 class LoopDriver:
@@ -173,39 +169,12 @@ class LoopPoller:
         self._poller.close()
 
 
-class LoopCondition:
-    """Condition of coroutines of one loop; its lock is always free when it is acquired.
-
-    Between two waits no other coroutine runs, so that steps must not wait with the lock held.
-    """
+class LoopCondition(StepCondition):
+    """Condition of coroutines of one loop."""
 
     def __init__(self) -> None:
-        self._depth = 0
+        super().__init__()
         self._waiting: deque[asyncio.Future[None]] = deque()
-
-    def __enter__(self) -> bool:
-        self._depth += 1
-        return True
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None:
-        self._depth -= 1
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Refuse to block the loop."""
-        raise WouldBlockError(f"a condition was awaited for {timeout} s outside of steps")
-
-    def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Return whether the predicate holds, if that needs no wait."""
-        met = predicate()
-        if not met and timeout != 0:
-            self.wait(timeout)
-        return met
 
     def notify(self, n: int = 1) -> None:
         """Wake up to `n` coroutines."""
@@ -219,8 +188,7 @@ class LoopCondition:
 
     async def notified(self, timeout: float | None) -> None:
         """Wait up to `timeout` seconds for a notification."""
-        if self._depth:
-            raise AssertionError("steps wait while they hold the lock of a condition")
+        self.check_free()
         woken = asyncio.get_running_loop().create_future()
         self._waiting.append(woken)
         try:

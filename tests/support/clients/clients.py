@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from itertools import count
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from kclient import AdminClient, Consumer, ConsumerRecord, NewTopic, Producer, TopicPartition
 from kclient.common.errors import KafkaTimeoutError
 from kclient.common.runtime import Runtime
+from tests.support.checks.closing import Closing
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.foreign_record import Patience
 
 _numbers = count(1)
 
 
-class Clients:
+class Clients(Closing):
     """Creates clients and topics; the end of the block closes the clients.
 
     With a `runtime`, they run in a simulation.
@@ -26,15 +26,7 @@ class Clients:
         self._common: dict[str, Any] = {"bootstrap_servers": bootstrap, "runtime": runtime}
         self._ending = ExitStack()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._ending.close()
 
     def topic(self, partitions: int = 1, name: str | None = None) -> str:

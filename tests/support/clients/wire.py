@@ -4,8 +4,7 @@ import itertools
 import socket
 import struct
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from kclient.common.files import FileSlice, WirePart
 from kclient.protocol.headers import decode_response, encode_request
@@ -36,13 +35,14 @@ from kclient.protocol.messages.topics import (
     CreateTopicsResponse,
 )
 from kclient.record import Record, RecordBatchBuilder, read_batches
+from tests.support.checks.closing import Closing
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 TIMEOUT = 10.0
 
 
-class Wire:
+class Wire(Closing):
     """A connection, new or given. Reads and writes time out after `TIMEOUT` seconds."""
 
     def __init__(self, bootstrap: str, connected: socket.socket | None = None) -> None:
@@ -50,15 +50,7 @@ class Wire:
         self.socket = connected or socket.create_connection((host, int(port)), timeout=TIMEOUT)
         self._correlation_ids = itertools.count(1)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self.socket.close()
 
     def send(self, request: Request, version: int, client_id: str | None = "test") -> int:

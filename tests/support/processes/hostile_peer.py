@@ -5,8 +5,8 @@ import struct
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from types import TracebackType
-from typing import Self
+
+from tests.support.checks.closing import Closing
 
 Act = Callable[[socket.socket], None]
 
@@ -59,7 +59,7 @@ HOSTILE: dict[str, tuple[Act, str]] = {
 """Behaviour of peers that close the connection, with a part of the client's error."""
 
 
-class HostilePeer:
+class HostilePeer(Closing):
     """Accepts connections, reads the first request, acts once, and closes.
 
     Attributes:
@@ -94,19 +94,11 @@ class HostilePeer:
             self._thread.join(10)
         self._listener.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self.stop()
 
 
-class ClosedPort:
+class ClosedPort(Closing):
     """An address of this machine without a listener."""
 
     def __init__(self) -> None:
@@ -114,19 +106,11 @@ class ClosedPort:
         self._reserved.bind(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._reserved.getsockname()[1]}"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._reserved.close()
 
 
-class BlackHole:
+class BlackHole(Closing):
     """An address whose packets are lost: the backlog of its listener is full."""
 
     def __init__(self) -> None:
@@ -140,13 +124,5 @@ class BlackHole:
             waiting.setblocking(False)
             waiting.connect_ex(listener.getsockname())
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._sockets.close()

@@ -8,7 +8,6 @@ block, which the scheduler checks, and no other task of the process runs between
 import math
 from collections.abc import Callable, Generator
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from kclient.common.runtime import Clock, Condition, Lock, Poller, Runtime, Task
@@ -18,6 +17,7 @@ from kclient.testing.virtual.virtual_poller import VirtualPoller
 from kclient.testing.virtual.virtual_process import VirtualProcessNet
 from kclient.testing.virtual.virtual_scheduler import SPIN_MS, VirtualScheduler
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
+from tests.support.clients.step_condition import StepCondition, WouldBlockError
 
 T = TypeVar("T")
 
@@ -230,50 +230,24 @@ class SteppedPoller(VirtualPoller):
         self._waiting.remove(task)
 
 
-class SteppedCondition:
-    """Condition of tasks in steps; its lock is always free when it is acquired.
+class SteppedCondition(StepCondition):
+    """Condition of tasks in steps.
 
     Attributes:
         waiting: Tasks that wait for a notification.
     """
 
     def __init__(self, driver: SteppedProcess) -> None:
+        super().__init__()
         self.waiting: list[VirtualTask] = []
         self._driver = driver
-        self._depth = 0
 
     def __repr__(self) -> str:
         return f"a condition of {self._driver.process.name}"
 
     def __enter__(self) -> bool:
         self._driver.process.gate()
-        self._depth += 1
-        return True
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None:
-        self._depth -= 1
-
-    def check_free(self) -> None:
-        """Refuse a wait in which the lock is held."""
-        if self._depth:
-            raise AssertionError("steps wait while they hold the lock of a condition")
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Refuse to block."""
-        raise AssertionError(f"a condition was awaited for {timeout} s outside of steps")
-
-    def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Return whether the predicate holds, if that needs no wait."""
-        met = predicate()
-        if not met and timeout != 0:
-            self.wait(timeout)
-        return met
+        return super().__enter__()
 
     def notify(self, n: int = 1) -> None:
         """Wake up to `n` tasks."""
@@ -297,7 +271,7 @@ class SteppedTasks(VirtualTasks):
 
     def spawn(self, name: str, step: Callable[[], bool]) -> Task:
         """Refuse a step that may block."""
-        raise AssertionError(f"{name}: a loop that blocks was started")
+        raise WouldBlockError(f"{name}: a loop that blocks was started")
 
     def run(self, name: str, steps: Steps[None], _clock: Clock) -> Task:
         """Run a loop of steps."""
@@ -323,7 +297,7 @@ class SteppedNet:
 
     def resolve(self, host: str, _port: int) -> Any:
         """Refuse to block."""
-        raise AssertionError(f"{host} was looked up by a call that blocks")
+        raise WouldBlockError(f"{host} was looked up by a call that blocks")
 
     def poller(self) -> Poller:
         """Return a poller that does not wait."""

@@ -1,0 +1,23 @@
+"""Base of objects that a with block closes."""
+
+from types import TracebackType
+from typing import Self
+
+
+class Closing:
+    """Object whose `close` is called at the end of a with block, also after an exception."""
+
+    def close(self) -> None:
+        """Release everything."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
