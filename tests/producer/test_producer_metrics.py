@@ -22,6 +22,8 @@ def test_request_is_measured_by_its_batches() -> None:
     found = parts.metrics.registry.snapshot()
     assert found["record-send-total"] == 3
     assert found["records-per-request-avg"] == 3
+    sizes = [batch.uncompressed_size / batch.record_count for batch in batches]
+    assert found["record-size-avg"] == pytest.approx(sum(sizes) / 2)
     assert found["batch-size-max"] == max(batch.size_in_bytes for batch in batches)
     assert found["record-queue-time-avg"] == 20
     assert found["record-queue-time-max"] == 30

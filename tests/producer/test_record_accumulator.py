@@ -147,3 +147,23 @@ def test_forced_close_fails_every_batch_with_its_doubt() -> None:
     assert batches(producer) == []
     assert len(producer.accumulator.incomplete) == 0
     assert producer.pool.available() == producer.pool.total
+
+
+def test_records_without_partition_share_the_sticky_batch() -> None:
+    producer = plain(partitions=50)
+    for _ in range(3):
+        producer.send(b"x", None)
+    counts = [
+        batch.builder.record_count
+        for partition in range(50)
+        for batch in batches(producer, partition)
+    ]
+    assert counts == [3]
+
+
+def test_refused_record_leaves_no_queue_to_drain() -> None:
+    producer = plain()
+    producer.accumulator.close()
+    with pytest.raises(ClosedError):
+        producer.send(b"x")
+    assert producer.accumulator.drainer._active() == []
