@@ -54,6 +54,8 @@ MOST = 2**31 - 1
         (lambda: check_total_counts([("t", 2)]), InvalidTypeError, "expected a dict of topic"),
         (lambda: check_total_counts({"t": 0}), InvalidArgumentError, "total_counts['t']: got 0"),
         (lambda: check_new_topic(NewTopic("t", 0)), InvalidArgumentError, "or -1 for the default"),
+        (lambda: check_new_topic(NewTopic("a b")), InvalidArgumentError, "topic: got 'a b'"),
+        (lambda: check_total_counts({"a b": 2}), InvalidArgumentError, "topic: got 'a b'"),
         (lambda: check_new_topic("t"), InvalidTypeError, "expected a NewTopic"),
     ],
 )

@@ -133,6 +133,14 @@ def test_coordinator_is_looked_up_for_each_attempt() -> None:
     assert lookups == [4, 4]
 
 
+def test_closed_core_closes_its_connections() -> None:
+    made = world()
+    made.run(anywhere)
+    assert made.open_sockets > 0
+    made.core.close()
+    assert made.open_sockets == 0
+
+
 def test_remaining_time_fits_into_a_request() -> None:
     made = AdminWorld()
     seen: list[int] = []

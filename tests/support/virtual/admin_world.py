@@ -42,6 +42,11 @@ class AdminWorld:
         options = {"bootstrap_servers": "10.0.0.1:9092", "retry_backoff_ms": 100}
         self.core = AdminCore(ADMIN_CONFIG.parse(options), self._home.runtime)
 
+    @property
+    def open_sockets(self) -> int:
+        """Number of open sockets of the client."""
+        return len(self._home.process.net.sockets())
+
     def respond(
         self,
         api: ApiKey,
