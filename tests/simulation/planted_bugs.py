@@ -299,7 +299,7 @@ def _wait_without_heartbeats(replace: Replace) -> None:
 
 
 def _keep_the_lock(replace: Replace) -> None:
-    replace(ConsumerLock, "run_user_code", lambda _, code: code())
+    replace(ConsumerLock, "run_released", lambda _, code: code())
 
 
 BUGS: dict[str, PlantedBug] = {
@@ -383,7 +383,7 @@ BUGS: dict[str, PlantedBug] = {
         load="damage",
     ),
     "trusted-recovery": PlantedBug(
-        "recovery does not check checksums", _trust_disk, 154, "catch-up", load="torn writes"
+        "recovery does not check checksums", _trust_disk, 16, "catch-up", load="torn writes"
     ),
     "dead-joiner": PlantedBug(
         "without a rebalance delay, a new group waits for a client that died before it joined",
@@ -394,7 +394,7 @@ BUGS: dict[str, PlantedBug] = {
     "any-generation": PlantedBug(
         "the broker accepts commits of an earlier generation",
         _take_any_generation,
-        28,
+        56,
         "foreign-commit",
         load="overload",
     ),
