@@ -5,15 +5,18 @@
 
 import argparse
 import logging
+import multiprocessing
 import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from tests.simulation.clients import KINDS
-from tests.simulation.planted_bugs import BUGS, planted
+from tests.simulation.planted_bugs import BUGS
 from tests.simulation.runs import run_all
 from tests.simulation.simulation import Result, simulate
 
@@ -29,7 +32,7 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     arguments = _arguments()
     if arguments.bug is not None:
-        return _hunt(arguments.bug or list(BUGS), arguments.first, arguments.seeds)
+        return _hunt(arguments.bug or list(BUGS), arguments.first, arguments.seeds, arguments.jobs)
     if arguments.seed is not None:
         return _one(arguments.seed, arguments.trace, arguments.clients)
     seeds = range(arguments.first, arguments.first + arguments.seeds)
@@ -86,20 +89,25 @@ def _many(seeds: Iterable[int], jobs: int, clients: str) -> int:
     return 1 if totals["seeds with violations"] else 0
 
 
-def _hunt(names: Iterable[str], first: int, count: int) -> int:
+def _hunt(names: Iterable[str], first: int, count: int, jobs: int) -> int:
     """Print the first seed that finds each planted bug; return 1 if one is not found."""
     missed = 0
-    for name in names:
-        with planted(BUGS[name]):
-            for seed in range(first, first + count):
-                found = simulate(seed).violations
-                if found:
-                    _say(f"{name:18} seed {seed:4}  {str(found[0]).splitlines()[0][:150]}")
-                    break
-            else:
-                missed += 1
-                _say(f"{name:18} not found by {count} seeds")
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        for name, found in pool.imap_unordered(partial(_search, first, count), names):
+            missed += found is None
+            _say(f"{name:20} {found or f'not found by {count} seeds of its load'}")
     return 1 if missed else 0
+
+
+def _search(first: int, count: int, name: str) -> tuple[str, str | None]:
+    """Return the name of a bug, and the first of so many seeds of its load that finds it."""
+    bug = BUGS[name]
+    for number, seed in enumerate(islice(bug.seeds(first), count), 1):
+        found = bug.violations(seed)
+        if found:
+            text = str(found[0]).splitlines()[0][:150]
+            return name, f"seed {seed}, number {number} of its load: {text}"
+    return name, None
 
 
 def report(result: Result) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 from unittest.mock import patch
 
@@ -36,6 +37,9 @@ from kclient.consumer.subscription_state import SubscriptionState
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.transaction_manager import TransactionManager
+from tests.simulation.checker import Violation
+from tests.simulation.scenario import draw
+from tests.simulation.simulation import simulate
 
 Replace = Callable[[Any, str, Callable[..., Any]], None]
 """Replaces a function, by its owner and name."""
@@ -48,16 +52,23 @@ class PlantedBug:
     Attributes:
         summary: Description.
         plant: Applies it.
-        seed: A seed that finds it, as last noted.
-        invariant: The invariant that this seed violates.
+        invariant: The invariant that it violates first in most seeds.
         load: Load whose seeds find it most often; None if seeds of every load do.
     """
 
     summary: str
     plant: Callable[[Replace], None]
-    seed: int
     invariant: str
     load: str | None = None
+
+    def seeds(self, first: int = 1) -> Iterator[int]:
+        """Iterate over the seeds of its load, without end."""
+        return (seed for seed in count(first) if self.load in {None, draw(seed).load})
+
+    def violations(self, seed: int) -> list[Violation]:
+        """Run a seed with the bug; return the violations."""
+        with planted(self):
+            return simulate(seed).violations
 
 
 @contextmanager
@@ -306,108 +317,94 @@ BUGS: dict[str, PlantedBug] = {
     "eager-metadata": PlantedBug(
         "a missing topic makes each metadata response count as changed",
         _request_metadata_at_once,
-        1,
         "request-rate",
     ),
     "lost-topic-id": PlantedBug(
         "a topic that was missing keeps its leader epochs without its id",
         _forget_topic_ids,
-        9,
         "crash",
         load="retries",
     ),
     "renumbered-retry": PlantedBug(
-        "a retried batch gets a new sequence", _renumber_retries, 4, "duplicate", load="retries"
+        "a retried batch gets a new sequence", _renumber_retries, "duplicate", load="retries"
     ),
     "early-reuse": PlantedBug(
         "the buffer of a batch is released to the pool before its retry",
         _free_on_retry,
-        1,
         "work",
     ),
     "wrong-match": PlantedBug(
         "responses complete the latest request, regardless of the correlation id",
         _complete_latest,
-        1,
         "crash",
     ),
-    "no-flush": PlantedBug("a segment is not flushed before the response", _drop_flush, 1, "work"),
+    "no-flush": PlantedBug("a segment is not flushed before the response", _drop_flush, "work"),
     "amnesia": PlantedBug(
         "a started broker has lost the producer state",
         _forget_producers,
-        4,
         "duplicate",
         load="retries",
     ),
     "no-dedup": PlantedBug(
-        "the broker does not check sequences", _ignore_duplicates, 4, "duplicate", load="retries"
+        "the broker does not check sequences", _ignore_duplicates, "duplicate", load="retries"
     ),
     "bold-watermark": PlantedBug(
-        "the high watermark exceeds the log end offset", _overstate_high_watermark, 1, "work"
+        "the high watermark exceeds the log end offset", _overstate_high_watermark, "work"
     ),
     "stale-fetch": PlantedBug(
-        "a fetch for an earlier position moves the position", _use_stale_fetch, 1, "crash"
+        "a fetch for an earlier position moves the position", _use_stale_fetch, "crash"
     ),
     "revoked-read": PlantedBug(
-        "records of revoked partitions are returned", _deliver_revoked, 1, "wrong-start"
+        "records of revoked partitions are returned", _deliver_revoked, "wrong-start"
     ),
     "lost-wakeup": PlantedBug(
-        "waiting threads are not notified of a completed batch", _notify_no_thread, 1, "late-call"
+        "waiting threads are not notified of a completed batch", _notify_no_thread, "late-call"
     ),
-    "two-ends": PlantedBug(
-        "a future may complete twice", _end_twice, 41, "outcome", load="overload"
-    ),
-    "cut-too-much": PlantedBug("recovery truncates the last valid batch", _cut_too_much, 1, "work"),
+    "two-ends": PlantedBug("a future may complete twice", _end_twice, "outcome", load="overload"),
+    "cut-too-much": PlantedBug("recovery truncates the last valid batch", _cut_too_much, "work"),
     "early-commit": PlantedBug(
         "auto-commit covers records that poll has just returned",
         _commit_ahead,
-        7,
         "early-commit",
         load="overload",
     ),
     "lost-positions": PlantedBug(
-        "a started broker does not load committed offsets", _forget_positions, 1, "work"
+        "a started broker does not load committed offsets", _forget_positions, "work"
     ),
     "trusted-requests": PlantedBug(
         "the broker does not check checksums of appended batches",
         _trust_requests,
-        10,
         "lost-write",
         load="damage",
     ),
     "trusted-responses": PlantedBug(
         "the consumer does not check checksums of fetched batches",
         _accept_responses,
-        10,
         "poll-skip",
         load="damage",
     ),
     "trusted-recovery": PlantedBug(
-        "recovery does not check checksums", _trust_disk, 16, "catch-up", load="torn writes"
+        "recovery does not check checksums", _trust_disk, "catch-up", load="torn writes"
     ),
     "dead-joiner": PlantedBug(
         "without a rebalance delay, a new group waits for a client that died before it joined",
         _wait_for_dead_joiners,
-        11,
         "late-assignment",
     ),
     "any-generation": PlantedBug(
         "the broker accepts commits of an earlier generation",
         _take_any_generation,
-        56,
         "foreign-commit",
         load="overload",
     ),
     "silent-wait": PlantedBug(
         "no heartbeats are sent while a call other than poll waits",
         _wait_without_heartbeats,
-        1,
         "lost-membership",
     ),
     "silent-deserializer": PlantedBug(
         "no heartbeats are sent while a call runs application code",
         _keep_the_lock,
-        1,
         "lost-membership",
     ),
 }
