@@ -85,23 +85,9 @@ build-ext: $(COMPILED)
 # Tests wait for about half of their time: two workers for each core that they may use.
 WORKERS = $$((2 * $(JOBS)))
 
-# The tests with Spark share one JVM and one process, whose threads the others would find. They run at the same time
-# as the others, and their output comes when they end; where PYTEST_ARGS choose none of them, pytest ends with 5.
-define test-with-spark
-	@mkdir -p build; status=0; \
-	$(RUN) -m pytest $(1)/spark $(PYTEST_ARGS) >build/$@.log 2>&1 || status=$$?; \
-	cat build/$@.log; [ $$status -eq 0 ] || [ $$status -eq 5 ]
-endef
-
-.PHONY: test test-without-spark test-with-spark
+.PHONY: test
 test: build-ext
-	@$(MAKE) --no-print-directory --jobs 2 test-without-spark test-with-spark
-
-test-without-spark: build-ext
-	$(RUN) -m pytest tests --ignore tests/spark --numprocesses $(WORKERS) --dist worksteal $(PYTEST_ARGS)
-
-test-with-spark: build-ext
-	$(call test-with-spark,tests)
+	$(RUN) -m pytest tests --ignore tests/spark/session --numprocesses $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 # Everything that takes longer than a change should wait for; writes docs/reference/campaign.md.
 #   make campaign PARTS='matrix soak'
@@ -123,7 +109,9 @@ lint: $(INSTALLED)
 	$(RUN) -m tests.protocol.check_facts
 	$(VENV)/bin/lint-imports
 
-# Each worker starts a Kafka of its own, and Spark's tests, which run at the same time, another.
+# Each worker starts a Kafka of its own. The tests with Spark run at the same time: those on a Spark cluster, then
+# those on a local session, each in one process with its JVM, whose threads other tests would find. Their output comes
+# when they end; where PYTEST_ARGS choose none of them, pytest ends with 5.
 .PHONY: integration integration-without-spark integration-with-spark
 integration: build-ext
 	@$(MAKE) --no-print-directory --jobs 2 integration-without-spark integration-with-spark
@@ -132,7 +120,11 @@ integration-without-spark: build-ext
 	$(RUN) -m pytest integration --ignore integration/spark --numprocesses $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 integration-with-spark: build-ext
-	$(call test-with-spark,integration)
+	@mkdir -p build; failed=0; \
+	for folder in integration/spark tests/spark/session; do \
+		status=0; $(RUN) -m pytest $$folder $(PYTEST_ARGS) >build/$@.log 2>&1 || status=$$?; \
+		cat build/$@.log; [ $$status -eq 0 ] || [ $$status -eq 5 ] || failed=$$status; \
+	done; exit $$failed
 
 # make soak MINUTES=20; make soak SOAK_ARGS='--broker kafka --rounds 20 --between 10'
 .PHONY: soak
