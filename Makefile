@@ -85,9 +85,27 @@ build-ext: $(COMPILED)
 # Tests wait for about half of their time: two workers for each core that they may use.
 WORKERS = $$((2 * $(JOBS)))
 
-.PHONY: test
+# Runs pytest in one process for each folder; its output comes when it ends. Where PYTEST_ARGS choose no test of a
+# folder, pytest ends with 5.
+define test-folders
+	@mkdir -p build; failed=0; \
+	for folder in $(1); do \
+		status=0; $(RUN) -m pytest $$folder $(2) $(PYTEST_ARGS) >build/$@.log 2>&1 || status=$$?; \
+		cat build/$@.log; [ $$status -eq 0 ] || [ $$status -eq 5 ] || failed=$$status; \
+	done; exit $$failed
+endef
+
+# The tests of the Spark integration have a process of their own at the same time: caches of tasks have threads, which
+# the other tests would find.
+.PHONY: test test-without-spark test-of-spark
 test: build-ext
-	$(RUN) -m pytest tests --ignore tests/spark/session --numprocesses $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory --jobs 2 test-without-spark test-of-spark
+
+test-without-spark: build-ext
+	$(RUN) -m pytest tests --ignore tests/spark --numprocesses $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+test-of-spark: build-ext
+	$(call test-folders,tests/spark,--ignore tests/spark/session)
 
 # Everything that takes longer than a change should wait for; writes docs/reference/campaign.md.
 #   make campaign PARTS='matrix soak'
@@ -110,8 +128,7 @@ lint: $(INSTALLED)
 	$(VENV)/bin/lint-imports
 
 # Each worker starts a Kafka of its own. The tests with Spark run at the same time: those on a Spark cluster, then
-# those on a local session, each in one process with its JVM, whose threads other tests would find. Their output comes
-# when they end; where PYTEST_ARGS choose none of them, pytest ends with 5.
+# those on a local session, each with a JVM of their own.
 .PHONY: integration integration-without-spark integration-with-spark
 integration: build-ext
 	@$(MAKE) --no-print-directory --jobs 2 integration-without-spark integration-with-spark
@@ -120,11 +137,7 @@ integration-without-spark: build-ext
 	$(RUN) -m pytest integration --ignore integration/spark --numprocesses $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 integration-with-spark: build-ext
-	@mkdir -p build; failed=0; \
-	for folder in integration/spark tests/spark/session; do \
-		status=0; $(RUN) -m pytest $$folder $(PYTEST_ARGS) >build/$@.log 2>&1 || status=$$?; \
-		cat build/$@.log; [ $$status -eq 0 ] || [ $$status -eq 5 ] || failed=$$status; \
-	done; exit $$failed
+	$(call test-folders,integration/spark tests/spark/session,)
 
 # make soak MINUTES=20; make soak SOAK_ARGS='--broker kafka --rounds 20 --between 10'
 .PHONY: soak

@@ -8,7 +8,7 @@ from kclient.spark.common.installed_spark import supports
 from kclient.spark.source.read_task import consumers
 
 # The reader derives from classes that an older Spark does not have.
-collect_ignore = [] if supports("admission-control") else ["test_limited_streams.py"]
+collect_ignore = [] if supports("admission-control") else ["test_limited_stream_reader.py"]
 
 
 @pytest.fixture(scope="session", autouse=True)
