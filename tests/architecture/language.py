@@ -10,6 +10,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -107,13 +108,19 @@ def occurrences(path: Path) -> Iterator[Occurrence]:
         return
     texts = page_texts(path) if path.suffix == ".md" else source_texts(path)
     for line, text in texts:
-        words = without_quotations(as_words(text) if text.isidentifier() else text)
-        for match in PATTERN.finditer(words):
-            yield Occurrence(path, line, match.group(), text.strip()[:100])
+        for word in listed_words(text):
+            yield Occurrence(path, line, word, text.strip()[:100])
     if path.suffix == ".py":
         opening = ast.get_docstring(ast.parse(path.read_text()))
         if opening and (first := OPENING.match(opening)):
             yield Occurrence(path, 1, first.group(), opening.splitlines()[0])
+
+
+@cache  # most texts are names, which occur often
+def listed_words(text: str) -> tuple[str, ...]:
+    """Return the words of the list in a text or name."""
+    words = without_quotations(as_words(text) if text.isidentifier() else text)
+    return tuple(match.group() for match in PATTERN.finditer(words))
 
 
 def without_quotations(text: str) -> str:
