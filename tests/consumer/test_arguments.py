@@ -1,5 +1,8 @@
 """Arguments of calls: invalid ones are rejected before the call has an effect."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from kclient.common.errors import (
@@ -9,6 +12,8 @@ from kclient.common.errors import (
 )
 from kclient.common.types import OffsetAndMetadata
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld
+
+NO_TEXT: Any = None
 
 
 def test_commit_without_group_raises(world: ConsumerWorld) -> None:
@@ -32,15 +37,15 @@ def test_commit_without_group_raises(world: ConsumerWorld) -> None:
         ({("orders", -1): 1}, InvalidArgumentError, "partition"),
         ({("a/b", 1): 1}, InvalidArgumentError, "topic"),
         ([1], InvalidTypeError, "offsets: got"),
-        ({ORDERS_0: OffsetAndMetadata(1, None)}, InvalidTypeError, "metadata"),  # type: ignore[arg-type]  # the wrong use under test
+        ({ORDERS_0: OffsetAndMetadata(1, NO_TEXT)}, InvalidTypeError, "metadata"),
     ],
 )
 def test_invalid_offsets_are_rejected_before_a_request(
-    world: ConsumerWorld, given: object, error: type[Exception], text: str
+    world: ConsumerWorld, given: Any, error: type[Exception], text: str
 ) -> None:
     consumer = world.assigned(group_id="g")
     with pytest.raises(error, match=text):
-        consumer.commit(given)  # type: ignore[arg-type]  # the wrong use under test
+        consumer.commit(given)
     assert world.broker.asked == []
 
 
@@ -59,23 +64,23 @@ def test_invalid_timeouts_are_rejected(world: ConsumerWorld, value: float) -> No
 
 
 def test_invalid_arguments_are_rejected(world: ConsumerWorld) -> None:
-    consumer = world.assigned(group_id="g")
-    wrong: list[tuple[object, type[Exception]]] = [
-        (lambda: consumer.poll("1"), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
+    consumer: Any = world.assigned(group_id="g")  # its types refuse most of these calls
+    wrong: list[tuple[Callable[[], object], type[Exception]]] = [
+        (lambda: consumer.poll("1"), InvalidTypeError),
         (lambda: consumer.poll(1.0, max_records=0), InvalidArgumentError),
-        (lambda: consumer.poll(1.0, max_records=2.5), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
-        (lambda: consumer.assign("orders"), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
-        (lambda: consumer.assign([("orders", "0")]), InvalidTypeError),  # type: ignore[list-item]  # the wrong use under test
-        (lambda: consumer.subscribe([None]), InvalidTypeError),  # type: ignore[list-item]  # the wrong use under test
+        (lambda: consumer.poll(1.0, max_records=2.5), InvalidTypeError),
+        (lambda: consumer.assign("orders"), InvalidTypeError),
+        (lambda: consumer.assign([("orders", "0")]), InvalidTypeError),
+        (lambda: consumer.subscribe([None]), InvalidTypeError),
         (lambda: consumer.subscribe(["a b"]), InvalidArgumentError),
         (lambda: consumer.subscribe(pattern="("), InvalidArgumentError),
         (consumer.subscribe, InvalidArgumentError),
         (lambda: consumer.subscribe("a", pattern="b"), InvalidArgumentError),
-        (lambda: consumer.subscribe("a", on_assigned=3), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
+        (lambda: consumer.subscribe("a", on_assigned=3), InvalidTypeError),
         (lambda: consumer.offsets_for_times({ORDERS_0: -1}), InvalidArgumentError),
-        (lambda: consumer.offsets_for_times([1]), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
+        (lambda: consumer.offsets_for_times([1]), InvalidTypeError),
     ]
     for call, error in wrong:
         with pytest.raises(error):
-            call()  # type: ignore[operator]  # each is a lambda
+            call()
     assert world.net.connects == []

@@ -1,5 +1,7 @@
 """Queued requests: sending, completion, failure, and the polls of the heartbeat task."""
 
+from collections.abc import Callable
+
 import pytest
 
 from kclient.client.client_request import ClientResponse, SimpleBuilder
@@ -34,9 +36,9 @@ class Requests:
     def poll(self, timeout_ms: float = 100.0) -> None:
         self.network.poll(timeout_ms, self.world.clock.now_ms)
 
-    def poll_until(self, done: object, within_ms: float = 10_000) -> None:
+    def poll_until(self, done: Callable[[], bool], within_ms: float = 10_000) -> None:
         deadline_ms = self.world.clock.now_ms + within_ms
-        while not done():  # type: ignore[operator]  # a callable
+        while not done():
             assert self.world.clock.now_ms < deadline_ms, "it took too long"
             self.poll()
 
@@ -67,11 +69,12 @@ def test_request_is_sent_by_the_next_poll(requests: Requests) -> None:
 
 
 def test_requests_are_sent_in_order(requests: Requests) -> None:
-    done: list[int] = []
-    for number in range(3):
-        requests.send().on_done(lambda _, number=number: done.append(number))  # type: ignore[misc]
+    done: list[RequestFuture[ClientResponse]] = []
+    sent = [requests.send() for _ in range(3)]
+    for future in sent:
+        future.on_done(done.append)
     requests.poll_until(lambda: len(done) == 3)
-    assert done == [0, 1, 2]
+    assert done == sent
 
 
 def test_listener_may_send_the_next_request(requests: Requests) -> None:

@@ -1,6 +1,5 @@
 """Steps of a group in a poll: commits, membership, automatic commits."""
 
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -44,11 +43,14 @@ class Parts:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
-        make: Callable[[str, float], Any] = lambda name, waits_ms: Part(  # noqa: E731 (short)
-            name, self.calls, waits_ms
-        )
-        self.membership, self.finder = make("membership", 30.0), make("finder", 5.0)
-        self.commits, self.auto_commit = make("commits", 20.0), make("auto-commit", 10.0)
+
+        def make(name: str, waits_ms: float) -> Any:
+            return Part(name, self.calls, waits_ms)
+
+        self.membership = make("membership", 30.0)
+        self.finder = make("finder", 5.0)
+        self.commits = make("commits", 20.0)
+        self.auto_commit = make("auto-commit", 10.0)
         self.subscriptions = SubscriptionState(EARLIEST)
         self.group = Group(
             membership=self.membership,

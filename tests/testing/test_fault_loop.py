@@ -4,6 +4,7 @@ import errno
 import logging
 import struct
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_fault_that_raises_resets_its_connection_and_is_kept(
     with caplog.at_level(logging.ERROR):
         looped.turn()
     for line in second:
-        fails(errno.ECONNRESET, lambda line=line: line.read(1))  # type: ignore[misc]
+        fails(errno.ECONNRESET, partial(line.read, 1))
     assert isinstance(looped.loop.failure, ValueError)
     assert "connection 2: a fault failed" in caplog.text
     assert looped.passes(*first)

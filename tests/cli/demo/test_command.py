@@ -24,7 +24,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def process(module: Path, code: str) -> Process:
-    module.write_text(f"import signal, sys, time\n{code}\n")
+    module.write_text(f"import signal, sys\n{code}\n")
     return Process("program", "program", ["argument"], module.with_suffix(".log"))
 
 
@@ -42,7 +42,7 @@ def test_child_prints_lines_until_its_input_is_closed(module: Path) -> None:
 
 
 def test_child_that_ignores_the_end_of_its_input_is_reported(module: Path) -> None:
-    with process(module, "print('on', flush=True); time.sleep(600)") as child:
+    with process(module, "print('on', flush=True); signal.pause()") as child:
         child.read_line()
         with pytest.raises(KafkaTimeoutError, match="program did not end"):
             child.close_input(timeout_s=0.1)
@@ -50,7 +50,7 @@ def test_child_that_ignores_the_end_of_its_input_is_reported(module: Path) -> No
 
 
 def test_child_that_ignores_sigterm_is_killed(module: Path) -> None:
-    code = "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True); time.sleep(600)"
+    code = "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True); signal.pause()"
     child = process(module, code)
     child.read_line()
     child.stop(timeout_s=0.1)

@@ -1,15 +1,16 @@
 """Base of objects that a with block closes."""
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
 
-class Closing:
+class Closing(ABC):
     """Object whose `close` is called at the end of a with block, also after an exception."""
 
+    @abstractmethod
     def close(self) -> None:
         """Release everything."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
