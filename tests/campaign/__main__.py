@@ -32,12 +32,12 @@ def main(names: list[str], page: Path = PAGE, logs: Path = LOGS) -> int:
     for part in parts:
         log = logs / f"{part.name}.log"
         _print(f"==> {part.name}: {part.covers} ({log})")
-        started = datetime.now(UTC)
+        started, commit = datetime.now(UTC), commit_of(ROOT)
         before = time.monotonic()
         result = run(part, log)
         took = time.monotonic() - before
         failed += result != "passed"
-        record(page, part.name, _run_of(part, result, started, took))
+        record(page, part.name, _run_of(part, result, commit, started, took))
         _print(f"    {result} after {took:.0f} s")
     return 1 if failed else 0
 
@@ -67,28 +67,30 @@ def run(part: Part, log: Path) -> str:
     return "passed" if status == 0 else f"**failed**: exit status {status}"
 
 
-def _run_of(part: Part, result: str, started: datetime, took_s: float) -> Run:
+def _run_of(part: Part, result: str, commit: str, started: datetime, took_s: float) -> Run:
     return Run(
         result,
         f"{started:%Y-%m-%d %H:%M}",
         f"{took_s:.0f} s",
-        _commit(),
+        commit,
         platform.python_version(),
         part.kafka,
         str(len(os.sched_getaffinity(0))),
     )
 
 
-def _commit() -> str:
-    """Return the commit that is checked out; with a + if files differ from it."""
+def commit_of(tree: Path) -> str:
+    """Return the commit that is checked out; with a + if files other than the report differ."""
+    head = _git(tree, "describe", "--always", "--exclude=*") or "unknown"
+    changed = _git(tree, "status", "--porcelain", "--", ".", f":!{PAGE.relative_to(ROOT)}")
+    return f"{head}+" if changed else head
+
+
+def _git(tree: Path, *arguments: str) -> str:
     found = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+", "--exclude=*"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        ["git", *arguments], cwd=tree, capture_output=True, text=True, check=False
     )
-    return found.stdout.strip() or "unknown"
+    return found.stdout.strip()
 
 
 def _print(text: str) -> None:

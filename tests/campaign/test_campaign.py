@@ -1,13 +1,14 @@
 """The campaign runs every part that is asked for and reports each of them."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from integration.harness.discovery import VERSIONS
 from tests.campaign import __main__ as campaign
-from tests.campaign.__main__ import ROOT, main, run
+from tests.campaign.__main__ import ROOT, commit_of, main, run
 from tests.campaign.parts import BOTH_KAFKAS, NEWEST_KAFKA, PARTS, Part, chosen
 from tests.campaign.report import PAGE, Run, page_of, record, runs_of
 
@@ -73,3 +74,23 @@ def test_campaign_continues_after_a_failed_part(
     ]
     monkeypatch.setattr(campaign, "chosen", lambda names: (PASSES,))
     assert main([], page, tmp_path / "logs") == 0
+
+
+def test_commit_is_marked_if_files_other_than_the_report_differ(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=tester", "-c", "user.email=tester@example.org")
+        command = ["git", *identity, *arguments]
+        return subprocess.check_output(command, cwd=tmp_path, text=True).strip()
+
+    report, source = tmp_path / PAGE.relative_to(ROOT), tmp_path / "source.py"
+    report.parent.mkdir(parents=True)
+    report.write_text("before")
+    source.write_text("before")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "Begin")
+    head = git("rev-parse", "--short", "HEAD")
+    report.write_text("after")
+    assert commit_of(tmp_path) == head
+    source.write_text("after")
+    assert commit_of(tmp_path) == f"{head}+"
