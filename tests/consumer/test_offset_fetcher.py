@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.common.broker_errors import TopicAuthorizationError
+from kclient.common.broker_errors import TopicAuthorizationError, UnsupportedVersionError
 from kclient.common.errors import (
     DisconnectedError,
     KafkaError,
@@ -170,3 +170,29 @@ def test_unauthorized_topic_ends_the_lookup() -> None:
     requests.futures[0].succeed(ListOffsetsResult(unauthorized={"orders"}))
     with pytest.raises(TopicAuthorizationError):
         assert lookup.done
+
+
+def test_poll_raises_a_fatal_error_of_a_reset_once(world: ConsumerWorld) -> None:
+    world.fill(3)
+    world.broker.fail(ApiKey.LIST_OFFSETS, 29)
+    consumer = world.assigned()
+    with pytest.raises(TopicAuthorizationError, match="orders"):
+        world.read(consumer, 3)
+    assert offsets(world.read(consumer, 3)) == [0, 1, 2]
+
+
+def test_poll_raises_that_the_broker_cannot_look_up_offsets(world: ConsumerWorld) -> None:
+    world.fill(3)
+    world.broker.versions[ApiKey.LIST_OFFSETS] = (0, 0)
+    consumer = world.assigned()
+    for _ in range(2):
+        with pytest.raises(UnsupportedVersionError, match="LIST_OFFSETS in versions 0"):
+            world.read(consumer, 3)
+
+
+def test_reset_by_duration_without_a_recent_record_goes_to_the_end(world: ConsumerWorld) -> None:
+    world.fill(3)
+    consumer = world.assigned(auto_offset_reset="by_duration:PT1S")
+    world.poll_until(consumer, lambda: consumer.position(ORDERS_0, timeout=0.5) == 3)
+    world.fill(2)
+    assert offsets(world.read(consumer, 2)) == [3, 4]
