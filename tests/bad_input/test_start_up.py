@@ -126,7 +126,8 @@ def changed_response(api: ApiKey, change: Callable[[Any], object]) -> Obstacle:
 EVERYBODY = (produce, look_up_offsets, ask)
 REFUSED = "127.0.0.1:1 (advertised by broker 1): could not connect: Connection refused"
 UNKNOWN = "(advertised by broker 1): could not look up nowhere.invalid: "
-UNWELCOME = "the peer closed the connection after a METADATA request; the listener probably"
+# Before it: that the peer closed the connection, or a reset if it had data to read by then.
+UNWELCOME = " after a METADATA request; the listener probably requires SASL or TLS"
 NO_COORDINATOR = "no coordinator was found for group 'g': COORDINATOR_NOT_AVAILABLE"
 
 CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [

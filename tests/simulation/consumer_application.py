@@ -133,15 +133,23 @@ class ConsumerApplication(Application):
 
     def _read_slowly(self, consumer: AnyConsumer) -> Steps[None]:
         """Read one record again, with a deserializer that takes longer than the session."""
+        sought = self._seek_back(consumer)
+        if sought is not None:
+            self._busy_left_s = _BUSY_S
+        while sought is not None and self._busy_left_s:
+            yield from self._round(consumer)
+            if sought not in consumer.assignment():
+                sought = self._seek_back(consumer)
+
+    def _seek_back(self, consumer: AnyConsumer) -> TopicPartition | None:
+        """Seek to the record before the position of a partition; return the partition."""
         for partition in sorted(consumer.assignment()):
             position = self._position(consumer, partition)
             if position:
                 consumer.seek(partition, position - 1)
                 self.note(Sought, self.group, partition.partition, position - 1)
-                self._busy_left_s = _BUSY_S
-                while self._busy_left_s and consumer.assignment():
-                    yield from self._round(consumer)
-                return
+                return partition
+        return None
 
     def _lost(self, partitions: list[TopicPartition]) -> None:
         self.note(Lost, self.group, _numbers(partitions))
