@@ -43,7 +43,7 @@ EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_c
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-recovery bench-spark build-ext clean'
+	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-pairs bench-recovery bench-spark build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -199,6 +199,12 @@ foreign-suites: build-ext
 .PHONY: bench
 bench: build-ext
 	$(RUN) -m integration.benchmarks $(BENCH_ARGS)
+
+# With the kclient of another checkout, which has its compiled extensions, in alternating slices of a fraction of a
+# second: make bench-pairs BASE=../before BENCH_ARGS='--slices 200 --only kclient'
+.PHONY: bench-pairs
+bench-pairs: build-ext
+	$(RUN) -m integration.benchmarks.pairs $(BASE) $(BENCH_ARGS)
 
 # How long a broker's start takes: make bench-recovery BENCH_ARGS='--mebibytes 1024'
 .PHONY: bench-recovery

@@ -1,14 +1,16 @@
 """Short runs of the benchmark, and its checks of the measured counts."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from integration.benchmarks import recovery
+from integration.benchmarks import pairs, recovery
 from integration.benchmarks.contenders import CONTENDERS, contender
 from integration.benchmarks.measuring import CellError, check_claim, run_cell
 from integration.benchmarks.report import as_json, head, ratios, table
 from integration.benchmarks.runner import Row, Runner, Settings
+from integration.benchmarks.spread import Spread
 from integration.benchmarks.workload import (
     CONSUME,
     PRODUCE,
@@ -17,6 +19,7 @@ from integration.benchmarks.workload import (
     distinct_values,
 )
 from integration.harness.running_kafka import RunningKafka
+from tests.support.checks.waiting import HarnessError
 
 PEERS = ["confluent-kafka", "kafka-python"]
 SETTINGS = Settings(
@@ -89,3 +92,31 @@ def test_values_have_the_configured_size_and_contenders_a_peer() -> None:
         assert {len(value) for value in distinct_values(size)} == {size}
     for one in CONTENDERS:
         assert contender(one.operation, one.against).against == one.against
+
+
+def test_intervals_enclose_the_median_and_shrink_with_more_values() -> None:
+    assert pairs.median_interval([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0)
+    hundred = pairs.median_interval([float(each) for each in range(100)])
+    assert hundred == Spread(49.5, 40.0, 60.0)
+
+
+def test_this_tree_is_compared_with_itself(
+    kafka: RunningKafka, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KCLIENT_KAFKA_BOOTSTRAP", kafka.bootstrap)
+    names = ["--only", "kclient send_many", "kclient columns"]
+    pairs.main([str(pairs.PROJECT), *names, "--sizes", "100", "--slices", "2", "--scale", "0.01"])
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row[:44].strip() for row in rows] == [
+        "produce 100 B: kclient send_many",
+        "consume 100 B: kclient columns",
+    ]
+    for each in rows:
+        figures = [float(cell) for cell in each[44:].replace("..", " ").split()]
+        assert len(figures) == 9
+        assert min(figures) > 0
+
+
+def test_base_is_a_checkout(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="expected a checkout of kclient"):
+        pairs.main([str(tmp_path)])

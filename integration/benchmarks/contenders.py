@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from integration.benchmarks.workload import CONSUME, PRODUCE
@@ -37,10 +38,14 @@ class Contender:
 
     def load(self) -> Callable[..., Any]:
         module, _, function = self.driver.partition(":")
-        found: Callable[..., Any] = getattr(
-            importlib.import_module(f"{_DRIVERS}.{module}"), function
+        found: Callable[..., Any] = attrgetter(function)(
+            importlib.import_module(f"{_DRIVERS}.{module}")
         )
         return found
+
+    def session(self) -> Any:
+        """Returns the class whose `drive` is the driver; only kclient's drivers have one."""
+        return getattr(self.load(), "__self__")  # noqa: B009 - unknown to the type checker
 
     def records_of(self, size: int, scale: float) -> int:
         """Returns the number of records of `size` bytes for a cell of like duration."""
@@ -52,12 +57,12 @@ CONFLUENT, CONFLUENT_BLIND = "confluent-kafka", "confluent-kafka no callback"
 CONFLUENT_BATCH, CONFLUENT_KEYED = "confluent-kafka batch", "confluent-kafka batch, keys"
 
 CONTENDERS = (
-    Contender("kclient", "kclient", PRODUCE, "kclient_driver:produce", 500_000, CONFLUENT),
+    Contender("kclient", "kclient", PRODUCE, "kclient_driver:Produce.drive", 500_000, CONFLUENT),
     Contender(
         "kclient no future kept",
         "kclient",
         PRODUCE,
-        "kclient_driver:produce_without_outcome",
+        "kclient_driver:ProduceWithoutOutcome.drive",
         500_000,
         CONFLUENT_BLIND,
     ),
@@ -65,7 +70,7 @@ CONTENDERS = (
         "kclient send_many",
         "kclient",
         PRODUCE,
-        "kclient_driver:produce_many",
+        "kclient_driver:ProduceMany.drive",
         1_000_000,
         CONFLUENT_BLIND,
     ),
@@ -73,7 +78,7 @@ CONTENDERS = (
         "kclient send_arrow",
         "kclient",
         PRODUCE,
-        "kclient_driver:produce_arrow",
+        "kclient_driver:ProduceArrow.drive",
         1_000_000,
         CONFLUENT_BATCH,
     ),
@@ -81,7 +86,7 @@ CONTENDERS = (
         "kclient send_many, keys",
         "kclient",
         PRODUCE,
-        "kclient_driver:produce_many_keyed",
+        "kclient_driver:ProduceManyKeyed.drive",
         1_000_000,
         CONFLUENT_KEYED,
     ),
@@ -89,7 +94,7 @@ CONTENDERS = (
         "kclient send_arrow, keys",
         "kclient",
         PRODUCE,
-        "kclient_driver:produce_arrow_keyed",
+        "kclient_driver:ProduceArrowKeyed.drive",
         1_000_000,
         CONFLUENT_KEYED,
     ),
@@ -124,12 +129,12 @@ CONTENDERS = (
         "kafka-python", "kafka-python", PRODUCE, "kafka_python_driver:produce", 60_000, CONFLUENT
     ),
     Contender("aiokafka", "aiokafka", PRODUCE, "aiokafka_driver:produce", 120_000, CONFLUENT),
-    Contender("kclient", "kclient", CONSUME, "kclient_driver:consume", 1_000_000, CONFLUENT),
+    Contender("kclient", "kclient", CONSUME, "kclient_driver:Consume.drive", 1_000_000, CONFLUENT),
     Contender(
         "kclient columns",
         "kclient",
         CONSUME,
-        "kclient_driver:consume_columns",
+        "kclient_driver:ConsumeColumns.drive",
         1_000_000,
         CONFLUENT,
     ),

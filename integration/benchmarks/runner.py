@@ -61,6 +61,16 @@ class Runner:
                     self._cell(row, topics)
         return rows
 
+    @contextmanager
+    def workload(self, contender: Contender, size: int) -> Iterator[Workload]:
+        """Yields a workload with a topic of its own, which is filled for a consumer."""
+        topic = self._kafka.create_topic(self._settings.partitions)
+        load = self._load(contender, size, topic, contender.records_of(size, self._settings.scale))
+        if contender.operation == CONSUME:
+            fill(self._kafka, load)
+        yield load
+        self._kafka.delete_topic(topic)
+
     def _cell(self, row: Row, topics: dict[int, str]) -> None:
         records = row.contender.records_of(row.size, self._settings.scale)
         reads = row.contender.operation == CONSUME

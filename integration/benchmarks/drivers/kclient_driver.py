@@ -1,5 +1,7 @@
 """kclient, by its public names alone."""
 
+from abc import ABC, abstractmethod
+from contextlib import closing
 from typing import Any
 
 from integration.benchmarks.meter import Meter
@@ -11,120 +13,157 @@ _AT_ONCE = 1000
 _ARROW_ROWS = 10_000
 
 
-def _producer(load: Workload) -> Producer:
-    acks: Any = load.acks
-    return Producer(
-        bootstrap_servers=load.bootstrap,
-        acks=acks,
-        linger_ms=load.linger_ms,
-        batch_size=load.batch_bytes,
-        enable_idempotence=False,
-    )
+class Session(ABC):
+    """A client that is ready to move the records of a workload, any number of times."""
+
+    @abstractmethod
+    def __init__(self, load: Workload) -> None:
+        """Connects; a producer sends the first record."""
+
+    @classmethod
+    def drive(cls, load: Workload, meter: Meter) -> int | Consumed:
+        """Runs a session once."""
+        with closing(cls(load)) as session:
+            return session.run(meter)
+
+    @abstractmethod
+    def run(self, meter: Meter) -> int | Consumed:
+        """Moves the records, and returns their number with that of the first record."""
+
+    @abstractmethod
+    def close(self) -> None: ...
 
 
-def produce(load: Workload, meter: Meter) -> int:
+class _Sending(Session):
+    def __init__(self, load: Workload) -> None:
+        first, *self.values = values_of(load)
+        self.topic = load.topic
+        acks: Any = load.acks
+        self.producer = Producer(
+            bootstrap_servers=load.bootstrap,
+            acks=acks,
+            linger_ms=load.linger_ms,
+            batch_size=load.batch_bytes,
+            enable_idempotence=False,
+        )
+        self.producer.send(load.topic, first).result(_PATIENCE)
+
+    def close(self) -> None:
+        self.producer.close()
+
+
+class Produce(_Sending):
     """Keeps the future of each record and looks at it in the end."""
-    first, *values = values_of(load)
-    with _producer(load) as producer:
-        futures = [producer.send(load.topic, first)]
-        futures[0].result(_PATIENCE)
-        send, keep, topic = producer.send, futures.append, load.topic
+
+    def run(self, meter: Meter) -> int:
+        futures: list[Any] = []
+        send, keep, topic = self.producer.send, futures.append, self.topic
         meter.start(skipped=1)
-        for value in values:
+        for value in self.values:
             keep(send(topic, value))
-        producer.flush(_PATIENCE)
+        self.producer.flush(_PATIENCE)
         delivered = sum(1 for future in futures if future.done() and future.exception() is None)
         meter.stop()
-    return delivered
+        return 1 + delivered
 
 
-def produce_without_outcome(load: Workload, meter: Meter) -> int:
+class ProduceWithoutOutcome(_Sending):
     """Fire and flush."""
-    first, *values = values_of(load)
-    with _producer(load) as producer:
-        producer.send(load.topic, first).result(_PATIENCE)
-        send, topic = producer.send, load.topic
+
+    def run(self, meter: Meter) -> int:
+        send, topic = self.producer.send, self.topic
         meter.start(skipped=1)
-        for value in values:
+        for value in self.values:
             send(topic, value)
-        producer.flush(_PATIENCE)
+        self.producer.flush(_PATIENCE)
         meter.stop()
-    return load.records
+        return 1 + len(self.values)
 
 
-def produce_many(load: Workload, meter: Meter) -> int:
+class ProduceMany(_Sending):
     """Lists of records, each with one outcome."""
-    return _produce_many(load, meter, keyed=False)
+
+    keyed = False
+
+    def __init__(self, load: Workload) -> None:
+        super().__init__(load)
+        values = self.values
+        chunks = [values[at : at + _AT_ONCE] for at in range(0, len(values), _AT_ONCE)]
+        self.calls = [(each, keys_of(len(each)) if self.keyed else None) for each in chunks]
+
+    def run(self, meter: Meter) -> int:
+        send_many, topic = self.producer.send_many, self.topic
+        meter.start(skipped=1)
+        outcomes = [send_many(topic, *call) for call in self.calls]
+        self.producer.flush(_PATIENCE)
+        delivered = sum(outcome.result(_PATIENCE) for outcome in outcomes)
+        meter.stop()
+        return 1 + delivered
 
 
-def produce_many_keyed(load: Workload, meter: Meter) -> int:
+class ProduceManyKeyed(ProduceMany):
     """Lists of records and their keys."""
-    return _produce_many(load, meter, keyed=True)
+
+    keyed = True
 
 
-def _produce_many(load: Workload, meter: Meter, *, keyed: bool) -> int:
-    first, *values = values_of(load)
-    chunks = [values[at : at + _AT_ONCE] for at in range(0, len(values), _AT_ONCE)]
-    keys = [keys_of(len(chunk)) if keyed else None for chunk in chunks]
-    with _producer(load) as producer:
-        producer.send(load.topic, first).result(_PATIENCE)
-        send_many, topic = producer.send_many, load.topic
-        meter.start(skipped=1)
-        outcomes = [send_many(topic, *each) for each in zip(chunks, keys, strict=True)]
-        producer.flush(_PATIENCE)
-        delivered = 1 + sum(outcome.result(_PATIENCE) for outcome in outcomes)
-        meter.stop()
-    return delivered
-
-
-def produce_arrow(load: Workload, meter: Meter) -> int:
+class ProduceArrow(_Sending):
     """Arrow batches of as many records as Spark's have, each with one outcome."""
-    return _produce_arrow(load, meter, keyed=False)
 
+    keyed = False
 
-def produce_arrow_keyed(load: Workload, meter: Meter) -> int:
-    """Arrow batches with a column of keys."""
-    return _produce_arrow(load, meter, keyed=True)
+    def __init__(self, load: Workload) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - the other kclient cells do not pay for it
 
+        super().__init__(load)
+        self.batches = []
+        for at in range(0, len(self.values), _ARROW_ROWS):
+            columns = {"value": pa.array(self.values[at : at + _ARROW_ROWS], pa.binary())}
+            if self.keyed:
+                columns["key"] = pa.array(keys_of(len(columns["value"])), pa.binary())
+            self.batches.append(pa.record_batch(columns))
+        warm_up = pa.table({"value": self.values[:0]})
+        self.producer.send_arrow(self.topic, warm_up).result(_PATIENCE)
 
-def _produce_arrow(load: Workload, meter: Meter, *, keyed: bool) -> int:
-    import pyarrow as pa  # noqa: PLC0415 - the other kclient cells do not pay for it
-
-    first, *values = values_of(load)
-    batches = []
-    for at in range(0, len(values), _ARROW_ROWS):
-        columns = {"value": pa.array(values[at : at + _ARROW_ROWS], pa.binary())}
-        if keyed:
-            columns["key"] = pa.array(keys_of(len(columns["value"])), pa.binary())
-        batches.append(pa.record_batch(columns))
-    with _producer(load) as producer:
-        producer.send_arrow(load.topic, pa.table({"value": [first]})).result(_PATIENCE)
-        send_arrow, topic = producer.send_arrow, load.topic
+    def run(self, meter: Meter) -> int:
+        send_arrow, topic = self.producer.send_arrow, self.topic
         meter.start(skipped=1)
-        outcomes = [send_arrow(topic, batch) for batch in batches]
-        producer.flush(_PATIENCE)
-        delivered = 1 + sum(outcome.result(_PATIENCE) for outcome in outcomes)
+        outcomes = [send_arrow(topic, batch) for batch in self.batches]
+        self.producer.flush(_PATIENCE)
+        delivered = sum(outcome.result(_PATIENCE) for outcome in outcomes)
         meter.stop()
-    return delivered
+        return 1 + delivered
 
 
-def _consumer(load: Workload) -> Consumer:
-    consumer = Consumer(
-        bootstrap_servers=load.bootstrap,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        max_partition_fetch_bytes=1 << 20,
-        max_poll_records=5000,
-    )
-    consumer.assign([TopicPartition(load.topic, number) for number in range(load.partitions)])
-    return consumer
+class ProduceArrowKeyed(ProduceArrow):
+    """Arrow batches with a column of keys."""
+
+    keyed = True
 
 
-def consume(load: Workload, meter: Meter) -> Consumed:
-    records = value_bytes = offset_sum = 0
-    with _consumer(load) as consumer:
-        while records < load.records:
-            polled = consumer.poll(1.0)
+class Consume(Session):
+    """Reads all records of the topic, from their beginning."""
+
+    def __init__(self, load: Workload) -> None:
+        self.records = load.records
+        self.partitions = [TopicPartition(load.topic, each) for each in range(load.partitions)]
+        self.consumer = Consumer(
+            bootstrap_servers=load.bootstrap,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=1 << 20,
+            max_poll_records=5000,
+        )
+        self.consumer.assign(self.partitions)
+
+    def close(self) -> None:
+        self.consumer.close()
+
+    def run(self, meter: Meter) -> Consumed:
+        self.consumer.seek_to_beginning(*self.partitions)
+        records = value_bytes = offset_sum = 0
+        while records < self.records:
+            polled: Any = self.consumer.poll(1.0)
             if not records:
                 meter.start(skipped=len(polled))
             for record in polled:
@@ -132,17 +171,19 @@ def consume(load: Workload, meter: Meter) -> Consumed:
                 offset_sum += record.offset
             records += len(polled)
         meter.stop()
-    return Consumed(records, value_bytes, offset_sum)
+        return Consumed(records, value_bytes, offset_sum)
 
 
-def consume_columns(load: Workload, meter: Meter) -> Consumed:
+class ConsumeColumns(Consume):
     """Arrow columns instead of objects; the sums are Arrow's too."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - the other kclient cells do not pay for it
 
-    records = value_bytes = offset_sum = 0
-    with _consumer(load) as consumer:
-        while records < load.records:
-            columns = consumer.poll_columns(1.0)
+    def run(self, meter: Meter) -> Consumed:
+        import pyarrow.compute as pc  # noqa: PLC0415 - the other kclient cells do not pay for it
+
+        self.consumer.seek_to_beginning(*self.partitions)
+        records = value_bytes = offset_sum = 0
+        while records < self.records:
+            columns = self.consumer.poll_columns(1.0)
             if not records:
                 meter.start(skipped=columns.num_rows)
             if columns.num_rows:
@@ -151,4 +192,4 @@ def consume_columns(load: Workload, meter: Meter) -> Consumed:
                 offset_sum += int(pc.sum(columns["offset"]).as_py() or 0)
             records += columns.num_rows
         meter.stop()
-    return Consumed(records, value_bytes, offset_sum)
+        return Consumed(records, value_bytes, offset_sum)

@@ -1,0 +1,190 @@
+"""Comparison of this kclient with that of another checkout: ``make bench-pairs BASE=…``.
+
+Both run at the same time in processes of their own and take turns in slices of a fraction of a
+second, so that whatever slows the machine slows both. A second process of the base is the control:
+its ratios, which should be 1, show how far the others can be trusted.
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import IO
+
+from integration.benchmarks.contenders import CONTENDERS, Contender
+from integration.benchmarks.kafka_to_measure import kafka_to_measure
+from integration.benchmarks.measuring import CellError
+from integration.benchmarks.runner import Runner, Settings
+from integration.benchmarks.spread import Spread
+from integration.benchmarks.workload import CONSUME, PRODUCE, Measurement, Workload
+from integration.harness.discovery import NEWEST
+from tests.support.checks.waiting import HarnessError
+
+PROJECT = Path(__file__).parents[2]
+_WARM_UP = 2
+_CONFIDENCE = 1.96  # standard deviations, for an interval of 95 %
+
+
+class Worker:
+    """A process that measures one slice at a time."""
+
+    def __init__(self, tree: Path, load: Workload) -> None:
+        script = Path(__file__).with_name("slices.py")
+        self._process = subprocess.Popen(
+            [sys.executable, str(script), str(tree), load.to_json()],
+            cwd=tree,
+            env={**os.environ, "KCLIENT_REQUIRE_EXTENSION": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._line()
+
+    def measure(self) -> Measurement:
+        requests = _open(self._process.stdin)
+        requests.write("\n")
+        requests.flush()
+        return Measurement(**json.loads(self._line()))
+
+    def close(self) -> None:
+        _open(self._process.stdin).close()
+        _open(self._process.stdout).close()
+        self._process.wait()
+
+    def _line(self) -> str:
+        line = _open(self._process.stdout).readline()
+        if not line:
+            raise CellError(f"a worker ended with status {self._process.wait()}; see its error")
+        return line
+
+
+def _open(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
+
+
+def measure(trees: Sequence[Path], load: Workload, slices: int) -> list[list[Measurement]]:
+    """Returns the measurements of each tree; the trees take turns, in an order that rotates."""
+    with ExitStack() as stack:
+        workers = [stack.enter_context(closing(Worker(tree, load))) for tree in trees]
+        for worker in workers * _WARM_UP:
+            worker.measure()
+        found: list[list[Measurement]] = [[] for _ in workers]
+        for number in range(slices):
+            for place in range(len(workers)):
+                turn = (place + number) % len(workers)
+                found[turn].append(workers[turn].measure())
+        return found
+
+
+def median_interval(values: Sequence[float]) -> Spread:
+    """Returns the median, and the order statistics that enclose it with 95 % confidence."""
+    ordered = sorted(values)
+    half = _CONFIDENCE * math.sqrt(len(ordered)) / 2
+    low = max(0, math.floor(len(ordered) / 2 - half))
+    high = min(len(ordered) - 1, math.ceil(len(ordered) / 2 + half))
+    return Spread(statistics.median(ordered), ordered[low], ordered[high])
+
+
+def ratio(
+    figure: Callable[[Measurement], float], over: Sequence[Measurement], of: Sequence[Measurement]
+) -> Spread:
+    """Returns the median of a figure of one series over that of another, slice by slice."""
+    return median_interval([figure(a) / figure(b) for a, b in zip(over, of, strict=True)])
+
+
+def row(contender: Contender, size: int, found: Sequence[Sequence[Measurement]]) -> str:
+    """Returns a line: the work per CPU second and the rate relative to the base."""
+    base, ours, control = found
+    per_million = statistics.median(one.cpu_per_million for one in ours)
+    cells = [f"{contender.operation} {size} B: {contender.name}".ljust(44), f"{per_million:8.3f}"]
+    for figure, against in ((_cpu, (base, ours)), (_rate, (ours, base))):
+        found_ratio = ratio(figure, *against)
+        cells.append(f"{found_ratio.median:6.3f} {found_ratio.range_text('.3f')}")
+        of_control = (base, control) if figure is _cpu else (control, base)
+        cells.append(f"{ratio(figure, *of_control).median:7.3f}")
+    return "  ".join(cells)
+
+
+def _cpu(one: Measurement) -> float:
+    return one.cpu_per_million
+
+
+def _rate(one: Measurement) -> float:
+    return one.records_per_second
+
+
+HEAD = (
+    f"{'':44}  {'CPU s/M':>8}  {'work/CPU':<19}  control  {'rate':<19}  control\n"
+    "Medians of the ratios to the base, with the interval of 95 %; above 1 is better."
+)
+
+
+def arguments(given: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.benchmarks.pairs",
+        description="Compares this kclient with that of another checkout, against Apache Kafka.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("base", type=Path, help="checkout with compiled extensions")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contenders alone")
+    parser.add_argument("--operations", nargs="+", default=[PRODUCE, CONSUME], metavar="NAME")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[100, 1024], metavar="BYTES")
+    parser.add_argument("--slices", type=int, default=90)
+    parser.add_argument("--scale", type=float, default=0.15, help="times the benchmark's records")
+    parser.add_argument("--linger-ms", type=int, default=5)
+    parser.add_argument("--batch-bytes", type=int, default=256 << 10)
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str]) -> None:
+    chosen = arguments(given)
+    base = chosen.base.resolve()
+    if not (base / "kclient" / "__init__.py").exists():
+        raise HarnessError(f"base: got {base}, expected a checkout of kclient")
+    print(HEAD, flush=True)
+    for line in compare(base, chosen):
+        print(line, flush=True)
+
+
+def compare(base: Path, chosen: argparse.Namespace) -> Iterator[str]:
+    """Yields a line for each of kclient's ways of use and each size."""
+    settings = Settings(
+        sizes=chosen.sizes,
+        rounds=1,
+        scale=chosen.scale,
+        partitions=4,
+        acks="all",
+        linger_ms=chosen.linger_ms,
+        batch_bytes=chosen.batch_bytes,
+    )
+    with kafka_to_measure(NEWEST) as kafka:
+        runner = Runner(kafka, settings, lambda _: None)
+        for size in chosen.sizes:
+            for contender in _chosen(chosen):
+                with runner.workload(contender, size) as load:
+                    found = measure([base, PROJECT, base], load, chosen.slices)
+                yield row(contender, size, found)
+
+
+def _chosen(chosen: argparse.Namespace) -> list[Contender]:
+    return [
+        one
+        for one in CONTENDERS
+        if one.client == "kclient"
+        and one.operation in chosen.operations
+        and (not chosen.only or one.name in chosen.only)
+    ]
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except HarnessError as error:
+        sys.exit(str(error))
