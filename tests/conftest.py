@@ -4,12 +4,18 @@ import gc
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.processes.heeded_interrupts import heed_interrupts
 
 
 def pytest_configure() -> None:
     heed_interrupts()
+    # No test may fail because the machine is busy.
+    settings.register_profile(
+        "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("untimed")
 
 
 @pytest.hookimpl(wrapper=True)

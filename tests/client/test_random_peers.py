@@ -30,7 +30,7 @@ class RandomPeer:
 
 
 @pytest.mark.fault("P1", "P5")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(ANY_BYTES, max_size=6))
 def test_random_bytes_of_peer_do_not_break_client(replies: list[bytes]) -> None:
     world = ClientWorld(request_timeout_ms=400)

@@ -216,7 +216,7 @@ def test_corruption_in_transit_is_fetched_again(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R3")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_random_bytes_raise_only_kafka_errors(data: st.DataObject) -> None:
     world = ConsumerWorld()

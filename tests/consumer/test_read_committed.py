@@ -116,7 +116,7 @@ def test_columns_omit_aborted_records(world: ConsumerWorld, columns: bool) -> No
 
 
 @pytest.mark.fault("R18")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     steps=st.lists(
         st.tuples(st.integers(1, 3), st.sampled_from(["write", "commit", "abort", "plain"])),

@@ -236,5 +236,5 @@ class ReadingModel(RuleBasedStateMachine):
 @pytest.mark.fault("R18")
 def test_mixed_reading_returns_each_record_once() -> None:
     run_state_machine_as_test(
-        ReadingModel, settings=settings(max_examples=100, stateful_step_count=40, deadline=None)
+        ReadingModel, settings=settings(max_examples=100, stateful_step_count=40)
     )

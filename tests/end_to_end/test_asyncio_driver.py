@@ -87,6 +87,7 @@ def test_names_are_looked_up_by_a_coroutine(
         with pytest.raises(BootstrapError, match="no such name"):
             await driver.run(unknown.list_topics(timeout=0.3))
         unknown.close()
+        await driver.cancel_look_ups()
         assert asked[0] == "broker.example"
         assert set(asked) == {"broker.example", "unknown.example"}
 

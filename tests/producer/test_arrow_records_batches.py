@@ -83,7 +83,7 @@ def table(rows: Sequence[Any], chunks: int, fields: str) -> Any:
     return pa.table(columns)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(cases, st.integers(100, 900), st.integers(1, 3))
 def test_batches_equal_those_of_single_sends(
     cluster: EmbeddedCluster, case: tuple[str, Any], batch_size: int, chunks: int
@@ -99,7 +99,7 @@ def test_batches_equal_those_of_single_sends(
     assert batches(cluster, topic, batch_size, lambda p: p.send_arrow(topic, whole)) == expected
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.tuples(st.just(THREE), rows_of_three),
     st.integers(100, 900),

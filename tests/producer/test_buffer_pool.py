@@ -251,7 +251,7 @@ class Pool(RuleBasedStateMachine):
         assert self.pool.queued() == met.count(False)
 
 
-Pool.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Pool.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestPool = Pool.TestCase
 
 

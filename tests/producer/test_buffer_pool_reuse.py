@@ -52,7 +52,7 @@ def check(world: ProducerWorld) -> None:
 @pytest.mark.fault("W10")
 @pytest.mark.parametrize("idempotence", [True, False])
 @given(deeds=DEEDS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_memory_in_flight_is_not_reused(idempotence: bool, deeds: list[tuple[int, int]]) -> None:
     world = ProducerWorld(
         WorldOptions(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -195,8 +195,6 @@ class ChaosMachine(RuleBasedStateMachine):
 ChaosMachine.TestCase.settings = settings(
     max_examples=60,
     stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 TestChaos = pytest.mark.fault("W2", "W3", "W4", "W10", "W11", "W13")(ChaosMachine.TestCase)
 

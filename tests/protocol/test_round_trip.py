@@ -31,7 +31,7 @@ def test_default_message(message: type[Message], version: int) -> None:
 
 @pytest.mark.fault("P5")
 @pytest.mark.parametrize(("message", "version"), MESSAGE_VERSIONS, ids=IDS)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_any_message(message: type[Message], version: int, data: Any) -> None:
     sent = data.draw(any_message(message, version))

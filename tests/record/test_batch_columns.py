@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.record import (
@@ -41,7 +41,6 @@ def columns_of(controls: list[bool]) -> BatchColumns:
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=12), st.none() | st.integers(0, 12))
 def test_runs_cover_all_rows_and_isolate_control_batches(
     controls: list[bool], stop: int | None

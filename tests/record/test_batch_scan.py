@@ -169,7 +169,7 @@ def stories(data: bytes, position: int, bounds: ScanLimits, end: int) -> list[An
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(lengths, damages, st.booleans(), limits, st.integers(0, 200), st.integers(-200, 5000))
 def test_scan_twins_agree_on_damaged_batches(
     counts: list[int], changes: Any, sealed: bool, bounds: ScanLimits, cut: int, surplus: int
@@ -180,7 +180,6 @@ def test_scan_twins_agree_on_damaged_batches(
     assert all(other == first for other in others)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200), limits, st.integers(0, 300))
 def test_scan_twins_agree_on_random_bytes(data: bytes, bounds: ScanLimits, end: int) -> None:
     first, *others = stories(data, 0, bounds, end)

@@ -1,7 +1,7 @@
 """Checksum of batches, against known values."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.record import crc32c
@@ -21,7 +21,6 @@ def test_crc32c_of_known_strings(data: bytes, expected: int) -> None:
     assert crc32c(data) == expected
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=50), st.binary(max_size=50))
 def test_crc32c_continues_from_a_value(first: bytes, second: bytes) -> None:
     assert crc32c(second, crc32c(first)) == crc32c(first + second)

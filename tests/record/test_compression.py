@@ -9,7 +9,7 @@ import lz4.frame
 import pytest
 import snappy
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.common.errors import CompressionError, InvalidArgumentError
@@ -30,7 +30,6 @@ CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
 TEXT = b"".join(b"flight %d from %d;" % (i, i * 7919 % 1000) for i in range(20_000))
 
 
-@settings(deadline=None)
 @given(st.sampled_from(CompressionType), st.binary(max_size=2000), st.integers(1, 200))
 def test_compression_round_trip(kind: CompressionType, data: bytes, times: int) -> None:
     whole = data * times
@@ -71,14 +70,12 @@ def test_stream_with_trailing_data_is_rejected(kind: CompressionType, surplus: b
         decompress(kind, bytes(compress(kind, b"data" * 50)) + surplus)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(CODECS), st.binary(max_size=300))
 def test_random_bytes_are_rejected_or_small(kind: CompressionType, noise: bytes) -> None:
     with suppress(CompressionError):
         assert len(decompress(kind, noise, 10_000)) <= 10_000
 
 
-@settings(deadline=None)
 @given(st.sampled_from(CODECS), st.data())
 def test_damaged_stream_never_exceeds_the_limit(kind: CompressionType, data: st.DataObject) -> None:
     packed = bytearray(compress(kind, TEXT[:3000]))

@@ -4,7 +4,7 @@ from types import ModuleType
 
 import pytest
 from aiokafka.partitioner import murmur2 as foreign_murmur2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.record import murmur2, reference
@@ -27,7 +27,6 @@ def test_murmur2_of_known_strings(twin: ModuleType, data: bytes, expected: int) 
     assert twin.murmur2(bytearray(data)) == expected
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=70))
 def test_murmur2_equals_other_clients(data: bytes) -> None:
     assert murmur2(data) & 0xFFFFFFFF == foreign_murmur2(data) & 0xFFFFFFFF

@@ -290,7 +290,7 @@ def outcome(call: Callable[[], Any]) -> Any:
         return type(error), str(error)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     some_columns,
     st.integers(60, 400),
@@ -316,7 +316,7 @@ def test_column_twins_append_alike(
     assert all(story == stories[0] for story in stories)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     good_columns | bad_columns,
     st.none() | st.lists(st.integers(-2, 9), min_size=4, max_size=4).map(lambda n: ints(*n)),

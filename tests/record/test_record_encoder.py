@@ -4,7 +4,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
@@ -22,7 +22,6 @@ FIELDS = st.none() | st.binary(max_size=200)
 HEADERS = st.lists(st.tuples(st.text(max_size=20), FIELDS), max_size=4)
 
 
-@settings(deadline=None)
 @given(st.integers(-(2**40), 2**40), FIELDS, FIELDS, HEADERS)
 def test_encoded_record_is_that_of_a_batch(
     delta: int, key: bytes | None, value: bytes | None, headers: list[Header]

@@ -52,7 +52,6 @@ options = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(st.integers(0, 4000), records, states, options)
 def test_twins_write_the_same_bytes(
     twins: list[ModuleType], capacity: int, rows: Any, seal: Any, extra: Any
@@ -61,7 +60,6 @@ def test_twins_write_the_same_bytes(
     assert len(made) == 1
 
 
-@settings(deadline=None)
 @given(st.integers(0, 3000), records, st.integers(0, 13), headers)
 def test_twins_append_many_alike(
     twins: list[ModuleType], capacity: int, rows: Any, start: int, extra: Any
@@ -81,7 +79,6 @@ def test_twins_append_many_alike(
 good = st.tuples(st.integers(300, 5000), records, states, options)
 
 
-@settings(deadline=None)
 @given(good, st.integers(0, 20), st.integers(1, 5))
 def test_twins_read_alike(twins: list[ModuleType], parts: Any, start: int, step: int) -> None:
     data = built(reference, *parts)[1]
@@ -94,7 +91,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(good, changes, st.integers(0, 20), st.booleans(), st.integers(0, 60))
 def test_twins_read_damaged_batches_alike(
     twins: list[ModuleType], parts: Any, damage: Any, start: int, focus: bool, cut: int
@@ -111,7 +108,7 @@ def test_twins_read_damaged_batches_alike(
     assert all(story == stories[0] for story in stories)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=80), st.integers(0, 6), st.integers(0, 12), st.sampled_from([0, 8]))
 def test_twins_read_random_bytes_alike(
     twins: list[ModuleType], payload: bytes, count: int, last: int, attributes: int

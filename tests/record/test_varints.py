@@ -1,7 +1,7 @@
 """Integers of variable length."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.common.broker_errors import CorruptRecordError
@@ -37,7 +37,6 @@ def test_length_of_null_is_minus_one() -> None:
     assert [encode_length(data).hex() for data in (None, b"", b"x" * 64)] == ["01", "00", "8001"]
 
 
-@settings(deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=3), st.binary(max_size=3))
 def test_varlong_round_trip(value: int, before: bytes, after: bytes) -> None:
     encoded = encode_varint(value)
@@ -45,7 +44,6 @@ def test_varlong_round_trip(value: int, before: bytes, after: bytes) -> None:
     assert decode_varlong(data, len(before)) == (value, len(before) + len(encoded))
 
 
-@settings(deadline=None)
 @given(st.integers(-(2**31), 2**31 - 1))
 def test_varint_round_trip(value: int) -> None:
     encoded = encode_varint(value)

@@ -13,6 +13,9 @@ from tests.simulation.clients import BLOCKING, STEPS, Clients
 from tests.simulation.scenario import ALL_FAULTS, draw
 from tests.simulation.simulation import Result, simulate
 
+# Ten seconds of CPU time on a machine that may be busy with other tests.
+pytestmark = pytest.mark.timeout(600)
+
 ROOT = Path(__file__).parents[2]
 SEEDS_PER_TEST = 4
 

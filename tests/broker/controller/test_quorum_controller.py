@@ -266,4 +266,4 @@ class Cluster(RuleBasedStateMachine):
 
 
 TestCluster = Cluster.TestCase
-TestCluster.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestCluster.settings = settings(max_examples=25, stateful_step_count=20)

@@ -116,7 +116,7 @@ class History:
         return b"".join(bytes(batch.buffer) for batch in read_all(self.log))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(writes, min_size=1, max_size=14))
 def test_compaction_changes_only_the_offset_gaps(story: list[Write]) -> None:
     history = History()

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.broker.log.dump_log import DumpOptions, LogDump
@@ -55,7 +55,7 @@ def mutated(content: bytes, data: st.DataObject) -> bytes:
 
 
 @given(data=st.data(), clean=st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 def test_arbitrary_damage_is_recovered_or_rejected(
     tmp_path_factory: pytest.TempPathFactory,
     template: dict[str, bytes],
@@ -86,7 +86,7 @@ def test_arbitrary_damage_is_recovered_or_rejected(
 
 
 @given(data=st.data(), name=st.sampled_from(NAMES[:5]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_dump_of_arbitrary_files(
     tmp_path_factory: pytest.TempPathFactory,
     template: dict[str, bytes],

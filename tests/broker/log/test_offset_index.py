@@ -4,7 +4,7 @@ from bisect import bisect_right
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.broker.log.offset_index import OffsetIndex, OffsetPosition
@@ -32,7 +32,6 @@ def test_full_offset_index_rejects_entries(tmp_path: Path) -> None:
     index.close()
 
 
-@settings(deadline=None)
 @given(
     gaps=st.lists(st.integers(1, 1000), min_size=1, max_size=60),
     targets=st.lists(st.integers(BASE - 5, BASE + 70_000), min_size=1, max_size=20),

@@ -45,7 +45,7 @@ def producer_state(columns: BatchColumns, data: bytes, max_ids: int, *, all_rows
     return list(manager.entries.items()), manager.first_unstable_offset, ended
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(pieces, st.sampled_from([2, 4, 100]))
 def test_relevant_batches_lead_to_the_same_producer_state(brief: list[Piece], max_ids: int) -> None:
     data = batches(brief)

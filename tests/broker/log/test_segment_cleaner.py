@@ -1,7 +1,7 @@
 """Cleaner of segments: offset map, transactions, record filter, both passes."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.broker.log.cleaned_segment import CleanedSegment, CleaningAbandonedError
@@ -60,7 +60,6 @@ def kept(result: object) -> list[tuple[int, bytes | None]]:
     return [(each.offset, each.key) for each in RecordBatch(result).records()]
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=3), max_size=50))
 def test_offset_map_knows_the_last_offset_of_each_key(keys: list[bytes]) -> None:
     offsets = offset_map(*((key, offset) for offset, key in enumerate(keys)))

@@ -74,7 +74,7 @@ def index_files(data: bytes, interval: int, index_bytes: int, parts: int) -> Any
         return greatest, [path.read_bytes() for path in indexes.paths()[:2]]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     pieces, st.sampled_from([0, 70, 200, 4096]), st.sampled_from([24, 60, 4096]), st.integers(1, 4)
 )

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.broker.log.time_index import TimeIndex, TimestampOffset
@@ -39,7 +39,6 @@ def test_time_index_reserves_capacity_for_final_entry(tmp_path: Path) -> None:
     index.close()
 
 
-@settings(deadline=None)
 @given(
     gaps=st.lists(st.integers(1, 50), min_size=1, max_size=30),
     targets=st.lists(st.integers(-1, 1600), min_size=1, max_size=20),

@@ -235,6 +235,5 @@ TestLog = LogMachine.TestCase
 TestLog.settings = settings(
     max_examples=40,
     stateful_step_count=30,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -57,7 +57,7 @@ def read_by_kafkas_rules(
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(batch_sizes, st.permutations(range(PARTITIONS)), limits, st.data())
 def test_partition_response_starts_with_complete_batch_or_is_empty(
     cluster: EmbeddedCluster,

@@ -11,7 +11,7 @@ from os import environ
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient import Producer
@@ -173,7 +173,6 @@ SENDS = st.lists(st.tuples(usually(st.just("t"), Text("t"), "other", None, b"t")
 
 
 @given(sends=SENDS)
-@settings(deadline=None)
 def test_implementations_behave_alike(sends: list[tuple[Any, dict[str, Any]]]) -> None:
     worlds = [World(twin) for twin in TWINS]
     for topic, arguments in sends:

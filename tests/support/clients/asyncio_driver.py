@@ -52,12 +52,9 @@ class LoopDriver:
         # The poller that a client has polled last, and how long that poll would have waited.
         self._polled: tuple[LoopPoller | None, float] = (None, 0.0)
         self.polls = 0
+        self._net = LoopNet(self, resolve or _no_names)
         self.runtime = Runtime(
-            self._clock,
-            random.Random(),
-            LoopTasks(self),
-            LoopNet(self, resolve or _no_names),
-            SystemFiles(),
+            self._clock, random.Random(), LoopTasks(self), self._net, SystemFiles()
         )
 
     async def run(self, steps: Steps[T]) -> T:
@@ -81,6 +78,10 @@ class LoopDriver:
     def start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a coroutine as a task of the loop."""
         return self._loop.create_task(coroutine)
+
+    async def cancel_look_ups(self) -> None:
+        """Cancel the look-ups in progress: they outlive their client, as those in threads do."""
+        await self._net.cancel_look_ups()
 
     def note_poll(self, poller: "LoopPoller", timeout_ms: float) -> None:
         """Note that a client polled, and how long it would have waited."""
@@ -281,6 +282,12 @@ class LoopNet:
         self._look_ups.add(task)
         task.add_done_callback(self._look_ups.discard)
         return look_up
+
+    async def cancel_look_ups(self) -> None:
+        """Cancel the look-ups in progress."""
+        for task in self._look_ups:
+            task.cancel()
+        await asyncio.gather(*self._look_ups, return_exceptions=True)
 
     def connect(self, address: Address, send_buffer: int, receive_buffer: int) -> StreamSocket:
         """Start connecting."""

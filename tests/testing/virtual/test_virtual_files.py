@@ -105,7 +105,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(STEPS)
 def test_virtual_disk_behaves_as_a_real_disk(
     steps: list[tuple[str, str, int, bytes]],

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.broker.coordinator.group.classic_group import (
@@ -85,7 +85,6 @@ def test_removal_of_a_replaced_static_member_keeps_the_new_one() -> None:
 NAMES = st.lists(st.sampled_from("abcd"), min_size=1, unique=True)
 
 
-@settings(deadline=None)
 @given(st.lists(NAMES, min_size=1, max_size=6))
 def test_selected_assignor_is_common_and_has_the_most_votes(preferences: list[list[str]]) -> None:
     group = group_of(*(member(str(number), *names) for number, names in enumerate(preferences)))
