@@ -149,8 +149,10 @@ def test_fenced_member_loses_partitions_and_rejoins(clients: Clients) -> None:
 def test_static_member_returns_without_a_rebalance(clients: Clients) -> None:
     topic, group = clients.topic(partitions=4), clients.group()
     witness = Diary()
-    stays = member(clients, group, topic, witness, group_instance_id="stays")
+    # Joined a second time, its metadata has the partitions that it owned; that of `back` has none.
     goes = member(clients, group, topic, Diary(), group_instance_id="goes")
+    poll_until(goes, goes.assignment, "the first member has all partitions")
+    stays = member(clients, group, topic, witness, group_instance_id="stays")
     share(stays, goes, partitions=4)
     before, had = list(witness.entries), numbers(goes)
     identifier = group_member_id(clients, group, "goes")

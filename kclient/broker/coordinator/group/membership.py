@@ -203,15 +203,17 @@ class Membership:
         client: RequestContext,
         reply: JoinReply,
     ) -> None:
-        """Replace a restarted static member; rebalance only if its subscription changed."""
+        """Replace a restarted static member; rebalance only if another assignor is selected.
+
+        Its metadata differs after each rebalance: it has the partitions that the member owned.
+        """
         old_id = group.static_members[request.group_instance_id or ""]
         self._fence(group.members[old_id])
         member = group.replace_static(old_id, new_id)
-        unchanged = member.matches(request.protocols)
         self._update(member, request, client)
         self._rebalancer.drop_session(group, old_id)
         self._rebalancer.reset_session(group, member)
-        if group.state is GroupState.STABLE and unchanged:
+        if group.state is GroupState.STABLE and group.select_protocol() == group.protocol:
             # A leader would compute a new assignment; from version 9 on it can skip it.
             can_skip = client.api_version >= 9
             response = self._rebalancer.join_response(group, member, skip_assignment=can_skip)

@@ -113,6 +113,21 @@ class TestStaticMembers:
         assert back.member_id != follower
         assert world.sync(back.member_id, 2)[0].assignment == b"b"
 
+    def test_other_metadata_of_a_restarted_static_member_causes_no_rebalance(self) -> None:
+        world = World()
+        self.form(world)
+        back = world.join(group_instance_id="i2", version=5, metadata=b"owns nothing")[0]
+        assert (back.error_code, back.generation_id) == (NONE, 2)
+        assert world.state() == "Stable"
+
+    def test_restarted_static_member_that_changes_the_assignor_rebalances(self) -> None:
+        world = World()
+        both = ["range", "roundrobin"]
+        first = world.join(group_instance_id="i1", version=5, protocols=both)[0].member_id
+        world.sync(first, 1, {first: b"a"})
+        back = world.join(group_instance_id="i1", version=5, protocols=["roundrobin"])[0]
+        assert (back.generation_id, back.protocol_name) == (2, "roundrobin")
+
     def test_restarted_static_leader_skips_assignment(self) -> None:
         world = World()
         leader, _ = self.form(world)
