@@ -269,6 +269,7 @@ class ProducerBatch:
         part.send_order = (*self.send_order, position)
         part.outcome_unknown = part.split_with_unknown_outcome = self.outcome_unknown
         for record in records:
-            part.builder.append(record.timestamp, record.key, record.value, record.headers)
+            if part.builder.append(record.timestamp, record.key, record.value, record.headers) < 0:
+                raise IllegalStateError(f"{self}: a part has no space for its records")
         part.close()
         return part

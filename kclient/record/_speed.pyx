@@ -264,7 +264,11 @@ cdef class RecordBatchBuilder:
         cdef uint8_t *at
         if self._sealed is not None or delta > INT32_MAX:
             return -1
-        timestamp_delta = timestamp - self.first_timestamp if self.record_count else 0
+        timestamp_delta = 0
+        if self.record_count:
+            if self.first_timestamp < 0 and timestamp == INT64_MAX:
+                return -1  # the delta has more than 64 bits
+            timestamp_delta = timestamp - self.first_timestamp
         body = (
             1 + varint_size(timestamp_delta) + varint_size(delta) + blob_size(key)
             + blob_size(value) + tail.size

@@ -142,6 +142,13 @@ def test_timestamps_at_the_limits_of_their_range(twin: ModuleType) -> None:
     assert [record.timestamp for record in records] == [2**63 - 1, -1, 0]
 
 
+def test_timestamp_whose_delta_exceeds_64_bits_does_not_fit(twin: ModuleType) -> None:
+    builder = twin.RecordBatchBuilder(bytearray(256))
+    assert [builder.append(each, None, b"") for each in (-1, 2**63 - 2, 2**63 - 1)] == [0, 1, -1]
+    records = twin.RecordBatch(builder.seal()).records()
+    assert [record.timestamp for record in records] == [-1, 2**63 - 2]
+
+
 def test_record_of_two_gib_is_rejected_before_it_is_copied(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(256))
     untouched = bytes(2**31)  # zero pages, allocated only when they are read

@@ -9,6 +9,7 @@ from kclient.common.files import WireBytes
 from kclient.record.batch_header import (
     MAGIC,
     MAX_INT32,
+    MAX_INT64,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -265,6 +266,8 @@ class RecordBatchBuilder:
             key = as_bytes(key, "key")
         if value is not None and type(value) is not bytes:
             value = as_bytes(value, "value")
+        if timestamp_ms - first > MAX_INT64:
+            return -1  # -1, no timestamp, was the first and the largest follows
         head = b"\x00" + encode_varint(timestamp_ms - first) + encode_varint(delta)
         key_length, key_bytes = encode_length(key), key or b""
         value_length, value_bytes = encode_length(value), value or b""
