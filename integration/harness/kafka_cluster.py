@@ -190,6 +190,9 @@ class KafkaCluster(Closing):
             "listener.security.protocol.map": ",".join(
                 f"{key}:{value}" for key, value in protocols.items()
             ),
+            # Many tests write records with fixed timestamps, older than the default of seven days.
+            # The first check of the retention is 30 s after the start.
+            "log.retention.ms": "-1",
         }
         properties |= _replication(options.nodes)
         for listener in options.listeners:

@@ -16,7 +16,8 @@ def broker_command(data_dir: Path, *settings: str, listen: str) -> list[str]:
     """Return the command line of a broker."""
     command = [sys.executable, "-m", "kclient.cli.main", "broker", "--data-dir", str(data_dir)]
     command += ["--listen", listen]
-    for setting in ("group.initial.rebalance.delay.ms=0", *settings):
+    # Many tests write records with fixed timestamps, older than the default retention.
+    for setting in ("group.initial.rebalance.delay.ms=0", "log.retention.ms=-1", *settings):
         command += ["--config", setting]
     return command
 
