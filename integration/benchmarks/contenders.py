@@ -37,15 +37,11 @@ class Contender:
         return self.name.split(" ", 1)[0]
 
     def load(self) -> Callable[..., Any]:
-        module, _, function = self.driver.partition(":")
-        found: Callable[..., Any] = attrgetter(function)(
-            importlib.import_module(f"{_DRIVERS}.{module}")
-        )
-        return found
+        return _found(self.driver)
 
-    def session(self) -> Any:
+    def session(self) -> Callable[..., Any]:
         """Returns the class whose `drive` is the driver; only kclient's drivers have one."""
-        return getattr(self.load(), "__self__")  # noqa: B009 - unknown to the type checker
+        return _found(self.driver.removesuffix(".drive"))
 
     def records_of(self, size: int, scale: float) -> int:
         """Returns the number of records of `size` bytes for a cell of like duration."""
@@ -146,6 +142,12 @@ CONTENDERS = (
     ),
     Contender("aiokafka", "aiokafka", CONSUME, "aiokafka_driver:consume", 400_000, CONFLUENT),
 )
+
+
+def _found(driver: str) -> Callable[..., Any]:
+    module, _, path = driver.partition(":")
+    found: Callable[..., Any] = attrgetter(path)(importlib.import_module(f"{_DRIVERS}.{module}"))
+    return found
 
 
 def contender(operation: str, name: str) -> Contender:

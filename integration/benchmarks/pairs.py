@@ -12,10 +12,11 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from integration.benchmarks.contenders import CONTENDERS, Contender
 from integration.benchmarks.kafka_to_measure import kafka_to_measure
@@ -28,11 +29,12 @@ from tests.support.checks.waiting import HarnessError
 
 PROJECT = Path(__file__).parents[2]
 _WARM_UP = 2
+_SLICE_TIMEOUT_S = 120.0  # after which a worker is killed; a slice takes less than a second
 _CONFIDENCE = 1.96  # standard deviations, for an interval of 95 %
 
 
 class Worker:
-    """A process that measures one slice at a time."""
+    """A process that measures one slice at a time; the end of the block kills it."""
 
     def __init__(self, tree: Path, load: Workload) -> None:
         script = Path(__file__).with_name("slices.py")
@@ -44,6 +46,16 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
         )
+
+    def __enter__(self) -> Self:
+        self._process.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.kill()
+        self._process.__exit__(None, None, None)
+
+    def wait_until_ready(self) -> None:
         self._line()
 
     def measure(self) -> Measurement:
@@ -52,15 +64,16 @@ class Worker:
         requests.flush()
         return Measurement(**json.loads(self._line()))
 
-    def close(self) -> None:
-        _open(self._process.stdin).close()
-        _open(self._process.stdout).close()
-        self._process.wait()
-
     def _line(self) -> str:
-        line = _open(self._process.stdout).readline()
+        deadline = threading.Timer(_SLICE_TIMEOUT_S, self._process.kill)
+        deadline.start()
+        try:
+            line = _open(self._process.stdout).readline()
+        finally:
+            deadline.cancel()
         if not line:
-            raise CellError(f"a worker ended with status {self._process.wait()}; see its error")
+            status = self._process.wait()
+            raise CellError(f"a worker ended with status {status}; see its error, if any")
         return line
 
 
@@ -72,7 +85,9 @@ def _open(pipe: IO[str] | None) -> IO[str]:
 def measure(trees: Sequence[Path], load: Workload, slices: int) -> list[list[Measurement]]:
     """Returns the measurements of each tree; the trees take turns, in an order that rotates."""
     with ExitStack() as stack:
-        workers = [stack.enter_context(closing(Worker(tree, load))) for tree in trees]
+        workers = [stack.enter_context(Worker(tree, load)) for tree in trees]
+        for worker in workers:
+            worker.wait_until_ready()
         for worker in workers * _WARM_UP:
             worker.measure()
         found: list[list[Measurement]] = [[] for _ in workers]

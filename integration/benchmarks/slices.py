@@ -10,6 +10,10 @@ import importlib
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from integration.benchmarks.workload import Measurement, Workload
 
 
 def main(tree: str, workload: str) -> None:
@@ -29,11 +33,21 @@ def main(tree: str, workload: str) -> None:
     for _ in sys.stdin:
         meter = Meter()
         outcome = session.run(meter)
-        records = outcome.records if isinstance(outcome, Consumed) else outcome
-        if records != load.records:
-            sys.exit(f"{load.client}: got {records} records, expected {load.records}")
-        print(json.dumps(dataclasses.asdict(meter.measurement(records))), flush=True)
+        if isinstance(outcome, Consumed):
+            found = meter.measurement(outcome.records, outcome)
+        else:
+            found = meter.measurement(outcome)
+        check(load, found)
+        print(json.dumps(dataclasses.asdict(found)), flush=True)
     session.close()
+
+
+def check(load: "Workload", found: "Measurement") -> None:
+    """Compares the number of records, and of the bytes of their values where they were read."""
+    if found.claimed != load.records:
+        sys.exit(f"{load.client}: got {found.claimed} records, expected {load.records}")
+    if found.value_bytes not in (0, load.records * load.size):
+        sys.exit(f"{load.client}: got {found.value_bytes} bytes of values")
 
 
 if __name__ == "__main__":
