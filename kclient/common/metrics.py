@@ -5,62 +5,11 @@ SampledStat). The window consists of ``metrics.num.samples`` samples of ``metric
 each; the oldest sample is discarded as a whole.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from kclient.common.runtime import Clock, Tasks
 
 Gauge = Callable[[], float]
-
-
-class Stat(Protocol):
-    """Statistic of a sensor."""
-
-    name: str
-
-    def record(self, value: float, now_ms: float) -> None:
-        """Record a value."""
-        ...
-
-    def measure(self, now_ms: float) -> float:
-        """Return the statistic."""
-        ...
-
-
-class Total:
-    """Sum of all values (Kafka: CumulativeSum)."""
-
-    __slots__ = ("_sum", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._sum = 0.0
-
-    def record(self, value: float, now_ms: float) -> None:
-        """Add a value."""
-        self._sum += value
-
-    def measure(self, now_ms: float) -> float:
-        """Return the sum."""
-        return self._sum
-
-
-class Value:
-    """Last value (Kafka: Value)."""
-
-    __slots__ = ("_last", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._last = 0.0
-
-    def record(self, value: float, now_ms: float) -> None:
-        """Replace the value."""
-        self._last = value
-
-    def measure(self, now_ms: float) -> float:
-        """Return the value."""
-        return self._last
 
 
 class _Sample:
@@ -75,118 +24,107 @@ class _Sample:
         self.largest = float("-inf")
 
 
-class _Window:
-    """Most recent samples."""
+class _Recorded:
+    """What the statistics of a sensor are computed from: recent samples, sum and last value."""
 
-    __slots__ = ("_samples", "count", "length_ms")
+    __slots__ = ("_count", "_length_ms", "_samples", "last", "total")
 
     def __init__(self, count: int, length_ms: float) -> None:
-        self.count = count
-        self.length_ms = length_ms
+        self._count = count
+        self._length_ms = length_ms
         self._samples: list[_Sample] = []
+        self.total = 0.0
+        self.last = 0.0
 
-    def record(self, value: float, now_ms: float) -> None:
+    def record(self, count: int, total: float, largest: float, now_ms: float) -> None:
         samples = self._samples
-        if not samples or now_ms - samples[-1].start_ms >= self.length_ms:
+        if not samples or now_ms - samples[-1].start_ms >= self._length_ms:
             samples.append(_Sample(now_ms))
-            del samples[: -self.count]
+            del samples[: -self._count]
         sample = samples[-1]
-        sample.count += 1
-        sample.total += value
-        sample.largest = max(sample.largest, value)
+        sample.count += count
+        sample.total += total
+        sample.largest = max(sample.largest, largest)
+        self.total += total
+        self.last = largest
 
     def live(self, now_ms: float) -> list[_Sample]:
-        oldest = now_ms - self.count * self.length_ms
+        """Return the samples that are in the window."""
+        oldest = now_ms - self._count * self._length_ms
         return [sample for sample in self._samples if sample.start_ms >= oldest]
 
-
-class Average:
-    """Mean of the values in the window; NaN if there are none (Kafka: Avg)."""
-
-    __slots__ = ("_window", "name")
-
-    def __init__(self, name: str, samples: int, sample_ms: float) -> None:
-        self.name = name
-        self._window = _Window(samples, sample_ms)
-
-    def record(self, value: float, now_ms: float) -> None:
-        """Record a value."""
-        self._window.record(value, now_ms)
-
-    def measure(self, now_ms: float) -> float:
-        """Return the mean."""
-        live = self._window.live(now_ms)
-        count = sum(sample.count for sample in live)
-        return sum(sample.total for sample in live) / count if count else float("nan")
+    def least_ms(self) -> float:
+        """Return the least time that a rate is computed over: all samples but one."""
+        return max(self._count - 1, 1) * self._length_ms
 
 
-class Maximum:
-    """Largest value in the window; NaN if there is none (Kafka: Max)."""
-
-    __slots__ = ("_window", "name")
-
-    def __init__(self, name: str, samples: int, sample_ms: float) -> None:
-        self.name = name
-        self._window = _Window(samples, sample_ms)
-
-    def record(self, value: float, now_ms: float) -> None:
-        """Record a value."""
-        self._window.record(value, now_ms)
-
-    def measure(self, now_ms: float) -> float:
-        """Return the largest value."""
-        return max((sample.largest for sample in self._window.live(now_ms)), default=float("nan"))
+Stat = Callable[[_Recorded, float], float]
+"""Computes a statistic of a sensor at a time."""
 
 
-class Rate:
-    """Sum of the values in the window, per second (Kafka: Rate)."""
+def _average(recorded: _Recorded, now_ms: float) -> float:
+    """Return the mean of the values in the window; NaN if there are none (Kafka: Avg)."""
+    live = recorded.live(now_ms)
+    count = sum(sample.count for sample in live)
+    return sum(sample.total for sample in live) / count if count else float("nan")
 
-    __slots__ = ("_window", "name")
 
-    def __init__(self, name: str, samples: int, sample_ms: float) -> None:
-        self.name = name
-        self._window = _Window(samples, sample_ms)
+def _maximum(recorded: _Recorded, now_ms: float) -> float:
+    """Return the largest value in the window; NaN if there is none (Kafka: Max)."""
+    return max((sample.largest for sample in recorded.live(now_ms)), default=float("nan"))
 
-    def record(self, value: float, now_ms: float) -> None:
-        """Record a value."""
-        self._window.record(value, now_ms)
 
-    def measure(self, now_ms: float) -> float:
-        """Return the rate.
+def _rate(recorded: _Recorded, now_ms: float) -> float:
+    """Return the sum of the values in the window, per second (Kafka: Rate).
 
-        A window that has just started counts as long as all samples but one, so that the first
-        value does not result in a very high rate.
-        """
-        window = self._window
-        live = window.live(now_ms)
-        if not live:
-            return 0.0
-        least_ms = max(window.count - 1, 1) * window.length_ms
-        elapsed_ms = max(now_ms - live[0].start_ms, least_ms)
-        return sum(sample.total for sample in live) * 1000.0 / elapsed_ms
+    A window that has just started counts as long as all samples but one, so that the first value
+    does not result in a very high rate.
+    """
+    live = recorded.live(now_ms)
+    if not live:
+        return 0.0
+    elapsed_ms = max(now_ms - live[0].start_ms, recorded.least_ms())
+    return sum(sample.total for sample in live) * 1000.0 / elapsed_ms
+
+
+def _total(recorded: _Recorded, now_ms: float) -> float:
+    """Return the sum of all values (Kafka: CumulativeSum)."""
+    return recorded.total
+
+
+def _value(recorded: _Recorded, now_ms: float) -> float:
+    """Return the last value (Kafka: Value)."""
+    return recorded.last
 
 
 class Sensor:
-    """Recorder of a value into several statistics (Kafka: Sensor)."""
+    """Recorder of values for several statistics (Kafka: Sensor)."""
 
-    __slots__ = ("_clock", "_lock", "_stats")
+    __slots__ = ("_clock", "_lock", "_recorded", "_stats")
 
-    def __init__(self, stats: Iterable[Stat], clock: Clock, tasks: Tasks) -> None:
+    def __init__(
+        self, stats: Mapping[str, Stat], recorded: _Recorded, clock: Clock, tasks: Tasks
+    ) -> None:
         self._clock = clock
-        self._stats = tuple(stats)
-        self._lock = tasks.lock()  # guards: the statistics
+        self._stats = stats
+        self._recorded = recorded
+        self._lock = tasks.lock()  # guards: the recorded values
 
     def record(self, value: float = 1.0, now_ms: float | None = None) -> None:
         """Record a value, at `now_ms` or at the present time."""
         now = self._clock.monotonic_ms() if now_ms is None else now_ms
         with self._lock:
-            for stat in self._stats:
-                stat.record(value, now)
+            self._recorded.record(1, value, value, now)
+
+    def record_many(self, count: int, total: float, largest: float, now_ms: float) -> None:
+        """Record `count` values at once, at least one, given by their sum and the largest."""
+        with self._lock:
+            self._recorded.record(count, total, largest, now_ms)
 
     def measure(self, now_ms: float) -> dict[str, float]:
         """Return every statistic by name."""
         with self._lock:
-            return {stat.name: stat.measure(now_ms) for stat in self._stats}
+            return {name: stat(self._recorded, now_ms) for name, stat in self._stats.items()}
 
 
 class Metrics:
@@ -218,19 +156,10 @@ class Metrics:
         value: str | None = None,
     ) -> Sensor:
         """Return a new sensor with those statistics that have a name."""
-        window = (self._num_samples, self._sample_window_ms)
-        stats: list[Stat] = []
-        if average is not None:
-            stats.append(Average(average, *window))
-        if maximum is not None:
-            stats.append(Maximum(maximum, *window))
-        if rate is not None:
-            stats.append(Rate(rate, *window))
-        if total is not None:
-            stats.append(Total(total))
-        if value is not None:
-            stats.append(Value(value))
-        sensor = Sensor(stats, self._clock, self._tasks)
+        named = {average: _average, maximum: _maximum, rate: _rate, total: _total, value: _value}
+        stats = {name: stat for name, stat in named.items() if name is not None}
+        recorded = _Recorded(self._num_samples, self._sample_window_ms)
+        sensor = Sensor(stats, recorded, self._clock, self._tasks)
         with self._lock:
             self._sensors.append(sensor)
         return sensor

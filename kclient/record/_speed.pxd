@@ -2,7 +2,7 @@
 
 cimport cython
 from cpython.buffer cimport Py_buffer
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 cdef extern from "Python.h":
@@ -69,6 +69,10 @@ cdef class RecordBatchBuilder:
     cdef int64_t append_next(
         self, object timestamp_ms, object key, object value, object headers
     ) except -2
+    cdef int _write_header(
+        self, Memory batch, int16_t attributes, int32_t partition_leader_epoch,
+        int64_t producer_id, int16_t producer_epoch, int32_t base_sequence,
+    ) except -1
     cdef int _write_to(self, object buffer) except -1
     cdef int64_t _append_objects(
         self, int64_t delta, object timestamp_ms, object key, object value, object headers

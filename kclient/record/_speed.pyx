@@ -12,23 +12,26 @@ from cpython.bytes cimport (
 )
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport (
+    INT32_MAX, INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+)
 from libc.string cimport memcpy
 
 from kclient.common.broker_errors import CorruptRecordError, RecordTooLargeError
 from kclient.common.converters import DataOnly
 from kclient.common.errors import IllegalStateError, InvalidArgumentError, InvalidTypeError
 from kclient.common.types import TopicPartition
-from kclient.record.batch_header import BatchHeader, batch_attributes
+from kclient.record.batch_header import batch_attributes
+from kclient.record.checksum import crc32c
 from kclient.record.columns import BinaryColumn, Columns
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
-from kclient.record.compression import CompressionType
+from kclient.record.compression import CompressionType, compress
 from kclient.record.errors import RecordDeserializationError
 from kclient.record import reference
 from kclient.record.record import Record, RecordsSummary
 from kclient.record.record_batch import AbstractRecordBatch, read_batches as read_batches_of_kind
 from kclient.record import record_encoder
-from kclient.record.sealing import restamp_batch, seal_batch
+from kclient.record.sealing import restamp_batch
 from kclient.record.batch_header import TimestampType
 
 cdef extern from "Python.h":
@@ -36,6 +39,10 @@ cdef extern from "Python.h":
 
 cdef enum:
     OVERHEAD = 61
+    LOG_OVERHEAD = 12
+    CRC_AT = 17
+    ATTRIBUTES_AT = 21
+    COMPRESSION_MASK = 7
     MAGIC = 2
     MIN_RECORD_SIZE = 7
     MAX_RECORD_OVERHEAD = 21
@@ -46,6 +53,7 @@ cdef enum:
 
 cdef tuple CONSUMER_RECORD_FIELDS = reference.ConsumerRecord.__slots__
 cdef bytes NO_HEADERS = b"\x00"
+cdef object CREATE_TIME = TimestampType.CREATE_TIME
 
 # ---- integers ----------------------------------------------------------------------------------
 
@@ -119,6 +127,17 @@ cpdef int32_t murmur2(object data) except? -1:
     return murmur2_of(blob_of(copy))
 
 # ---- writing -----------------------------------------------------------------------------------
+
+cdef inline uint8_t *put16(uint8_t *at, uint16_t value) noexcept nogil:
+    at[0] = <uint8_t>(value >> 8)
+    at[1] = <uint8_t>value
+    return at + 2
+
+cdef inline uint8_t *put32(uint8_t *at, uint32_t value) noexcept nogil:
+    return put16(put16(at, <uint16_t>(value >> 16)), <uint16_t>value)
+
+cdef inline uint8_t *put64(uint8_t *at, uint64_t value) noexcept nogil:
+    return put32(put32(at, <uint32_t>(value >> 32)), <uint32_t>value)
 
 cdef inline object as_bytes(object data, str what):
     if data is None or PyBytes_Check(data):
@@ -301,21 +320,50 @@ cdef class RecordBatchBuilder:
     def seal(
         self, producer_id=-1, producer_epoch=-1, base_sequence=-1, *, transactional=False,
         control=False, compression=CompressionType.NONE, level=None,
-        timestamp_type=TimestampType.CREATE_TIME, partition_leader_epoch=-1,
+        timestamp_type=CREATE_TIME, partition_leader_epoch=-1,
     ):
         """Close the batch and return its final bytes."""
         if self._sealed is not None:
             raise IllegalStateError("seal: the batch is sealed; use restamp for new producer state")
-        attributes = batch_attributes(
-            compression, timestamp_type, transactional=transactional, control=control
+        if not self.record_count:
+            raise IllegalStateError("seal: the batch has no records")
+        attributes = compression
+        if transactional or control or timestamp_type is not CREATE_TIME:
+            attributes = batch_attributes(
+                compression, timestamp_type, transactional=transactional, control=control
+            )
+        batch = self._view[:self._end]
+        if attributes & COMPRESSION_MASK:
+            packed = compress(compression, batch[OVERHEAD:], level)
+            batch = memoryview(bytearray(OVERHEAD + len(packed)))
+            batch[OVERHEAD:] = packed
+        self._write_header(
+            memory_of(batch), attributes, partition_leader_epoch, producer_id, producer_epoch,
+            base_sequence,
         )
-        header = BatchHeader(
-            0, self._end, self.base_offset, partition_leader_epoch, MAGIC, 0, attributes,
-            self._last_delta, self.first_timestamp, self.max_timestamp, producer_id,
-            producer_epoch, base_sequence, self.record_count,
-        )
-        self._sealed = seal_batch(memoryview(self.buffer)[:self._end], header, level)
-        return self._sealed
+        put32(memory_of(batch).at + CRC_AT, crc32c(batch[ATTRIBUTES_AT:]))
+        self._sealed = batch
+        return batch
+
+    cdef int _write_header(
+        self, Memory batch, int16_t attributes, int32_t partition_leader_epoch,
+        int64_t producer_id, int16_t producer_epoch, int32_t base_sequence,
+    ) except -1:
+        """Write the header without its checksum, as `kclient.record.sealing.write_header`."""
+        cdef uint8_t *at = put64(batch.at, self.base_offset)
+        at = put32(at, <uint32_t>(batch.size - LOG_OVERHEAD))
+        at = put32(at, partition_leader_epoch)
+        at[0] = MAGIC
+        at = put32(at + 1, 0)  # the checksum
+        at = put16(at, attributes)
+        at = put32(at, <uint32_t>self._last_delta)
+        at = put64(at, self.first_timestamp)
+        at = put64(at, self.max_timestamp)
+        at = put64(at, producer_id)
+        at = put16(at, producer_epoch)
+        at = put32(at, base_sequence)
+        put32(at, self.record_count)
+        return 0
 
     def restamp(self, producer_id, producer_epoch, base_sequence):
         """Set the producer state of the sealed batch, without compressing it again."""

@@ -57,6 +57,23 @@ def test_first_value_does_not_result_in_high_rate() -> None:
     assert registry.snapshot()["rate"] == 5.0
 
 
+def test_values_recorded_together_equal_single_records() -> None:
+    clock = StillClock()
+    registry = metrics(clock)
+    names = ("average", "maximum", "rate", "total")
+    single = registry.sensor(**{name: f"single-{name}" for name in names})
+    together = registry.sensor(**{name: f"together-{name}" for name in names})
+    for values in ((3.0, 1.0), (-2.0,), (7.0, 7.0, 0.5)):
+        for value in values:
+            single.record(value)
+        together.record_many(len(values), sum(values), max(values), clock.now_ms)
+        found = registry.snapshot()
+        assert [found[f"together-{name}"] for name in names] == [
+            found[f"single-{name}"] for name in names
+        ]
+        clock.now_ms += 700
+
+
 def test_gauges_are_read_on_snapshot() -> None:
     registry = metrics(StillClock())
     level = [1]
