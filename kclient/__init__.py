@@ -1,7 +1,8 @@
 """kclient: producer, consumer and admin client for Apache Kafka, with an embedded broker.
 
-The clients are imported when the first of these names is used, so that the command line, and
-programs that import a single module such as `kclient.errors`, start quickly.
+Each of these names is imported when it is first used, so that a program loads only the clients that
+it has, and the command line and programs that import a single module such as `kclient.errors` start
+quickly.
 """
 
 from importlib import import_module
@@ -18,29 +19,24 @@ if TYPE_CHECKING:
     from kclient.producer.producer import Producer
     from kclient.record import ConsumerRecord
 else:
-    _NAMES_OF_MODULES = {
-        "kclient.admin.admin_client": ("AdminClient",),
-        "kclient.common.types": (
-            "NewTopic",
-            "OffsetAndMetadata",
-            "RecordMetadata",
-            "TopicPartition",
-        ),
-        "kclient.consumer.consumer": ("Consumer",),
-        "kclient.consumer.interceptors": ("ConsumerInterceptor",),
-        "kclient.producer.interceptors": ("ProducerInterceptor",),
-        "kclient.producer.producer": ("Producer",),
-        "kclient.record": ("ConsumerRecord",),
+    _MODULES = {
+        "AdminClient": "kclient.admin.admin_client",
+        "Consumer": "kclient.consumer.consumer",
+        "ConsumerInterceptor": "kclient.consumer.interceptors",
+        "ConsumerRecord": "kclient.record",
+        "NewTopic": "kclient.common.types",
+        "OffsetAndMetadata": "kclient.common.types",
+        "Producer": "kclient.producer.producer",
+        "ProducerInterceptor": "kclient.producer.interceptors",
+        "RecordMetadata": "kclient.common.types",
+        "TopicPartition": "kclient.common.types",
     }
 
     def __getattr__(name: str) -> object:
-        """Import all public names when the first of them is used (PEP 562)."""
-        if name not in __all__:
+        """Import a public name when it is first used (PEP 562)."""
+        if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        for module_name, names in _NAMES_OF_MODULES.items():
-            module = import_module(module_name)
-            globals().update({public: getattr(module, public) for public in names})
-        return globals()[name]
+        return globals().setdefault(name, getattr(import_module(_MODULES[name]), name))
 
     def __dir__() -> list[str]:
         """Return the public names, imported or not."""

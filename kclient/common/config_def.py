@@ -7,10 +7,10 @@ for one key. The error for an unknown key names the most similar key or, if it i
 Kafka client, its replacement.
 """
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from importlib import import_module
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from kclient.common.config_aliases import ForeignOption, foreign_option
@@ -204,6 +204,7 @@ class ConfigDef(Generic[C]):
 
     def _hint(self, spelling: str) -> str | None:
         """Return a hint for an unknown option, in its spelling, with dots or underscores."""
+        _import_clients()
         keyword = spelling.replace(".", "_").lower()
         foreign = foreign_option(keyword)
         if foreign is not None:
@@ -239,11 +240,25 @@ class ConfigDef(Generic[C]):
     def _near(self, keyword: str) -> ConfigKey | None:
         """Return the key that was probably meant: a similar one, or the only longer one."""
         keywords = [key.keyword for key in self.keys.values()]
-        near = difflib.get_close_matches(keyword, keywords, n=1, cutoff=_LEAST_SIMILARITY)
+        near = most_similar(keyword, keywords, cutoff=_LEAST_SIMILARITY)
         longer = [each for each in keywords if each.startswith(f"{keyword}_")]
-        if not near and len(longer) == 1:
-            near = longer
-        return self._by_spelling[near[0]] if near else None
+        if near is None and len(longer) == 1:
+            near = longer[0]
+        return None if near is None else self._by_spelling[near]
+
+
+def most_similar(word: str, known: Sequence[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the known word that was probably meant, for a hint."""
+    # Imported with the first wrong word.
+    near: list[str] = import_module("difflib").get_close_matches(word, known, n=1, cutoff=cutoff)
+    return near[0] if near else None
+
+
+def _import_clients() -> None:
+    """Define the keys of all clients, since hints name the owner of a key."""
+    package = import_module(__name__.partition(".")[0])
+    for name in package.__all__:
+        getattr(package, name)
 
 
 def _of_other(owner: _Owner) -> str:

@@ -6,11 +6,11 @@ No other module of the package opens, locks or deletes files.
 import errno
 import fcntl
 import os
-import shutil
 import stat
 import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 
 from kclient.common.files import File, replace_file
@@ -152,12 +152,14 @@ class SystemFiles:
 
     def remove_tree(self, path: Path) -> None:
         """Delete a directory with its contents, if it exists."""
+        # Imported with the first directory: it imports three compression libraries.
+        rmtree = import_module("shutil").rmtree
         try:
-            shutil.rmtree(path)
+            rmtree(path)
         except FileNotFoundError:
             # Either the directory does not exist, or a file in it was deleted concurrently.
             if self.exists(path):
-                shutil.rmtree(path)
+                rmtree(path)
 
     def make_directory(self, path: Path, *, flushed: bool = True) -> None:
         """Create a directory and its parents with mode 0700, if they do not exist."""

@@ -1,13 +1,12 @@
 """Records of Arrow tables: checks of the table, columns for record batches, or single records."""
 
-import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import repeat
 from typing import Any, NamedTuple, Self
 
-from kclient.common.config_def import describe
+from kclient.common.config_def import describe, most_similar
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.common.files import WireBytes
 from kclient.common.types import check_topic_name
@@ -70,8 +69,8 @@ def _describe(data: object) -> str:
 def _check_names(topic: str | None, names: list[str]) -> None:
     for name in names:
         if name not in COLUMNS:
-            near = difflib.get_close_matches(name.lower(), COLUMNS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else _ROWS_HINT
+            near = most_similar(name.lower(), COLUMNS)
+            hint = f"did you mean {near!r}?" if near else _ROWS_HINT
             raise InvalidArgumentError(
                 f"column {name!r:.80}: expected one of {', '.join(COLUMNS)}; {hint}"
             )

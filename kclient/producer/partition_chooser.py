@@ -2,15 +2,18 @@
 
 from array import array
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
-from kclient.producer.arrow_records import ArrowPart
 from kclient.producer.errors import UnknownPartitionError
 from kclient.producer.partitioner import Partitioner, partition_of_key, partitions_of_keys
 from kclient.producer.rows import ColumnRows, Rows
 from kclient.producer.topic_info import PartitionQueue, TopicInfo
+
+if TYPE_CHECKING:
+    from kclient.producer.arrow_records import ArrowPart
 
 _ROWS_AT_ONCE = 1 << 15
 
@@ -79,7 +82,7 @@ class PartitionChooser:
                 members.setdefault(None if number < 0 else queues[number], []).append(row)
         return [(queue, rows.select(chosen)) for queue, chosen in members.items()]
 
-    def choose_each(self, info: TopicInfo, part: ArrowPart) -> WireBytes | None:
+    def choose_each(self, info: TopicInfo, part: "ArrowPart") -> WireBytes | None:
         """Return the partition of each row that names one or for which the partitioner chooses one.
 
         Returns:
@@ -102,7 +105,7 @@ class PartitionChooser:
         return memoryview(chosen).cast("B")
 
     def columns_by_queue(
-        self, info: TopicInfo, part: ArrowPart, chosen: WireBytes | None
+        self, info: TopicInfo, part: "ArrowPart", chosen: WireBytes | None
     ) -> Iterator[tuple[PartitionQueue | None, ColumnRows]]:
         """Yield rows grouped by queue, keeping their order within each.
 

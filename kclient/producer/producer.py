@@ -25,7 +25,6 @@ from kclient.common.runtime import Clock, Runtime
 from kclient.common.types import check_topic_name
 from kclient.common.waiting import Steps, run_steps
 from kclient.network.system_runtime import system_runtime
-from kclient.producer.arrow_records import ArrowRows, arrow_batches, arrow_parts
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.foreign_names import PRODUCER_NAMES
@@ -319,10 +318,13 @@ class Producer(
         """
         if self._closed or self._process_id() != self._created_in:
             self._refuse("send_arrow")
-        batches = arrow_batches(topic, batch)
+        from kclient.producer import arrow_records  # noqa: PLC0415 (imported if used)
+
+        batches = arrow_records.arrow_batches(topic, batch)
         if self._preparer.changes_records:
             return self._send_rows_one_by_one(topic, batches)
-        parts = arrow_parts(topic, batches, self._clock.wall_ms(), self._core.check_columns)
+        now_ms = self._clock.wall_ms()
+        parts = arrow_records.arrow_parts(topic, batches, now_ms, self._core.check_columns)
         segments: list[Segment] = []
         try:
             run_steps(self._core.append_columns(parts, segments), self._clock)
@@ -336,10 +338,12 @@ class Producer(
         return BatchDelivery(segments, self._clock)
 
     def _send_rows_one_by_one(self, topic: str | None, batches: list[Any]) -> BatchDelivery:
+        from kclient.producer import arrow_records  # noqa: PLC0415 (imported if used)
+
         keys, values = self._preparer.serializes_keys, self._preparer.serializes_values
         parts, count = [], 0
         for batch in batches:
-            parts.append(ArrowRows.of(topic, batch, count, keys=keys, values=values))
+            parts.append(arrow_records.ArrowRows.of(topic, batch, count, keys=keys, values=values))
             count += batch.num_rows
         segments: list[Segment] = []
         try:

@@ -1,7 +1,7 @@
 """Core of a producer: its components, and its calls in steps."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
@@ -14,7 +14,6 @@ from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime, Task
 from kclient.common.waiting import Steps, TaskWait, perform, run_steps
-from kclient.producer.arrow_records import ArrowPart
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.batch_drainer import oldest_batch
 from kclient.producer.buffer_pool import BufferPool
@@ -29,6 +28,9 @@ from kclient.producer.sender import Sender, SenderSettings
 from kclient.producer.topic_info import PartitionQueue, SlowNodes, TopicInfo
 from kclient.producer.transaction_manager import TransactionManager
 from kclient.record import RecordColumns
+
+if TYPE_CHECKING:
+    from kclient.producer.arrow_records import ArrowPart
 
 T = TypeVar("T")
 
@@ -241,7 +243,7 @@ class ProducerCore:
             groups = self._chooser.rows_by_queue(info, partition, rows)
         yield from self._append_groups(info, groups, left_ms, segments)
 
-    def append_columns(self, parts: list[ArrowPart], segments: list[Segment]) -> Steps[None]:
+    def append_columns(self, parts: list["ArrowPart"], segments: list[Segment]) -> Steps[None]:
         """Append columns to the partitions of their topics; `segments` as for `append_rows`."""
         most_ms = self._max_block_ms
         ready = []

@@ -7,6 +7,7 @@ does not know the broker's versions yet (KIP-511).
 """
 
 from functools import lru_cache
+from importlib import import_module
 from struct import Struct as Layout
 from typing import NamedTuple, TypeVar
 
@@ -15,7 +16,6 @@ from kclient.common.errors import ProtocolError
 from kclient.common.files import WireBytes, WirePart
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
-from kclient.protocol.registry import REQUESTS
 from kclient.protocol.types import encode_nullable_string, read_nullable_string, skip_tags
 
 R = TypeVar("R", bound=Response)
@@ -83,7 +83,9 @@ def decode_request_header(buffer: WireBytes) -> tuple[RequestHeader, int]:
 @lru_cache(maxsize=512)
 def _request_format(key: int, version: int) -> tuple[type[Request], bool]:
     """Return the class of a request, and whether its header is flexible."""
-    request = REQUESTS.get(key)
+    # The registry imports the messages of all APIs, which a client does not need.
+    registry = import_module("kclient.protocol.registry")
+    request: type[Request] | None = registry.REQUESTS.get(key)
     if request is None:
         raise UnsupportedVersionError(f"request header: got api key {key}, which is not served")
     if version not in request.valid_versions and not (

@@ -1,5 +1,6 @@
 """Ranges of message versions, in Kafka's notation: ``3+``, ``0-12``, ``4``, ``none``."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 UNBOUNDED = 0x7FFF
@@ -17,6 +18,7 @@ class VersionRange(NamedTuple):
     highest: int
 
     @classmethod
+    @lru_cache(maxsize=256)  # thousands of fields, few ranges
     def parse(cls, text: str) -> "VersionRange":
         """Parse a range.
 

@@ -100,19 +100,20 @@ if TYPE_CHECKING:
 
     IMPLEMENTATION: str
 else:
-    from kclient.record import reference as _columns
-    from kclient.record import reference as _implementation
-    from kclient.record.reference import batch_scan as _scanner
+    try:
+        if _PURE_PYTHON:
+            raise ImportError
+        from kclient.record import _scan as _scanner
+        from kclient.record import _speed as _implementation
+        from kclient.record import _speed_columns as _columns
 
-    IMPLEMENTATION = "python"
-    if not _PURE_PYTHON:
-        try:
-            from kclient.record import _scan, _speed, _speed_columns
+        IMPLEMENTATION = "compiled"
+    except ImportError:  # not to be used, or built without a compiler
+        from kclient.record import reference as _columns
+        from kclient.record import reference as _implementation
+        from kclient.record.reference import batch_scan as _scanner
 
-            _implementation, _columns, _scanner = _speed, _speed_columns, _scan
-            IMPLEMENTATION = "compiled"
-        except ImportError:  # built without a compiler
-            pass
+        IMPLEMENTATION = "python"
 
 BatchCursor = _implementation.BatchCursor
 ColumnBuilder = _implementation.ColumnBuilder

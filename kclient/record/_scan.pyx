@@ -11,10 +11,9 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 
-from crc32c import crc32c
-
 from kclient.record import batch_columns
 from kclient.record.batch_columns import BatchColumns, ScanLimits
+from kclient.record.checksum import crc32c
 
 cdef enum:
     OVERHEAD = 61

@@ -27,7 +27,6 @@ from kclient.record.columns import BinaryColumn, Columns
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
 from kclient.record.compression import CompressionType, compress
 from kclient.record.errors import RecordDeserializationError
-from kclient.record import reference
 from kclient.record.record import Record, RecordsSummary
 from kclient.record.record_batch import AbstractRecordBatch, read_batches as read_batches_of_kind
 from kclient.record import record_encoder
@@ -51,7 +50,6 @@ cdef enum:
     VARINT_BYTES = 5
     VARLONG_BYTES = 10
 
-cdef tuple CONSUMER_RECORD_FIELDS = reference.ConsumerRecord.__slots__
 cdef bytes NO_HEADERS = b"\x00"
 cdef object CREATE_TIME = TimestampType.CREATE_TIME
 
@@ -563,7 +561,8 @@ cdef class ConsumerRecord:
         return ConsumerRecord, self._fields()
 
     def __repr__(self):
-        fields = zip(CONSUMER_RECORD_FIELDS, self._fields())
+        from kclient.record import reference  # imported if used: it defines a dataclass
+        fields = zip(reference.ConsumerRecord.__slots__, self._fields())
         return f"ConsumerRecord({', '.join([f'{name}={value!r}' for name, value in fields])})"
 
 
@@ -885,6 +884,7 @@ cdef class ColumnBuilder:
 
 def decode_columns(batches, start_offset=0, **options):
     """Return the records of batches of one partition as columns, without control batches."""
+    from kclient.record import reference  # imported if used
     return reference.decode_columns(
         batches, start_offset, cursor_kind=BatchCursor, builder_kind=ColumnBuilder, **options
     )
