@@ -3,10 +3,13 @@
 import argparse
 import resource
 import signal
+from contextlib import ExitStack
+from pathlib import Path
 
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.cli.common_options import key_values
+from kclient.cli.request_log import RequestLog
 from kclient.network.system_runtime import system_runtime
 
 _REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
@@ -37,6 +40,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="KEY=VALUE",
         help="a broker config by Kafka's name, such as num.partitions=3; may be repeated",
     )
+    parser.add_argument(
+        "--request-log",
+        type=Path,
+        metavar="FILE",
+        help="append the times of each request to this file, as Kafka's request log does",
+    )
     parser.set_defaults(run=run)
 
 
@@ -55,7 +64,11 @@ def run(options: argparse.Namespace) -> int:
     # Threads inherit the mask, so that no thread of the broker receives the signal before sigwait.
     previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
-        return _serve(broker, without_delay=without_delay)
+        with ExitStack() as stack:  # closes the log after the broker has stopped
+            if options.request_log is not None:
+                log = stack.enter_context(RequestLog(options.request_log))
+                broker.observe_requests(log.write)
+            return _serve(broker, without_delay=without_delay)
     finally:
         while signal.sigtimedwait(_SIGNALS, 0) is not None:
             pass  # discard signals that arrived during the shutdown

@@ -5,7 +5,7 @@ SampledStat). The window consists of ``metrics.num.samples`` samples of ``metric
 each; the oldest sample is discarded as a whole.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from kclient.common.runtime import Clock, Tasks
 
@@ -181,3 +181,20 @@ class Metrics:
         for name, read in gauges.items():
             values[name] = float(read())
         return dict(sorted(values.items()))
+
+
+def percentile(ascending: Sequence[float], fraction: float) -> float:
+    """Return a percentile of sorted values, interpolated between neighbours (Yammer: Snapshot).
+
+    Args:
+        ascending: The values, at least one, in ascending order.
+        fraction: From 0 to 1; 0.5 is the median.
+    """
+    position = fraction * (len(ascending) + 1)
+    index = int(position)
+    if index < 1:
+        return ascending[0]
+    if index >= len(ascending):
+        return ascending[-1]
+    lower = ascending[index - 1]
+    return lower + (position - index) * (ascending[index] - lower)

@@ -47,6 +47,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     wall_ns = staticmethod(time.time_ns)
+    monotonic_ns = staticmethod(time.monotonic_ns)
 
 
 class SystemCondition(threading.Condition):

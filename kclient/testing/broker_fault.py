@@ -55,6 +55,7 @@ class WatchedRequest(Request):
         self.principal = original.principal
         self.header = original.header
         self.body = original.body
+        self.times = original.times
         self.fate = fate
         self._original = original
         self._on_response = on_response

@@ -3,7 +3,7 @@
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,10 +24,12 @@ _ADDRESS = re.compile(r"^bootstrap\.servers=(\S+)$", re.MULTILINE)
 
 
 @contextmanager
-def started(data_dir: Path, *settings: str) -> Iterator[tuple[str, ChildProcess]]:
+def started(
+    data_dir: Path, *settings: str, options: Sequence[str] = ()
+) -> Iterator[tuple[str, ChildProcess]]:
     """Run the command; yield the address it printed, and the process."""
     command = [sys.executable, "-m", "kclient.cli.main", "broker", "--data-dir", str(data_dir)]
-    command += ["--listen", "127.0.0.1:0"]
+    command += ["--listen", "127.0.0.1:0", *options]
     for setting in settings:
         command += ["--config", setting]
     with ChildProcess(command, data_dir.parent, name="broker") as process:

@@ -1,6 +1,6 @@
 import math
 
-from kclient.common.metrics import Metrics
+from kclient.common.metrics import Metrics, percentile
 from kclient.common.system_tasks import SystemTasks
 
 
@@ -10,6 +10,9 @@ class StillClock:
 
     def monotonic_ms(self) -> float:
         return self.now_ms
+
+    def monotonic_ns(self) -> int:
+        return round(self.now_ms * 1e6)
 
     def wall_ms(self) -> int:
         return int(self.now_ms)
@@ -80,3 +83,11 @@ def test_gauges_are_read_on_snapshot() -> None:
     registry.gauge("level", lambda: level[0])
     level[0] = 7
     assert registry.snapshot() == {"level": 7.0}
+
+
+def test_percentile_is_interpolated_between_neighbours() -> None:
+    values = [10.0, 20.0, 30.0, 40.0]
+    assert percentile(values, 0.5) == 25.0
+    assert percentile(values, 0.0) == 10.0
+    assert percentile(values, 0.99) == 40.0
+    assert percentile([7.0], 0.5) == 7.0

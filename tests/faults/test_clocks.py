@@ -31,6 +31,9 @@ class JumpingClock:
     def monotonic_ms(self) -> float:
         return time.monotonic() * 1000.0 + self.asleep_ms
 
+    def monotonic_ns(self) -> int:
+        return round(self.monotonic_ms() * 1e6)
+
     def wall_ms(self) -> int:
         return self.wall_ns() // 1_000_000
 

@@ -66,7 +66,7 @@ class Original:
 
     def __init__(self) -> None:
         self.connection_id, self.client_address, self.listener_name = "1-2", "10.0.0.1", "PLAIN"
-        self.principal = self.header = self.body = None
+        self.principal = self.header = self.body = self.times = None
         self.is_completed = False
         self.calls: list[str] = []
 

@@ -13,6 +13,7 @@ from kclient.broker.network.request_channel import (
     Response,
     ResponseSink,
 )
+from kclient.broker.network.request_metrics import RequestMetrics, RequestTimes
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.runtime import Condition, StreamSocket
 from kclient.network.kafka_channel import ChannelMuteEvent
@@ -45,6 +46,7 @@ class Processor:
         parse: RequestParser,
         dispatch: Dispatch,
         condition: Condition,
+        metrics: RequestMetrics,
     ) -> None:
         self.id = processor_id
         self._listener_name = listener_name
@@ -53,6 +55,8 @@ class Processor:
         self._parse = parse
         self._dispatch = dispatch
         self._condition = condition
+        self._metrics = metrics
+        self._now_ns = metrics.now_ns
         self._running = True
         self._polling = False
         self._new_connections: deque[tuple[StreamSocket, str]] = deque()
@@ -60,6 +64,7 @@ class Processor:
         self._addresses: dict[str, str] = {}
         self._contexts: dict[str, ConnectionContext] = {}  # from the first request on
         self._waiting: deque[Request] = deque()
+        self._in_progress: dict[str, RequestTimes] = {}  # at most one request of a connection
         self._connection_index = itertools.count()
 
     def accept(self, connection: StreamSocket, address: str) -> bool:
@@ -75,6 +80,9 @@ class Processor:
 
     def enqueue_response(self, response: Response) -> None:
         """Queue a response to one of this processor's requests; may be called by any thread."""
+        times = self._in_progress.get(response.connection_id)
+        if times is not None:
+            times.completed_ns = self._now_ns()
         with self._condition:
             self._responses.append(response)
             wake = self._polling
@@ -163,6 +171,9 @@ class Processor:
             channel_id = response.connection_id
             if channel_id not in self._addresses:
                 continue  # the client has closed the connection
+            times = self._in_progress.get(channel_id)
+            if times is not None:
+                times.response_dequeued_ns = self._now_ns()
             if response.close:
                 self._close_connection(channel_id)
             elif response.parts is None:
@@ -171,6 +182,7 @@ class Processor:
                 self._selector.send(NetworkSend(channel_id, response.parts))
 
     def _process_receive(self, receive: NetworkReceive) -> None:
+        received_ns = self._now_ns()
         channel_id = receive.source
         address = self._addresses.get(channel_id)
         if address is None:
@@ -179,6 +191,8 @@ class Processor:
         try:
             context = self._contexts.get(channel_id) or self._new_context(channel_id, address)
             request = self._parse(self, receive, context)
+            request.times.received_ns = received_ns
+            self._in_progress[channel_id] = request.times
             channel = self._selector.mute(channel_id)
             channel.handle_mute_event(ChannelMuteEvent.REQUEST_RECEIVED)
             if self._waiting or not self._dispatch(request):
@@ -210,6 +224,10 @@ class Processor:
 
     def _process_sent(self, channel_id: str) -> None:
         """Unmute a connection whose response was sent or whose request has none."""
+        times = self._in_progress.pop(channel_id, None)
+        if times is not None:
+            times.sent_ns = self._now_ns()
+            self._metrics.update(times)
         channel = self._selector.channel(channel_id)
         if channel is not None:
             channel.handle_mute_event(ChannelMuteEvent.RESPONSE_SENT)
@@ -221,6 +239,7 @@ class Processor:
 
     def _forget(self, channel_id: str) -> None:
         self._contexts.pop(channel_id, None)
+        self._in_progress.pop(channel_id, None)
         address = self._addresses.pop(channel_id, None)
         if address is not None:
             self._quotas.remove(address)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from kclient.broker.network.request_metrics import RequestTimes
 from kclient.common.errors import KafkaError
 from kclient.common.files import WirePart
 from kclient.common.runtime import Condition
@@ -67,6 +68,7 @@ class Request:
         principal: Principal of the client.
         header: Request header.
         body: Decoded request; None if the header alone determines the response.
+        times: Times of its stages in the broker.
     """
 
     __slots__ = (
@@ -79,6 +81,7 @@ class Request:
         "header",
         "listener_name",
         "principal",
+        "times",
     )
 
     def __init__(
@@ -92,6 +95,7 @@ class Request:
         self.connection_id, self.client_address, self.listener_name, self.principal = connection
         self.header = header
         self.body = body
+        self.times = RequestTimes(connection.connection_id, header)
         self._sink = sink
         self._receive: NetworkReceive | None = receive
         self._completed = False

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
 from kclient.broker.network.processor import Processor, RequestParser
 from kclient.broker.network.request_channel import Dispatch
+from kclient.broker.network.request_metrics import RequestMetrics
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.runtime import READABLE, Listener, Poller, Runtime, StreamSocket, Task
 from kclient.network.channel_builder import server_channel_builder
@@ -160,12 +161,19 @@ class SocketServer:
     are those of the broker.
     """
 
-    def __init__(self, config: SocketServerConfig, runtime: Runtime, parse: RequestParser) -> None:
+    def __init__(
+        self,
+        config: SocketServerConfig,
+        runtime: Runtime,
+        parse: RequestParser,
+        metrics: RequestMetrics,
+    ) -> None:
         self._config = config
         self._net = runtime.net
         self._tasks = runtime.tasks
         self._clock = runtime.clock
         self._parse = parse
+        self._metrics = metrics
         self._quotas = ConnectionQuotas(
             config.max_connections,
             config.max_connections_per_ip,
@@ -274,6 +282,7 @@ class SocketServer:
                 self._parse,
                 dispatch,
                 self._tasks.condition(),
+                self._metrics,
             )
 
     def _memory_pool(self) -> MemoryPool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kclient.broker.controller.quorum_controller import BrokerIdentity
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
 from kclient.broker.network.request_channel import RequestChannel
+from kclient.broker.network.request_metrics import Histogram, RequestMetrics, RequestObserver
 from kclient.broker.network.socket_server import SocketServer, SocketServerConfig
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
@@ -59,6 +60,7 @@ class BrokerServer:
         self._config = config
         self._runtime = runtime
         self._tasks = runtime.tasks
+        self._request_metrics = RequestMetrics(runtime.clock.monotonic_ns, runtime.tasks.lock())
         self._stack = ExitStack()
         self._clean = True
         self._broker_epoch = -1
@@ -165,6 +167,20 @@ class BrokerServer:
         if parts is not None:
             parts.apis.interceptor = interceptor
 
+    def request_metrics(self) -> dict[str, dict[str, Histogram]]:
+        """Return the times of requests by API and metric (Kafka: RequestMetrics).
+
+        Their names are Kafka's, such as ``Produce`` and ``LocalTimeMs``. May be called at any time.
+        """
+        return self._request_metrics.snapshot()
+
+    def observe_requests(self, observer: RequestObserver | None) -> None:
+        """Pass the times of each completed request to a function, or to none any more.
+
+        Network threads call it after the response was written. May be called at any time.
+        """
+        self._request_metrics.observer = observer
+
     def stop(self) -> None:
         """Stop serving and shut the logs down cleanly; idempotent.
 
@@ -193,7 +209,9 @@ class BrokerServer:
         config, runtime = self._config, self._runtime
         api_versions = ApiVersionManager(version_spans())
         parser = RequestParser(api_versions, config.control_request_max_bytes)
-        server = SocketServer(_socket_server_config(config), runtime, parser.parse)
+        server = SocketServer(
+            _socket_server_config(config), runtime, parser.parse, self._request_metrics
+        )
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
         # Handlers return the ports, which are known only once they are bound.
         self._bound = server.bind()
@@ -203,7 +221,7 @@ class BrokerServer:
             RequestChannel(_LONG_REQUESTS, runtime.tasks.condition()),
             RequestChannel(_LONG_REQUESTS, runtime.tasks.condition()),
         )
-        apis = KafkaApis(services, API_TABLE, long_requests)
+        apis = KafkaApis(services, API_TABLE, long_requests, runtime.clock.monotonic_ns)
         apis.interceptor = self._interceptor
         channel = RequestChannel(config.queued_max_requests, runtime.tasks.condition())
         pool = KafkaRequestHandlerPool(channel, apis.handle, config.num_io_threads)

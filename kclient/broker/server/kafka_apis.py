@@ -86,10 +86,12 @@ class KafkaApis:
         services: BrokerServices,
         table: Mapping[ApiKey, ServedApi],
         long_requests: LongRequests,
+        now_ns: Callable[[], int],
     ) -> None:
         self._services = services
         self._table = table
         self._long_requests = long_requests
+        self._now_ns = now_ns
         self.interceptor: Interceptor | None = None
 
     def handle(self, request: Request) -> bool:
@@ -122,9 +124,13 @@ class KafkaApis:
 
     def process(self, request: Request) -> None:
         """Handle one request in this thread."""
+        times = request.times
+        times.dequeued_ns = self._now_ns()
         try:
             self._dispatch(request)
         finally:
+            if not times.completed_ns:
+                times.handled_ns = self._now_ns()
             request.release()
 
     def _dispatch(self, request: Request) -> None:

@@ -46,6 +46,10 @@ class VirtualClock:
         """Return milliseconds since an arbitrary start."""
         return self.now_ms
 
+    def monotonic_ns(self) -> int:
+        """Return the same in nanoseconds."""
+        return round(self.monotonic_ms() * 1e6)
+
     def wall_ms(self) -> int:
         """Return milliseconds since the Unix epoch."""
         return int(self.now_ms - START_MS) + WALL_START_MS
@@ -109,6 +113,10 @@ class MachineClock:
         """Return milliseconds since an arbitrary start."""
         at_ms = self._clock.now_ms if self._stopped_at_ms is None else self._stopped_at_ms
         return at_ms - self._behind_ms
+
+    def monotonic_ns(self) -> int:
+        """Return the same in nanoseconds."""
+        return round(self.monotonic_ms() * 1e6)
 
     def wall_ms(self) -> int:
         """Return milliseconds since the Unix epoch."""

@@ -1,5 +1,6 @@
 import logging
 import threading
+import time
 from typing import Any, cast
 
 import pytest
@@ -58,7 +59,7 @@ def handled_with_memory(api: ServedApi, body: Any) -> tuple[Response | None, lis
     receive = LoggedReceive(sink)
     header = RequestHeader(key, api.versions.stop - 1, 5, None)
     long_requests = LongRequests(*(RequestChannel(1, threading.Condition()) for _ in range(2)))
-    KafkaApis(SERVICES, {key: api}, long_requests).handle(
+    KafkaApis(SERVICES, {key: api}, long_requests, time.monotonic_ns).handle(
         Request(sink, receive, CONNECTION, header, body)
     )
     assert len(sink.responses) <= 1

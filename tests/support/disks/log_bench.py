@@ -35,6 +35,9 @@ class ManualClock:
     def monotonic_ms(self) -> float:
         return float(self.elapsed_ms)
 
+    def monotonic_ns(self) -> int:
+        return self.elapsed_ms * 1_000_000
+
     def wall_ms(self) -> int:
         return NOW_MS + self.elapsed_ms + self.wall_shift_ms
 
