@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from kclient.client.metadata import DEFAULT_SETTINGS, Metadata, MetadataSettings, request_for
+from kclient.client.metadata_snapshot import MetadataSnapshot
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
 from kclient.protocol.messages.metadata import MetadataRequest
@@ -98,6 +99,7 @@ class ProducerMetadata(Metadata):
         log_context: LogContext = NO_LOG_CONTEXT,
         *,
         max_idle_ms: float = 300_000,
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
         """Create metadata without brokers and topics.
 
@@ -106,9 +108,11 @@ class ProducerMetadata(Metadata):
             settings: Times between updates.
             log_context: Prefix of the client's log lines.
             max_idle_ms: Idle time after which a topic is removed, ``metadata.max.idle.ms``.
+            on_change: Called with the lock held after `cluster` has changed.
         """
         super().__init__(runtime, settings, log_context)
         self._topics = RequestedTopics(max_idle_ms)
+        self._on_change = on_change
 
     def add_topic(self, topic: str, now_ms: float) -> int:
         """Record that a topic is in use; a new one is requested at once.
@@ -132,6 +136,10 @@ class ProducerMetadata(Metadata):
             if self._topics.is_new(topic):
                 return self._timing.request_partial(at_once=False)
             return self._timing.request_full()
+
+    def _replace(self, snapshot: MetadataSnapshot) -> None:
+        super()._replace(snapshot)
+        self._on_change()
 
     def _request(self) -> MetadataRequest:
         return request_for(self._topics.all_names(), allow_creation=True)

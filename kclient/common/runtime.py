@@ -284,6 +284,14 @@ class Tasks(Protocol):
         """Return the id of the running process, which changes in the child of a fork."""
         ...
 
+    def after_fork(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` in the child of a fork, before the child's other code.
+
+        Returns:
+            A function that unregisters the callback; calling it again does nothing.
+        """
+        ...
+
     def at_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` once before the process ends, while loops still run.
 

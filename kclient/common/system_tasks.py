@@ -22,14 +22,22 @@ _log = logging.getLogger(__name__)
 
 
 class _ProcessId:
-    """Cached process id: clients check it at every call, and the system call is slow."""
+    """Cached process id: clients check it at every call, and the system call is slow.
+
+    Attributes:
+        value: The id.
+        on_change: Called in the child of a fork.
+    """
 
     def __init__(self) -> None:
         self.value = os.getpid()
+        self.on_change: dict[object, Callable[[], None]] = {}
         os.register_at_fork(after_in_child=self._update)
 
     def _update(self) -> None:
         self.value = os.getpid()
+        for callback in list(self.on_change.values()):
+            callback()
 
 
 _PROCESS_ID = _ProcessId()
@@ -177,6 +185,16 @@ class SystemTasks:
     def process_id(self) -> int:
         """Return the id of this process."""
         return self._own_id.value
+
+    def after_fork(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` in the child of a fork, before handlers that were registered later."""
+        key, callbacks = object(), self._own_id.on_change
+        callbacks[key] = callback
+
+        def unregister() -> None:
+            callbacks.pop(key, None)
+
+        return unregister
 
     def at_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` when the interpreter ends, before daemon threads are stopped."""

@@ -116,12 +116,12 @@ class Producer(
         core = ProducerCore(settings, runtime, name, log_context)
         super().__init__(
             core.topics,
-            core.cluster,
             partial(_append_to_new_batch, core, runtime.clock, settings.max_block_ms),
             runtime.clock.wall_ns,
-            runtime.tasks.process_id,
         )
         self._core = core
+        self._process_id = runtime.tasks.process_id
+        self._created_in = self._process_id()
         self._log = log_context.logger(__name__)
         self._clock = runtime.clock
         self._max_block_ms: float = settings.max_block_ms
@@ -380,7 +380,7 @@ class Producer(
             self._topic(topic, None)
         except ClosedError:
             self._refuse("partitions_for")
-        return list(self._cluster().partitions_for(topic))
+        return list(self._core.cluster().partitions_for(topic))
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics by Kafka's names.

@@ -1,6 +1,6 @@
 """Core of a producer: its components, and its calls in steps."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from kclient.client.client_metadata import ProducerMetadata
@@ -47,7 +47,8 @@ class ProducerCore:
     It has no reference to the producer, so that an unreferenced producer is collected.
 
     Attributes:
-        topics: Topics with known partitions, by name; `send` looks them up here.
+        topics: Topics whose present partitions are known, by name; `send` looks them up here.
+            Every change of the cluster removes them, and so does a fork in its child.
         is_partitioner_default: Whether partitions are chosen by Kafka's rules.
         cluster: Returns the present view of the cluster, as `Metadata.cluster`.
         append_to_new_batch: Appends a record, as `RecordAccumulator.append_to_new_batch`.
@@ -79,7 +80,7 @@ class ProducerCore:
         self._registry = metrics.registry
         self._metadata_wait_ns, self._flush_ns = metrics.metadata_wait_ns, metrics.flush_ns
         self._runner = CallbackRunner(runtime.tasks, metrics.callback_errors, log_context)
-        self._metadata = _metadata(config, runtime, log_context)
+        self._metadata = _metadata(config, runtime, log_context, self.topics.clear)
         self._client = _client(config, runtime, self._metadata, log_context)
         transactions = TransactionManager(log_context) if config.enable_idempotence else None
         self._settings = _accumulator_settings(config)
@@ -108,7 +109,7 @@ class ProducerCore:
         self.append_to_new_batch = self._accumulator.append_to_new_batch
         _show_levels(metrics, self._pool, self._client, self._metadata)
         self._task: Task | None = None
-        self._unregister_exit: Callable[[], None] = lambda: None
+        self._unregister: Sequence[Callable[[], None]] = ()
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -131,7 +132,7 @@ class ProducerCore:
     def known_topic(self, topic: str, partition: int | None) -> TopicInfo | None:
         """Return a topic whose partitions are known, with the given one if it is not None."""
         info = self.topics.get(topic)
-        if info is None or info.cluster is not self._metadata.cluster():
+        if info is None:
             return None
         if not (info.partition_count if partition is None else info.partition_count > partition):
             return None
@@ -169,6 +170,8 @@ class ProducerCore:
             self._metadata_wait_ns.record(waited_ms * 1e6)
         info.used = True
         self.topics[topic] = info
+        if info.cluster is not self._metadata.cluster():
+            self.topics.pop(topic, None)  # the change may have come before the line above
         return info, max(self._max_block_ms - waited_ms, 0.0)
 
     def _described(self, topic: str, partition: int | None, started_ms: float) -> Steps[TopicInfo]:
@@ -272,16 +275,23 @@ class ProducerCore:
 
     def start(self) -> None:
         """Start the sender's loop; if that fails, no connection is left open."""
-        self._unregister_exit = self._tasks.at_exit(self._at_exit)
+        self._unregister = (
+            self._tasks.at_exit(self._at_exit),
+            self._tasks.after_fork(self.topics.clear),
+        )
         try:
             self._task = self._tasks.run(
-                f"{self._name}-sender", self._sender.steps(self._unregister_exit), self._clock
+                f"{self._name}-sender", self._sender.steps(self._forget_process), self._clock
             )
         except BaseException:
-            self._unregister_exit()
+            self._forget_process()
             self._sender.force_close()
             perform(self._sender.steps(), self._clock)
             raise
+
+    def _forget_process(self) -> None:
+        for unregister in self._unregister:
+            unregister()
 
     def flush(self, until_ms: float) -> Steps[None]:
         """Send queued records without linger, and wait for their outcomes.
@@ -377,10 +387,18 @@ def _pool(
 
 
 def _metadata(
-    config: ProducerConfig, runtime: Runtime, log_context: LogContext
+    config: ProducerConfig,
+    runtime: Runtime,
+    log_context: LogContext,
+    on_change: Callable[[], None],
 ) -> ProducerMetadata:
-    settings = MetadataSettings.of(config)
-    return ProducerMetadata(runtime, settings, log_context, max_idle_ms=config.metadata_max_idle_ms)
+    return ProducerMetadata(
+        runtime,
+        MetadataSettings.of(config),
+        log_context,
+        max_idle_ms=config.metadata_max_idle_ms,
+        on_change=on_change,
+    )
 
 
 def _sender_settings(config: ProducerConfig, runtime: Runtime) -> SenderSettings:

@@ -103,10 +103,16 @@ class TopicInfo(TopicView):
     """Queues and partitioner of a topic (Kafka: RecordAccumulator.TopicInfo).
 
     It updates the attributes of its base, which the hot path reads.
+
+    Attributes:
+        topic: Name.
+        cluster: View of the cluster that the partitions belong to.
+        partitioner: Draws sticky partitions.
     """
 
     __slots__ = (
-        "_available", "_lags", "_lock", "_make_lock", "_sticky_batch", "partitioner", "topic",
+        "_available", "_lags", "_lock", "_make_lock", "_sticky_batch", "cluster", "partitioner",
+        "topic",
     )  # fmt: skip
 
     queues: tuple[PartitionQueue, ...]
@@ -129,6 +135,7 @@ class TopicInfo(TopicView):
                 weights.
         """
         super().__init__()
+        self.cluster: Cluster | None = None
         self.topic = topic
         self.partitioner = partitioner
         self._make_lock = make_lock

@@ -52,6 +52,7 @@ cdef inline uint8_t *put_blob(uint8_t *at, Blob blob) noexcept nogil:
         at += blob.size
     return at
 
+cdef int64_t as_timestamp(object value) except -2
 cpdef int32_t murmur2(object data) except? -1
 cdef int32_t murmur2_of(Blob data) noexcept nogil
 
@@ -67,7 +68,7 @@ cdef class RecordBatchBuilder:
     cdef readonly int64_t base_offset, first_timestamp, max_timestamp, largest_record
 
     cdef int64_t append_next(
-        self, object timestamp_ms, object key, object value, object headers
+        self, int64_t timestamp, object key, object value, object headers
     ) except -2
     cdef int _write_header(
         self, Memory batch, int16_t attributes, int32_t partition_leader_epoch,

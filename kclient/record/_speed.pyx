@@ -94,7 +94,7 @@ cdef inline int64_t as_int64(object value, str what, int64_t least) except -2:
         raise InvalidArgumentError(f"{what}: got {value}, expected {least} to 2**63 - 1")
     return number
 
-cdef inline int64_t as_timestamp(object value) except -2:
+cdef int64_t as_timestamp(object value) except -2:
     return as_int64(value, "timestamp_ms", -1)
 
 cdef int32_t murmur2_of(Blob data) noexcept nogil:
@@ -197,12 +197,11 @@ cdef class RecordBatchBuilder:
 
     def append(self, timestamp_ms, key, value, headers=None):
         """Append a record; return its index, or -1 if it does not fit or the batch is sealed."""
-        return self.append_next(timestamp_ms, key, value, headers)
+        return self.append_next(as_timestamp(timestamp_ms), key, value, headers)
 
     cdef int64_t append_next(
-        self, object timestamp_ms, object key, object value, object headers
+        self, int64_t timestamp, object key, object value, object headers
     ) except -2:
-        cdef int64_t timestamp = as_timestamp(timestamp_ms)
         cdef bytes tail = pack_headers(headers)
         key = as_bytes(key, "key")
         value = as_bytes(value, "value")

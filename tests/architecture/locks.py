@@ -185,6 +185,7 @@ class RecordingTasks:
         self.caller_id = tasks.caller_id
         self.process_id = tasks.process_id
         self.at_exit = tasks.at_exit
+        self.after_fork = tasks.after_fork
 
     def spawn(self, name: str, step: Callable[[], bool]) -> Task:
         return self._tasks.spawn(name, step)

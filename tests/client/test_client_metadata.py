@@ -1,6 +1,6 @@
 """Topics that producers, consumers and admin clients request."""
 
-from kclient.client.client_metadata import ConsumerMetadata
+from kclient.client.client_metadata import ConsumerMetadata, ProducerMetadata
 from kclient.client.metadata import Metadata
 from tests.client.metadata_world import ID_2, MetadataWorld, response, topic
 
@@ -16,6 +16,19 @@ def test_idle_topic_is_removed(known: MetadataWorld) -> None:
     known.metadata.request_update()
     following = known.metadata.next_request(known.now_ms)
     assert [item.name for item in following.request.topics or []] == ["busy"]
+
+
+def test_producer_is_notified_after_the_cluster_changed() -> None:
+    known = MetadataWorld()
+    seen: list[int] = []
+    metadata = ProducerMetadata(
+        known.runtime, on_change=lambda: seen.append(len(metadata.cluster().nodes))
+    )
+    metadata.bootstrap([("b0", 9092)])
+    metadata.add_topic("orders", known.now_ms)
+    assert seen == [1]
+    known.update(topic(), metadata=metadata)
+    assert seen == [1, len(metadata.cluster().nodes)]
 
 
 def test_consumer_requests_subscribed_topics() -> None:

@@ -22,6 +22,20 @@ def test_forked_child_has_its_own_process_id() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
+def test_callback_runs_in_the_child_of_a_fork_until_it_is_unregistered() -> None:
+    tasks = SystemTasks()
+    called: list[str] = []
+    tasks.after_fork(partial(called.append, "kept"))
+    unregister = tasks.after_fork(partial(called.append, "removed"))
+    unregister()
+    unregister()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if called == ["kept"] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert called == []
+
+
 def start(work: object) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)  # type: ignore[arg-type]  # a callable
     thread.start()

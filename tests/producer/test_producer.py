@@ -33,9 +33,11 @@ from kclient.producer import (
     UnknownPartitionError,
     murmur2_partition,
 )
+from kclient.producer.partitioner import partition_of_key
 from kclient.protocol.api_keys import ApiKey
 from kclient.serialization import json_serializer, string_serializer
 from kclient.testing.embedded_cluster import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import await_topic
 from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 
@@ -439,6 +441,22 @@ def test_ctrl_c_ends_every_wait(call: str, topic: str) -> None:
             signal.signal(signal.SIGALRM, before)
         producer.close(0.1)
         assert isinstance(future.exception(0), KafkaError)
+
+
+def test_key_is_sent_to_a_partition_that_was_added(
+    cluster: EmbeddedCluster, make: Callable[..., Producer], topic: str
+) -> None:
+    producer = make(metadata_max_age_ms=100)
+    before = len(producer.partitions_for(topic))
+    keys = [b"%d" % number for number in range(50)]
+    added = next(key for key in keys if partition_of_key(key, before + 1) == before)
+    assert producer.send(topic, b"v", added).result(10).partition < before
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        admin.create_partitions({topic: before + 1})
+    wait_until(
+        lambda: producer.send(topic, b"v", added).result(10).partition == before,
+        "the added partition to be used",
+    )
 
 
 # -- processes -------------------------------------------------------------------------------------

@@ -5,36 +5,72 @@ Appends hold the lock of the queue: the code does not rely on the interpreter's 
 """
 
 cimport cython
-from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.long cimport PyLong_AsLongLong, PyLong_AsLongLongAndOverflow
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
-from kclient.record._speed cimport RecordBatchBuilder, murmur2
+from kclient.record._speed cimport RecordBatchBuilder, as_timestamp, murmur2
 
+from threading import RLock
+from time import time_ns
 from types import GenericAlias
 
 from kclient.common.errors import ClosedError
 from kclient.producer.hot_path import reference
 from kclient.producer.send_arguments import check_on_delivery
 
-cdef extern from "Python.h":
-    void PyObject_GC_UnTrack(void *)
-    bint PyObject_IS_GC(object)
-
 cdef extern from *:
     """
-    static CYTHON_INLINE PyObject *new_instance(PyTypeObject *kind, PyObject *no_arguments) {
-        return kind->tp_new(kind, no_arguments, NULL);
+    #include <time.h>
+
+    static CYTHON_INLINE PyObject *new_instance(PyObject *kind, PyObject *no_arguments) {
+        return ((PyTypeObject *)kind)->tp_new((PyTypeObject *)kind, no_arguments, NULL);
     }
+
+    /* Classes of Python code have collected instances, also if their base has not. Without the
+       collector's header an instance is 16 bytes smaller, and its allocation starts no collection.
+       For a class that was just created, without instances and slots of its own. */
+    static void set_not_collected(PyObject *class_object) {
+        PyTypeObject *kind = (PyTypeObject *)class_object;
+        if (PyType_HasFeature(kind, Py_TPFLAGS_HAVE_GC)) {
+            kind->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
+            kind->tp_free = PyObject_Free;
+        }
+    }
+
+    #ifdef CLOCK_REALTIME
+    #define HAS_REALTIME 1
+    static CYTHON_INLINE int64_t realtime_ms(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    }
+    #else
+    #define HAS_REALTIME 0
+    #define realtime_ms() 0
+    #endif
     """
-    object new_instance(type kind, tuple no_arguments)
+    object new_instance(object kind, tuple no_arguments)
+    void set_not_collected(object kind)
+    bint HAS_REALTIME
+    int64_t realtime_ms()
 
 cdef tuple NO_ARGUMENTS = ()
 cdef tuple NO_ERROR = (None, None, None)
+cdef type SYSTEM_LOCK = type(RLock())
+
+
+def leave_to_reference_counts(cls, **options):
+    """Exclude instances of a new class from garbage collection, as those of its base."""
+    super(RecordHandle, cls).__init_subclass__(**options)
+    set_not_collected(cls)
 
 
 @cython.no_gc
 cdef class RecordHandle:
     """State of a record's future; the batch's result holds the rest."""
+    __init_subclass__ = classmethod(leave_to_reference_counts)
+
     cdef readonly object _result
     cdef readonly int64_t _timestamp_ms
     cdef readonly int32_t _index, _key_size, _value_size
@@ -51,9 +87,40 @@ cdef inline int32_t size_of(object data) except -2:
     return -1 if data is None else <int32_t>len(data)
 
 
+@cython.final
+cdef class QueueLock:
+    """Re-entrant lock as `threading.RLock`, which appends acquire without a Python call."""
+    cdef cython.pymutex _mutex
+    cdef unsigned long _owner  # 0 for none; a thread finds its own id only if it wrote it
+    cdef int _depth
+
+    def __enter__(self):
+        acquire(self)
+        return True
+
+    def __exit__(self, kind, error, trace):
+        release(self)
+
+
+cdef inline void acquire(QueueLock lock) noexcept:
+    cdef unsigned long caller = PyThread_get_thread_ident()
+    if lock._owner != caller:
+        lock._mutex.acquire()
+        lock._owner = caller
+    lock._depth += 1
+
+
+cdef inline void release(QueueLock lock) noexcept:
+    lock._depth -= 1
+    if not lock._depth:
+        lock._owner = 0
+        lock._mutex.release()
+
+
 cdef class OpenQueue:
     """The part of a partition's queue that `send` uses."""
     cdef readonly object lock, open_batch
+    cdef QueueLock _own_lock  # `lock`, if it is one
     cdef object _enter, _exit, _result
     cdef object _future_type  # a class: `type` would refuse one that has a metaclass
     cdef RecordBatchBuilder _builder
@@ -62,6 +129,8 @@ cdef class OpenQueue:
     def __init__(self, lock, future_type):
         if not issubclass(future_type, RecordHandle):
             raise TypeError(f"future_type: got {future_type}, expected a subclass of RecordHandle")
+        if type(lock) is SYSTEM_LOCK:
+            lock = self._own_lock = QueueLock()
         self.lock = lock
         self._enter = lock.__enter__
         self._exit = lock.__exit__
@@ -82,17 +151,23 @@ cdef class OpenQueue:
 
     def try_append(self, timestamp_ms, key, value, headers, on_delivery):
         """Append a record and return its future, or None if a new batch is needed."""
-        return try_append(self, timestamp_ms, key, value, headers, on_delivery)
+        return try_append(self, as_timestamp(timestamp_ms), key, value, headers, on_delivery)
 
     def append(self, timestamp_ms, key, value, headers, on_delivery):
         """Do what `try_append` does; the caller holds the lock."""
-        return append(self, timestamp_ms, key, value, headers, on_delivery)
+        return append(self, as_timestamp(timestamp_ms), key, value, headers, on_delivery)
 
 
 cdef object try_append(
-    OpenQueue self, object timestamp_ms, object key, object value, object headers,
+    OpenQueue self, int64_t timestamp_ms, object key, object value, object headers,
     object on_delivery,
 ):
+    if self._own_lock is not None:
+        acquire(self._own_lock)
+        try:
+            return append(self, timestamp_ms, key, value, headers, on_delivery)
+        finally:
+            release(self._own_lock)
     self._enter()
     try:
         return append(self, timestamp_ms, key, value, headers, on_delivery)
@@ -101,7 +176,7 @@ cdef object try_append(
 
 
 cdef object append(
-    OpenQueue self, object timestamp_ms, object key, object value, object headers,
+    OpenQueue self, int64_t timestamp_ms, object key, object value, object headers,
     object on_delivery,
 ):
     cdef int64_t index
@@ -112,9 +187,7 @@ cdef object append(
     if index < 0:
         self.close_full_batch()
         return None
-    future = <RecordHandle>new_instance(<type>self._future_type, NO_ARGUMENTS)
-    if PyObject_IS_GC(future):
-        PyObject_GC_UnTrack(<void *>future)  # as its base class is
+    future = <RecordHandle>new_instance(self._future_type, NO_ARGUMENTS)
     future._result = self._result
     future._timestamp_ms = timestamp_ms
     future._index = <int32_t>index
@@ -127,7 +200,6 @@ cdef object append(
 
 cdef class TopicView:
     """The part of a topic that `send` uses."""
-    cdef public object cluster
     cdef public int32_t partition_count
     cdef public tuple queues
     cdef public OpenQueue sticky_queue
@@ -143,18 +215,18 @@ cdef class SendPath:
     """Base of the producer: the fast path of `send`, for bytes and known partitions."""
     cdef public bint _fast_path_enabled
     cdef readonly dict _topics
-    cdef readonly object _cluster, _process_id, _created_in
     cdef object _append, _wall_ns, _checked_callback
+    cdef bint _reads_system_clock
 
     __class_getitem__ = classmethod(GenericAlias)
 
-    def __init__(self, topics, cluster, append, wall_ns, process_id):
+    def __init__(self, topics, append, wall_ns):
         self._topics = topics
-        self._cluster = cluster
         self._append = append
         self._wall_ns = wall_ns
-        self._process_id = process_id
-        self._created_in = process_id()
+        # The system's clock is read in C: the call and its result, an int, cost as much as the rest
+        # of an append.
+        self._reads_system_clock = HAS_REALTIME and wall_ns is time_ns
 
     def send(
         self,
@@ -188,12 +260,13 @@ cdef object try_send(
     """Fast path: append a record and return its future, or None if the slow path is needed."""
     cdef TopicView info
     cdef OpenQueue queue = None
-    if not self._fast_path_enabled or self._process_id() != self._created_in:
+    cdef int64_t time_ms
+    if not self._fast_path_enabled:
         return None
     if type(topic) is not str or not (is_bytes_or_none(value) and is_bytes_or_none(key)):
         return None
     info = self._topics.get(topic)
-    if info is None or info.cluster is not self._cluster():
+    if info is None:
         return None
     if not (
         (partition is None or is_within(partition, info.partition_count - 1))
@@ -207,14 +280,18 @@ cdef object try_send(
         queue = info.queues[<Py_ssize_t>partition]
     elif key is not None:
         queue = info.queues[(murmur2(key) & 0x7FFFFFFF) % info.partition_count]
-    if timestamp_ms is None:
-        timestamp_ms = <int64_t>self._wall_ns() // 1_000_000
-    return append_fast(self, info, queue, timestamp_ms, key, value, headers, on_delivery)
+    if timestamp_ms is not None:
+        time_ms = PyLong_AsLongLong(timestamp_ms)
+    elif self._reads_system_clock:
+        time_ms = realtime_ms()
+    else:
+        time_ms = <int64_t>self._wall_ns() // 1_000_000
+    return append_fast(self, info, queue, time_ms, key, value, headers, on_delivery)
 
 
 cdef object append_fast(
-    SendPath self, TopicView info, OpenQueue queue, object timestamp_ms, object key, object value,
-    object headers, object on_delivery,
+    SendPath self, TopicView info, OpenQueue queue, int64_t timestamp_ms, object key,
+    object value, object headers, object on_delivery,
 ):
     cdef OpenQueue target = info.sticky_queue if queue is None else queue
     info.used = True

@@ -216,6 +216,10 @@ class VirtualTasks:
             process.refuse()
         return -1
 
+    def after_fork(self, _callback: Callable[[], None]) -> Callable[[], None]:
+        """Register nothing: no virtual process forks."""
+        return lambda: None
+
     def at_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` once before the process exits; not if it is killed."""
         self._registered += 1

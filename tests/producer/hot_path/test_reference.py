@@ -5,6 +5,7 @@ import inspect
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from importlib import import_module
 from os import environ
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from kclient import Producer
 from kclient.common.errors import ClosedError, InvalidTypeError, KafkaError
-from kclient.record import IMPLEMENTATION, reference
+from kclient.record import IMPLEMENTATION, RecordBatch, reference
 
 NOW_NS = 1_700_000_000_123_999_999
 
@@ -63,8 +64,6 @@ class World:
 
     def __init__(self, twin: Twin) -> None:
         self.seen: list[object] = []
-        self.cluster = object()
-        self.pid = 7
         self.closed = False
         path, seen = twin.path, self.seen
 
@@ -75,22 +74,18 @@ class World:
         future = type("Future", (path.RecordHandle,), {"__slots__": ()})
         sending = type("Sending", (path.SendPath,), {"_send_slow": send_slow})
         self.batches = [Batch(twin.record.RecordBatchBuilder(bytearray(140))) for _ in range(3)]
-        self.locks = [threading.RLock() for _ in self.batches]
-        self.queues = tuple(path.OpenQueue(lock, future) for lock in self.locks)
+        self.queues = tuple(path.OpenQueue(threading.RLock(), future) for _ in self.batches)
         for queue, batch in zip(self.queues, self.batches, strict=True):
             queue.set_open_batch(batch)
         self.topic = path.TopicView()
-        self.topic.cluster = self.cluster
         self.topic.partition_count = 3
         self.topic.queues = self.queues
         self.topic.sticky_queue = self.queues[1]
         self.topic.used = False
         self.sending = sending(
             {"t": self.topic},
-            lambda: self.cluster,
             self.append,
             lambda: NOW_NS,
-            lambda: self.pid,
         )
         self.sending._fast_path_enabled = True
 
@@ -115,7 +110,7 @@ class World:
         return self.batches.index(batch), sent._index, *size_fields
 
     def outcome(self) -> object:
-        assert not any(held(lock) for lock in self.locks)
+        assert not any(held(queue.lock) for queue in self.queues)
         return (
             self.topic.used,
             self.seen,
@@ -135,12 +130,26 @@ class World:
 
 
 def held(lock: Any) -> bool:
-    """Return whether a lock is held."""
-    free: list[bool] = []
-    asking = threading.Thread(target=lambda: free.append(lock.acquire(blocking=False)))
+    """Return whether a lock is held, also shortly after."""
+    asking = threading.Thread(target=lambda: lock.__enter__() and lock.__exit__(None, None, None))
+    asking.daemon = True
     asking.start()
-    asking.join()
-    return free == [False]
+    asking.join(0.2)
+    return asking.is_alive()
+
+
+class CountingLock:
+    """A lock that is not the system's."""
+
+    def __init__(self) -> None:
+        self.entered = self.left = 0
+
+    def __enter__(self) -> bool:
+        self.entered += 1
+        return True
+
+    def __exit__(self, *raised: object) -> None:
+        self.left += 1
 
 
 def on_delivery(*_: object) -> None:
@@ -227,12 +236,8 @@ def shut(world: World) -> None:
     world.sending._fast_path_enabled = False
 
 
-def fork(world: World) -> None:
-    world.pid += 1
-
-
-def move_on(world: World) -> None:
-    world.cluster = object()
+def remove(world: World) -> None:
+    world.sending._topics.clear()
 
 
 def close(world: World) -> None:
@@ -241,7 +246,7 @@ def close(world: World) -> None:
         queue.set_open_batch(None)
 
 
-@pytest.mark.parametrize("change", [shut, fork, move_on, close])
+@pytest.mark.parametrize("change", [shut, remove, close])
 def test_unusual_arguments_take_the_slow_path(
     world: World, change: Callable[[World], None]
 ) -> None:
@@ -254,7 +259,60 @@ def test_unusual_arguments_take_the_slow_path(
 def test_failed_append_releases_the_lock(world: World) -> None:
     with pytest.raises(InvalidTypeError):
         world.sending.send("t", headers=[(1, b"")])
-    assert not held(world.locks[1])
+    assert not held(world.queues[1].lock)
+
+
+def test_lock_excludes_appends_and_is_reentrant(world: World) -> None:
+    lock = world.queues[1].lock
+    sending = threading.Thread(target=world.send, args=("t", {"value": b"late"}), daemon=True)
+    with lock:
+        with lock:
+            world.send("t", {"value": b"own"})
+        sending.start()
+        sending.join(0.05)
+        assert sending.is_alive()
+        assert world.batches[1].builder.record_count == 1
+        assert held(lock)
+    sending.join(10)
+    assert world.batches[1].builder.record_count == 2
+    assert not held(lock)
+
+
+def test_lock_of_another_runtime_is_acquired_by_its_methods(world: World) -> None:
+    lock = CountingLock()
+    queue = type(world.queues[0])(lock, type(world.sending.send("t")))
+    queue.set_open_batch(world.batches[0])
+    world.topic.sticky_queue = queue
+    assert world.send("t", {"value": b"v"}) == (0, 0, NOW_NS // 1_000_000, -1, 1)
+    assert queue.lock is lock
+    assert (lock.entered, lock.left) == (1, 1)
+
+
+def test_threads_append_each_record_once(world: World) -> None:
+    batch = Batch(type(world.batches[1].builder)(bytearray(1 << 20)))
+    world.queues[1].set_open_batch(batch)
+
+    def send_many() -> None:
+        for _ in range(2_000):
+            world.sending.send("t", b"v")
+            with world.queues[1].lock:
+                assert world.queues[1].open_batch is batch
+
+    threads = [threading.Thread(target=send_many) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(RecordBatch(batch.builder.seal()).records()) == 8_000
+
+
+def test_system_clock_is_the_default_timestamp(world: World) -> None:
+    path = type(world.sending)
+    sending = path({"t": world.topic}, world.append, time.time_ns)
+    sending._fast_path_enabled = True
+    before = time.time_ns() // 1_000_000
+    timestamp_ms = sending.send("t", b"v")._timestamp_ms
+    assert before <= timestamp_ms <= time.time_ns() // 1_000_000
 
 
 def test_compiled_futures_are_not_tracked_by_the_garbage_collector() -> None:
@@ -262,6 +320,7 @@ def test_compiled_futures_are_not_tracked_by_the_garbage_collector() -> None:
         world = World(twin)
         future = world.sending.send("t", b"v")
         assert not gc.is_tracked(future)
+        assert sys.getsizeof(future) <= 48
 
 
 def active_with(**environment: str) -> str:

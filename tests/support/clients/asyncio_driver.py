@@ -251,6 +251,10 @@ class LoopTasks:
         """Return the id of this process."""
         return os.getpid()
 
+    def after_fork(self, _callback: Callable[[], None]) -> Callable[[], None]:
+        """Register nothing: no program of the tests forks its loop."""
+        return lambda: None
+
     def at_exit(self, _callback: Callable[[], None]) -> Callable[[], None]:
         """Register nothing: the program closes its clients before the loop ends."""
         return lambda: None
