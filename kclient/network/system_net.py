@@ -206,6 +206,7 @@ class _PipeBell:
         # guards: the descriptors against a ring during close, when their numbers may already be
         # those of other files.
         self._lock = threading.Lock()
+        self._is_readable = False
         self._made.extend(make)
         ((self._reader, self._writer),) = self._made
 
@@ -217,14 +218,20 @@ class _PipeBell:
         return self._reader
 
     def ring(self) -> None:
+        if self._is_readable:
+            return  # a producer rings for each batch, and a system call gives up the GIL
         with self._lock, contextlib.suppress(BlockingIOError):  # full: it is readable already
             if not self._closed:
+                self._is_readable = True
                 os.write(self._writer, _ONE)
 
     def silence(self) -> None:
         with contextlib.suppress(BlockingIOError):
             while len(os.read(self._reader, 4096)) == 4096:
                 pass
+        # Last: a thread that rings before this line does not write, and what it has changed is
+        # seen by the caller.
+        self._is_readable = False
 
     def close(self) -> None:
         with self._lock:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 
 from kclient.client.cluster import Cluster
 from kclient.common.runtime import Lock
-from kclient.common.types import TopicPartition
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.topic_info import PartitionQueue
 
 NextBatch = Callable[[Sequence[ProducerBatch]], ProducerBatch | None]
 """Returns the batch of a queue, given its batches, that may be sent now."""
+
+_NEVER_MS = float("inf")
 
 
 def oldest_batch(batches: Sequence[ProducerBatch]) -> ProducerBatch:
@@ -24,20 +25,25 @@ class ReadyCheckResult:
 
     Attributes:
         ready_nodes: Ids of the nodes that have a batch due.
-        next_check_delay_ms: Time until the next batch is due.
-        unknown_leader_topics: Topics with batches for partitions without a known leader.
+        next_check_delay_ms: Time until a batch that waits for its retry is due.
+        unknown_leader_topics: Topics with due batches for partitions without a known leader.
     """
 
     ready_nodes: set[int] = field(default_factory=set)
-    next_check_delay_ms: float = float("inf")
+    next_check_delay_ms: float = _NEVER_MS
     unknown_leader_topics: set[str] = field(default_factory=set)
 
 
 class BatchDrainer:
     """The queues that hold batches, and the sender's access to them.
 
-    (Kafka: RecordAccumulator.ready and .drain.) `add` and `remove_if_empty` are called with the
-    queue's lock held, also by application threads; only the sender's thread calls the rest.
+    (Kafka: RecordAccumulator.ready and .drain.) A queue is *due* if its first batch is complete or
+    waits for a retry, and *lingers* if it has an open batch only. The sender inspects due queues:
+    a thousand partitions that collect records cost it nothing until ``linger.ms`` of the oldest
+    batch has passed. Then all of them are due, so that one request takes what one request can.
+
+    `update` is called with the queue's lock held, also by application threads; only the sender's
+    thread calls the rest.
     """
 
     def __init__(
@@ -51,62 +57,75 @@ class BatchDrainer:
             max_request_size: Bytes of a request; a single larger batch is accepted.
             next_batch: Chooses the batch of a queue that may be sent now.
         """
-        self._lock = lock  # guards: _queues
-        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._lock = lock  # guards: the two below, and writes to linger_end_ms
+        self._due: dict[PartitionQueue, None] = {}  # the next to drain first
+        self._lingering: dict[PartitionQueue, float] = {}  # with the end of their linger.ms
+        self.linger_end_ms = _NEVER_MS
         self._linger_ms = linger_ms
         self._max_size = max_request_size
         self._next_batch = next_batch
-        self._drain_index: dict[int, int] = {}
 
-    def add(self, queue: PartitionQueue) -> None:
-        """Add a queue that received a batch."""
-        with self._lock:
-            self._queues[queue.topic_partition] = queue
+    def update(self, queue: PartitionQueue) -> bool:
+        """Add, move or remove a queue whose batches have changed.
 
-    def remove_if_empty(self, queue: PartitionQueue) -> None:
-        """Remove a queue without batches."""
+        Returns:
+            Whether the sender must know now: a batch is due, or will be earlier than all others.
+        """
         if not queue.batches:
             with self._lock:
-                self._queues.pop(queue.topic_partition, None)
-
-    def has_batches(self) -> bool:
-        """Return whether a queue holds batches; application threads may add some meanwhile."""
-        return bool(self._queues)
-
-    def _active(self) -> list[PartitionQueue]:
-        """Return the queues in the order in which they were added."""
+                self._due.pop(queue, None)
+                self._lingering.pop(queue, None)
+            return False
+        first = queue.batches[0]
+        if first is not queue.open_batch or first.is_full():
+            with self._lock:
+                self._lingering.pop(queue, None)
+                self._due[queue] = None
+            return True
+        end_ms = first.created_ms + self._linger_ms
         with self._lock:
-            return list(self._queues.values())
+            if queue in self._due:
+                return False  # its linger has ended, or does not count
+            self._lingering[queue] = end_ms
+            is_first = end_ms < self.linger_end_ms
+            if is_first:
+                self.linger_end_ms = end_ms
+        return is_first
+
+    def has_due(self) -> bool:
+        """Return whether a queue is due; application threads may add some meanwhile."""
+        return bool(self._due)
+
+    def _find_due(self, now_ms: float, *, skip_linger: bool) -> list[PartitionQueue]:
+        with self._lock:
+            if skip_linger or self.linger_end_ms <= now_ms:
+                # The queue that it was computed from may have become due before.
+                self.linger_end_ms = min(self._lingering.values(), default=_NEVER_MS)
+                if skip_linger or self.linger_end_ms <= now_ms:
+                    self._due.update(dict.fromkeys(self._lingering))
+                    self._lingering.clear()
+                    self.linger_end_ms = _NEVER_MS
+            return list(self._due)
 
     def ready(self, cluster: Cluster, now_ms: float, *, skip_linger: bool) -> ReadyCheckResult:
         """Return the nodes that have batches due: full, past ``linger.ms``, or `skip_linger`."""
         found = ReadyCheckResult()
-        for queue in self._active():
+        for queue in self._find_due(now_ms, skip_linger=skip_linger):
             leader = cluster.leader_for(queue.topic_partition)
             queue.leader_id = -1 if leader is None else leader.id
             if leader is None:
                 found.unknown_leader_topics.add(queue.topic_partition.topic)
             elif not queue.muted and leader.id not in found.ready_nodes:
-                wait_ms = self._wait_ms(queue, now_ms, skip_linger=skip_linger)
+                # Without the queue's lock: only this thread removes the batches of due queues.
+                wait_ms = queue.batches[0].retry_at_ms - now_ms
                 if wait_ms <= 0:
                     found.ready_nodes.add(leader.id)
                 else:
                     found.next_check_delay_ms = min(found.next_check_delay_ms, wait_ms)
         return found
 
-    def _wait_ms(self, queue: PartitionQueue, now_ms: float, *, skip_linger: bool) -> float:
-        with queue.lock:
-            if not queue.batches:
-                return float("inf")
-            batch = queue.batches[0]
-            if batch.retry_at_ms > now_ms:
-                return batch.retry_at_ms - now_ms
-            if skip_linger or batch is not queue.open_batch or batch.is_full():
-                return 0.0
-            return batch.created_ms + self._linger_ms - now_ms
-
     def drain(self, nodes: Iterable[int], now_ms: float) -> dict[int, list[ProducerBatch]]:
-        """Remove at most one batch of each partition for each node, up to a request's size.
+        """Remove at most one batch of each due partition for each node, up to a request's size.
 
         The leaders are those found by the last `ready`.
 
@@ -118,34 +137,32 @@ class BatchDrainer:
             Batches by node, without nodes that have none.
         """
         by_node: dict[int, list[PartitionQueue]] = {node: [] for node in nodes}
-        for queue in self._active():
+        with self._lock:
+            due = list(self._due)
+        for queue in due:
             if queue.leader_id in by_node and not queue.muted:
                 by_node[queue.leader_id].append(queue)
         drained: dict[int, list[ProducerBatch]] = {}
         for node, queues in by_node.items():
-            batches = self._drain_node(node, queues, now_ms)
+            batches = self._drain_node(queues, now_ms)
             if batches:
                 drained[node] = batches
         return drained
 
-    def _drain_node(
-        self, node: int, queues: list[PartitionQueue], now_ms: float
-    ) -> list[ProducerBatch]:
+    def _drain_node(self, queues: list[PartitionQueue], now_ms: float) -> list[ProducerBatch]:
         drained: list[ProducerBatch] = []
         size = 0
-        # Start where the last request was full, so that no partition starves.
-        start = self._drain_index.pop(node, 0)
-        for step in range(len(queues)):
-            queue = queues[(start + step) % len(queues)]
+        for queue in queues:
             with queue.lock:
                 batch = self._next_batch(queue.batches) if queue.batches else None
                 if batch is None or batch.retry_at_ms > now_ms:
                     continue
                 if drained and size + batch.current_size() > self._max_size:
-                    self._drain_index[node] = (start + step) % len(queues)
                     break
                 queue.take(batch, now_ms)
-                self.remove_if_empty(queue)
+                with self._lock:
+                    self._due.pop(queue, None)  # it comes after the others: none starves
+                self.update(queue)
             size += batch.size_in_bytes
             drained.append(batch)
         return drained

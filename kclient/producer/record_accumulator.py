@@ -190,25 +190,27 @@ class RecordAccumulator:
 
         The other arguments, and the errors, are those of `append`.
         """
+        if missed is not None:
+            self._batch_closed(missed)  # before a wait for memory, which the batch will free
         record_size = rows.next_size()
-        try:
-            self.settings.check_size(record_size)
-            if queue is not None:
-                appended = yield from self._append_with_memory(
-                    queue, rows, record_size, max_wait_ms
-                )
-                return appended[1]
-            target, filled = self._switch_partition(info, missed, rows)
-            if filled is not None:
-                return filled
-            batch, made = yield from self._append_with_memory(
-                target, rows, record_size, max_wait_ms
-            )
-            if batch.is_registered:
-                info.sticky_batch_opened(batch)
-            return made
-        finally:
-            self._wakeup()  # a batch was opened or closed
+        self.settings.check_size(record_size)
+        if queue is not None:
+            appended = yield from self._append_with_memory(queue, rows, record_size, max_wait_ms)
+            return appended[1]
+        target, filled = self._switch_partition(info, missed, rows)
+        if filled is not None:
+            return filled
+        batch, made = yield from self._append_with_memory(target, rows, record_size, max_wait_ms)
+        if batch.is_registered:
+            info.sticky_batch_opened(batch)
+        return made
+
+    def _batch_closed(self, queue: PartitionQueue) -> None:
+        """Let the sender send the batches of a queue whose open batch was closed."""
+        with queue.lock:
+            wakes_sender = self.drainer.update(queue)
+        if wakes_sender:
+            self._wakeup()
 
     def _append_with_memory(
         self, queue: PartitionQueue, rows: Appendable[T], record_size: int, max_wait_ms: float
@@ -222,15 +224,19 @@ class RecordAccumulator:
         result = self.new_result(queue.topic_partition)
         buffer = yield from self.pool.allocate(size, 0.0 if self._runner.inside() else max_wait_ms)
         batch = ProducerBatch(buffer, result, self._clock.monotonic_ms())
+        wakes_sender = False
         try:
             with queue.lock:
                 # Another thread may have opened a batch meanwhile.
                 filled = None if queue.open_batch is None else rows.fill(queue)
                 if filled is None:
                     filled = self._open(batch, queue, rows)
+                    wakes_sender = self.drainer.update(queue)
         finally:
             if not batch.is_registered:
                 self.deallocate(batch)
+        if wakes_sender:
+            self._wakeup()
         return batch, filled
 
     def _switch_partition(
@@ -247,6 +253,7 @@ class RecordAccumulator:
                 filled = rows.fill(target)
             if filled is not None:
                 return target, filled
+            self._batch_closed(target)
             missed = target
 
     def _open(self, batch: ProducerBatch, queue: PartitionQueue, rows: Appendable[T]) -> T:
@@ -256,12 +263,10 @@ class RecordAccumulator:
             filled = rows.fill(queue)
             if filled is None:
                 raise IllegalStateError("the first record did not fit into its new batch")
-            self.drainer.add(queue)
             self.incomplete.add(batch)  # last: a flush that finds it waits for its outcome
         finally:
             if not batch.is_registered:
                 queue.remove(batch)
-                self.drainer.remove_if_empty(queue)
         return filled
 
     def new_result(self, topic_partition: TopicPartition) -> ProduceRequestResult:
@@ -297,7 +302,7 @@ class RecordAccumulator:
         with queue.lock:
             for batch in batches:
                 queue.put_back(batch)
-            self.drainer.add(queue)
+            self.drainer.update(queue)
 
     def _queue_of(self, topic_partition: TopicPartition) -> PartitionQueue:
         return self.topic_info(topic_partition.topic).queues[topic_partition.partition]
@@ -308,7 +313,7 @@ class RecordAccumulator:
             queue = self._queue_of(batch.topic_partition)
             with queue.lock:
                 queue.remove(batch)
-                self.drainer.remove_if_empty(queue)
+                self.drainer.update(queue)
 
     def mute(self, topic_partition: TopicPartition, *, muted: bool) -> None:
         """Stop or resume draining a partition, to keep at most one batch of it in flight."""

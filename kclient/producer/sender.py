@@ -253,12 +253,12 @@ class Sender:
         drained = self._drainer.drain(nodes, now_ms) if nodes else {}
         for node_id, batches in drained.items():
             self._send_produce_request(node_id, batches, cluster, now_ms)
-        if drained and self._drainer.has_batches():
+        if drained and self._drainer.has_due():
             return 0.0  # some may be for the same nodes
         if nodes and not drained:
             # Sequences hold back the batches until a response, or until a wait not counted here.
             timeout_ms = min(timeout_ms, _BLOCKED_POLL_MS)
-        return min(timeout_ms, next_expiry_ms - now_ms)
+        return min(timeout_ms, self._drainer.linger_end_ms - now_ms, next_expiry_ms - now_ms)
 
     def _sendable_nodes(
         self, found: ReadyCheckResult, cluster: Cluster, now_ms: float

@@ -137,6 +137,23 @@ def test_many_wakeups_end_one_poll(poller: SystemPoller) -> None:
     assert poller.poll(0) == []
 
 
+def test_no_wakeup_is_lost_while_another_one_ends_a_poll(poller: SystemPoller) -> None:
+    changes: list[int] = []
+
+    def change() -> None:
+        for number in range(20_000):
+            changes.append(number)
+            poller.wakeup()
+
+    changing = threading.Thread(target=change, daemon=True)
+    changing.start()
+    while len(changes) < 20_000:
+        began = time.monotonic()
+        poller.poll(60_000)
+        assert time.monotonic() - began < 30
+    changing.join(60)
+
+
 def test_wakeup_after_close_has_no_effect() -> None:
     poller = SystemPoller()
     poller.close()

@@ -1,9 +1,11 @@
 """Selection of due batches, and their removal for requests."""
 
+import math
 from collections.abc import Sequence
 
 from kclient.producer.batch_drainer import BatchDrainer, oldest_batch
 from kclient.producer.producer_batch import ProducerBatch
+from kclient.producer.topic_info import PartitionQueue
 from tests.support.virtual.producer_parts import TOPIC, ProducerParts, cluster
 
 PARTS = ProducerParts()
@@ -15,8 +17,17 @@ def drainer(*counts: int, size: int = 1 << 20) -> BatchDrainer:
     made = BatchDrainer(PARTS.runtime.tasks.lock(), LINGER_MS, size, oldest_batch)
     for partition, count in enumerate(counts):
         batches = [PARTS.batch(bytes(300), partition=partition) for _ in range(count)]
-        made.add(PARTS.queue(partition, *batches))
+        made.update(PARTS.queue(partition, *batches))
     return made
+
+
+def lingering(partition: int = 0, age_ms: float = 0) -> PartitionQueue:
+    """Return a queue with an open batch, of an age."""
+    queue = PARTS.queue(partition)
+    batch = PARTS.batch(b"x", partition=partition)
+    batch.created_ms -= age_ms
+    queue.open(batch)
+    return queue
 
 
 def drain(of: BatchDrainer, *nodes: int) -> dict[int, list[int]]:
@@ -41,17 +52,86 @@ def test_open_batch_is_due_after_linger() -> None:
     queue = PARTS.queue()
     batch = PARTS.batch(b"x")
     queue.open(batch)
-    made.add(queue)
+    made.update(queue)
     now_ms = batch.created_ms
-    waiting = made.ready(cluster(1), now_ms + 20, skip_linger=False)
-    assert (waiting.ready_nodes, waiting.next_check_delay_ms) == (set(), 30.0)
+    assert not made.ready(cluster(1), now_ms + 20, skip_linger=False).ready_nodes
+    assert made.linger_end_ms == now_ms + LINGER_MS
     assert made.ready(cluster(1), now_ms + LINGER_MS, skip_linger=False).ready_nodes == {0}
-    assert made.ready(cluster(1), now_ms, skip_linger=True).ready_nodes == {0}
+    assert made.linger_end_ms == math.inf
+
+
+def test_open_batch_is_due_at_once_without_linger() -> None:
+    made = drainer()
+    made.update(lingering())
+    assert made.ready(cluster(1), PARTS.clock.now_ms, skip_linger=True).ready_nodes == {0}
+    assert drain(made, 0) == {0: [0]}
+    assert made.linger_end_ms == math.inf
+
+
+def test_queues_that_linger_are_not_drained_with_a_due_one() -> None:
+    made = drainer(1)
+    for partition in range(1, 4):
+        made.update(lingering(partition))
+    made.ready(cluster(4), PARTS.clock.now_ms, skip_linger=False)
+    assert drain(made, 0) == {0: [0]}
+    assert not made.has_due()
+
+
+def test_all_queues_are_due_when_the_linger_of_one_ends() -> None:
+    made = drainer()
+    for partition, age_ms in enumerate((0, 30, 10)):
+        made.update(lingering(partition, age_ms))
+    now_ms = PARTS.clock.now_ms + 20
+    made.ready(cluster(3), now_ms, skip_linger=False)
+    assert [len(batches) for batches in made.drain([0], now_ms).values()] == [3]
+
+
+def test_due_queue_stays_due_while_its_open_batch_takes_records() -> None:
+    made = drainer()
+    queue = lingering()
+    made.update(queue)
+    made.ready(cluster(1), PARTS.clock.now_ms, skip_linger=True)
+    assert not made.update(queue)
+    assert drain(made, 0) == {0: [0]}
+
+
+def test_linger_of_a_queue_that_was_drained_does_not_count() -> None:
+    made = drainer()
+    old, young = lingering(0, age_ms=40), lingering(1)
+    for queue in (old, young):
+        made.update(queue)
+    old.close_full_batch()
+    made.update(old)
+    now_ms = PARTS.clock.now_ms
+    made.ready(cluster(2), now_ms, skip_linger=False)
+    assert drain(made, 0) == {0: [0]}
+    assert not made.ready(cluster(2), now_ms + 20, skip_linger=False).ready_nodes
+    assert made.linger_end_ms == now_ms + LINGER_MS
+
+
+def test_sender_is_woken_for_due_batches_and_the_earliest_linger() -> None:
+    made = drainer()
+    first, earlier, later = lingering(0, 10), lingering(1, 20), lingering(2)
+    assert [made.update(queue) for queue in (first, later, earlier)] == [True, False, True]
+    later.close_full_batch()
+    assert made.update(later)
+    assert not made.update(PARTS.queue(3))
+
+
+def test_open_batch_lingers_after_a_closed_one_was_drained() -> None:
+    made = drainer()
+    queue = PARTS.queue(0, PARTS.batch(b"a"))
+    queue.open(PARTS.batch(b"b"))
+    made.update(queue)
+    made.ready(cluster(1), PARTS.clock.now_ms, skip_linger=False)
+    assert drain(made, 0) == {0: [0]}
+    assert not made.has_due()
+    assert made.linger_end_ms == PARTS.clock.now_ms + LINGER_MS
 
 
 def test_batch_in_backoff_is_not_due_even_without_linger() -> None:
     made = drainer(1)
-    (queue,) = made._active()
+    (queue,) = made._due
     batch = queue.batches[0]
     batch.retry_at_ms = PARTS.clock.now_ms + 100
     waiting = made.ready(cluster(1), PARTS.clock.now_ms, skip_linger=True)
@@ -65,9 +145,9 @@ def test_drain_takes_one_batch_of_each_partition() -> None:
     made = drainer(2, 1, 1)
     made.ready(cluster(3, 2), PARTS.clock.now_ms, skip_linger=False)
     assert drain(made, 0, 1) == {0: [0, 2], 1: [1]}
-    assert made.has_batches()
+    assert made.has_due()
     assert drain(made, 0, 1) == {0: [0]}
-    assert not made.has_batches()
+    assert not made.has_due()
 
 
 def test_nodes_that_are_not_ready_keep_their_batches() -> None:
@@ -79,7 +159,7 @@ def test_nodes_that_are_not_ready_keep_their_batches() -> None:
 
 def test_muted_partition_is_neither_due_nor_drained() -> None:
     made = drainer(1, 1)
-    muted, _ = made._active()
+    muted, _ = made._due
     muted.muted = True
     made.ready(cluster(2, 2), PARTS.clock.now_ms, skip_linger=False)
     assert drain(made, 0, 1) == {1: [1]}
@@ -104,7 +184,7 @@ def test_batches_are_chosen_by_the_given_rule() -> None:
 
     made = BatchDrainer(PARTS.runtime.tasks.lock(), LINGER_MS, 1_000, newest_of_three)
     batches = [PARTS.batch(b"x") for _ in range(3)]
-    made.add(PARTS.queue(0, *batches))
+    made.update(PARTS.queue(0, *batches))
     made.ready(cluster(1), PARTS.clock.now_ms, skip_linger=False)
     assert made.drain([0], PARTS.clock.now_ms) == {0: [batches[2]]}
     assert made.drain([0], PARTS.clock.now_ms) == {}

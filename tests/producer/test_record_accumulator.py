@@ -166,4 +166,4 @@ def test_refused_record_leaves_no_queue_to_drain() -> None:
     producer.accumulator.close()
     with pytest.raises(ClosedError):
         producer.send(b"x")
-    assert producer.accumulator.drainer._active() == []
+    assert not producer.accumulator.drainer.has_due()

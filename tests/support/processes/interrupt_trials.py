@@ -115,7 +115,7 @@ class Trials:
         assert marker.result(0).offset >= 0
         assert all(future.done() for future in self.futures)
         assert set(self.reported.values()) <= {1}
-        assert not accumulator.drainer.has_batches()
+        assert not accumulator.drainer.has_due()
         assert accumulator.pool.queued() == 0
         assert not accumulator._flushes
         # The sender frees the last batch's memory just after its outcome.
