@@ -107,6 +107,14 @@ class SystemCondition(threading.Condition):
                 self._give_up(waiter)
         return notified
 
+    def notify_all(self) -> None:
+        """Notify every waiting thread; the caller holds the lock.
+
+        Most conditions have none, as those of a producer's batches.
+        """
+        if self._waiters:
+            super().notify_all()
+
     def _give_up(self, waiter: Any) -> None:
         """Remove a waiter that was not notified, or too late; then notify the next one."""
         if waiter in self._waiters:

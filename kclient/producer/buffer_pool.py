@@ -112,13 +112,14 @@ class BufferPool:
             self._cancel(waiter)
             raise
 
-    def deallocate(self, buffer: bytearray) -> None:
-        """Free a buffer."""
+    def deallocate(self, *buffers: bytearray) -> None:
+        """Free buffers."""
         with self._lock:
-            if len(buffer) == self.poolable_size and not self._closed:
-                self._free.append(buffer)
-            else:
-                self._unpooled += len(buffer)
+            for buffer in buffers:
+                if len(buffer) == self.poolable_size and not self._closed:
+                    self._free.append(buffer)
+                else:
+                    self._unpooled += len(buffer)
             served = self._serve()
         _wake(served)
 

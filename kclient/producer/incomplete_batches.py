@@ -1,6 +1,7 @@
 """Registry of the batches that have no outcome yet."""
 
 import math
+from collections.abc import Iterable
 
 from kclient.common.errors import ClosedError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Tasks
@@ -41,10 +42,11 @@ class IncompleteBatches:
                 replaced |= dict.fromkeys(parts if each is batch else [each])
             self._batches = replaced
 
-    def remove(self, batch: ProducerBatch) -> None:
-        """Remove a batch that has its outcome. Idempotent."""
+    def remove(self, batches: Iterable[ProducerBatch]) -> None:
+        """Remove batches that have their outcomes. Idempotent."""
         with self._lock:
-            self._batches.pop(batch, None)
+            for batch in batches:
+                self._batches.pop(batch, None)
 
     def all(self) -> list[ProducerBatch]:
         """Return the batches, the oldest first."""

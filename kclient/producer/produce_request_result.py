@@ -122,6 +122,12 @@ class ProduceRequestResult:
     def _finish(self, outcome: Appended | Failed) -> bool:
         if self.outcome is not None:
             return False
+        with self._latch:
+            if not self.deliveries and not self._callbacks:  # as for most batches
+                self.outcome = outcome
+                self.is_finished = True
+                self._latch.notify_all()
+                return True
         callbacks = self._set_outcome(outcome)
         try:
             if self.deliveries:

@@ -20,7 +20,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.common.types import Node, TopicPartition
+from kclient.common.types import Node
 from kclient.producer.append_outcome import AppendOutcome, append_outcome
 from kclient.producer.errors import DeliveryTimeoutError, possibly_written
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
@@ -80,19 +80,32 @@ class ProduceResponseHandler:
             batch.on_wire = False
             if self._transactions is not None:
                 self._transactions.returned(batch)
-        for batch, result in _results_by_batch(builder, response):
-            self._complete(batch, result, now_ms)
         body = response.response
+        results = _results_by_batch(builder, response)
+        appended = [batch for batch, result in results if result.error is None]
+        self._accumulator.deallocate(*appended)  # before their callbacks, which may send
+        for batch, result in results:
+            if result.error is None:
+                self._succeed(batch, result.partition)
+            else:
+                self._complete(batch, result.error, result, now_ms)
+        self._incomplete.remove(appended)  # a flush that does not find them need not wait
+        if self._keep_order:
+            for batch in builder.batches:
+                self._accumulator.mute(batch.topic_partition, muted=False)
         if isinstance(body, ProduceResponse):
             throttle_ms = max(body.throttle_time_ms, 0)
             self._metrics.request_completed(response.latency_ms, throttle_ms, now_ms)
 
-    def _complete(self, batch: ProducerBatch, result: PartitionResult, now_ms: float) -> None:
-        error = result.error
+    def _complete(
+        self, batch: ProducerBatch, error: KafkaError, result: PartitionResult, now_ms: float
+    ) -> None:
+        """Handle an error."""
         outcome = append_outcome(error, self._acks, idempotent=self._transactions is not None)
         _note_outcome(batch, outcome)
-        if error is None or outcome is AppendOutcome.WRITTEN:
+        if outcome is AppendOutcome.WRITTEN:
             self._succeed(batch, result.partition)
+            self._accumulator.finish(batch)
         elif batch.result.is_complete():  # it expired while it was in flight
             self._accumulator.deallocate(batch)
         elif isinstance(error, RecordTooLargeError) and batch.record_count > 1:
@@ -104,16 +117,13 @@ class ProduceResponseHandler:
             self._accumulator.reenqueue(batch, now_ms)
         else:
             self._give_up(batch, error, result.partition, now_ms)
-        if error is not None and error.invalid_metadata:
+        if error.invalid_metadata:
             self._refresh_metadata(batch, error, result, now_ms)
-        if self._keep_order:
-            self._accumulator.mute(batch.topic_partition, muted=False)
 
     def _succeed(self, batch: ProducerBatch, partition: PartitionProduceResponse) -> None:
         if self._transactions is not None:
             self._transactions.completed(batch, partition.base_offset)
         batch.result.complete(partition.base_offset, partition.log_append_time_ms)
-        self._accumulator.finish(batch)
 
     def _split(self, batch: ProducerBatch, now_ms: float) -> None:
         parts = batch.split(self._accumulator.new_result)
@@ -278,13 +288,13 @@ def _disconnected(error: KafkaError) -> DisconnectedError:
 
 def _by_partition(
     builder: ProduceRequestBuilder, body: ProduceResponse
-) -> dict[TopicPartition, PartitionProduceResponse]:
+) -> dict[tuple[str, int], PartitionProduceResponse]:
     names = {topic_id: name for name, topic_id in builder.topic_ids.items()}
-    found: dict[TopicPartition, PartitionProduceResponse] = {}
+    found: dict[tuple[str, int], PartitionProduceResponse] = {}
     for topic in body.responses:
         name = topic.name or names.get(topic.topic_id, "")
         for partition in topic.partition_responses:
-            found.setdefault(TopicPartition(name, partition.index), partition)
+            found.setdefault((name, partition.index), partition)  # equals a TopicPartition
     return found
 
 

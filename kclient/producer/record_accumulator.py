@@ -321,15 +321,16 @@ class RecordAccumulator:
 
     def finish(self, batch: ProducerBatch) -> None:
         """Remove a completed batch, and free its memory unless it is in flight."""
-        self.incomplete.remove(batch)
+        self.incomplete.remove([batch])
         if not batch.on_wire:
             self.deallocate(batch)
 
-    def deallocate(self, batch: ProducerBatch) -> None:
-        """Free a batch's memory; no socket may read it any more."""
-        buffer = batch.release()
-        if buffer is not None and batch.pooled:
-            self.pool.deallocate(buffer)
+    def deallocate(self, *batches: ProducerBatch) -> None:
+        """Free the memory of batches; no socket may read it any more."""
+        released = [(batch.release(), batch.pooled) for batch in batches]
+        self.pool.deallocate(
+            *[buffer for buffer, pooled in released if buffer is not None and pooled]
+        )
 
     # -- flushing and closing ---------------------------------------------------------------------
 

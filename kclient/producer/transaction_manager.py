@@ -123,8 +123,11 @@ class TxnPartitionEntry:
 
     def remove(self, batch: ProducerBatch) -> None:
         """Remove a completed batch."""
-        if batch in self.in_flight:
-            self.in_flight.remove(batch)
+        in_flight = self.in_flight
+        if in_flight and in_flight[0] is batch:  # as if nothing is retried
+            del in_flight[0]
+        elif batch in in_flight:
+            in_flight.remove(batch)
 
     def acknowledge(self, batch: ProducerBatch, base_offset: int) -> None:
         """Record that a batch is in the log."""

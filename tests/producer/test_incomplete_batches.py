@@ -32,8 +32,8 @@ def test_batches_are_listed_the_oldest_first_until_removed() -> None:
     assert registry.incomplete.all() == [first, second, third]
     assert first.is_registered
     assert registry.incomplete.record_count() == 6
-    registry.incomplete.remove(second)
-    registry.incomplete.remove(second)
+    registry.incomplete.remove([second])
+    registry.incomplete.remove([second])
     assert registry.incomplete.all() == [first, third]
     assert len(registry.incomplete) == 2
 
@@ -47,7 +47,7 @@ def test_batches_expire_in_the_order_of_their_creation() -> None:
     assert incomplete.expired(first_ms + 100) == (registry.batches[:2], last_ms)
     assert incomplete.expired(last_ms) == (registry.batches, float("inf"))
     for batch in registry.batches:
-        incomplete.remove(batch)
+        incomplete.remove([batch])
     assert incomplete.expired(first_ms) == ([], float("inf"))
 
 
