@@ -162,7 +162,8 @@ class BatchDrainer:
                 queue.take(batch, now_ms)
                 with self._lock:
                     self._due.pop(queue, None)  # it comes after the others: none starves
-                self.update(queue)
+                    if queue.batches:
+                        self.update(queue)
             size += batch.size_in_bytes
             drained.append(batch)
         return drained

@@ -65,8 +65,11 @@ class PartitionQueue(OpenQueue):
         if batch is self.open_batch:
             self.set_open_batch(None)
         batch.close()
-        if batch in self.batches:
-            self.batches.remove(batch)
+        batches = self.batches
+        if batches and batches[0] is batch:  # as for nearly all
+            batches.popleft()
+        elif batch in batches:
+            batches.remove(batch)
 
 
 class SlowNodes:

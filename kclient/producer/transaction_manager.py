@@ -133,14 +133,16 @@ class TxnPartitionEntry:
         """Record that a batch is in the log."""
         if batch.producer != self.producer:
             return  # of an earlier epoch
-        acknowledged = batch.last_sequence
-        ahead = increment_sequence(acknowledged, -self.last_acked_sequence)
-        if self.last_acked_sequence == NO_LAST_ACKED or ahead < 2**30:
+        before, acknowledged = self.last_acked_sequence, batch.last_sequence
+        if (
+            before == NO_LAST_ACKED
+            or before < acknowledged < before + 2**30  # without a call, as for nearly all
+            or increment_sequence(acknowledged, -before) < 2**30
+        ):
             self.last_acked_sequence = acknowledged
-        if base_offset >= 0:
-            self.last_acked_offset = max(
-                self.last_acked_offset, base_offset + batch.record_count - 1
-            )
+        last_offset = base_offset + batch.record_count - 1
+        if base_offset >= 0 and last_offset > self.last_acked_offset:
+            self.last_acked_offset = last_offset
 
     def first_unresolved(self) -> ProducerBatch | None:
         """Return the first incomplete batch that the log may hold, if there is one."""
@@ -264,6 +266,10 @@ class TransactionManager:
         entry = self._partitions.get(first.topic_partition)
         if entry is None:
             return first
+        if first.base_sequence == NO_SEQUENCE and not (
+            entry.in_flight or entry.on_wire or self._unresolved or self._to_rewrite
+        ):
+            return first  # without the checks below, as where partitions get few records
         if first.topic_partition in self._to_rewrite:
             unresolved = entry.first_unresolved()
             return unresolved if unresolved in queued and not entry.on_wire else None

@@ -158,6 +158,8 @@ class TransactionalRequests:
 
     def _next(self) -> TransactionalRequest | None:
         """Return the oldest request of those with the lowest priority number."""
+        if not self._queue:
+            return None
         with self._lock:
             return min(self._queue, key=lambda request: request.priority, default=None)
 
