@@ -1,16 +1,18 @@
 """Short runs of the benchmark, and its checks of the measured counts."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from integration.benchmarks import pairs, recovery
-from integration.benchmarks.contenders import CONTENDERS, contender
+from integration.benchmarks.contenders import CONTENDERS, Contender, contender
 from integration.benchmarks.measuring import CellError, check_claim, run_cell
 from integration.benchmarks.report import as_json, head, ratios, table
 from integration.benchmarks.runner import Row, Runner, Settings
 from integration.benchmarks.spread import Spread
+from integration.benchmarks.targets import RunningSink, sink
 from integration.benchmarks.workload import (
     CONSUME,
     PRODUCE,
@@ -25,6 +27,12 @@ PEERS = ["confluent-kafka", "kafka-python"]
 SETTINGS = Settings(
     sizes=[100], rounds=2, scale=0.05, partitions=2, acks="all", linger_ms=5, batch_bytes=65536
 )
+
+
+@pytest.fixture(scope="module")
+def running_sink() -> Iterator[RunningSink]:
+    with sink() as found:
+        yield found
 
 
 @pytest.mark.campaign
@@ -115,6 +123,23 @@ def test_this_tree_is_compared_with_itself(
         figures = [float(cell) for cell in each[44:].replace("..", " ").split()]
         assert len(figures) == 9
         assert min(figures) > 0
+
+
+def test_trees_are_compared_on_the_sink(capsys: pytest.CaptureFixture[str]) -> None:
+    only = ["--only", "kclient no future kept", "--sizes", "1024", "--defaults", "--sink"]
+    pairs.main([str(pairs.PROJECT), *only, "--slices", "2", "--scale", "0.01"])
+    (row,) = capsys.readouterr().out.splitlines()[2:]
+    assert row.startswith("produce 1024 B: kclient no future kept")
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("one", CONTENDERS, ids=lambda one: f"{one.operation} by {one.name}")
+@pytest.mark.parametrize("defaults", [False, True], ids=["tuned", "default"])
+def test_contenders_deliver_to_the_sink(
+    running_sink: RunningSink, one: Contender, *, defaults: bool
+) -> None:
+    settings = replace(SETTINGS, defaults=defaults)
+    Runner(running_sink, settings, lambda _: None).check([one])
 
 
 def test_base_is_a_checkout(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from integration.benchmarks.contenders import CONTENDERS, Contender
-from integration.benchmarks.kafka_to_measure import kafka_to_measure
 from integration.benchmarks.report import as_json, head, table
 from integration.benchmarks.runner import Row, Runner, Settings
+from integration.benchmarks.targets import target
 from integration.benchmarks.workload import CONSUME, PRODUCE
 from integration.harness.discovery import NEWEST
 from tests.support.checks.waiting import HarnessError
@@ -50,7 +50,7 @@ def main(given: Sequence[str]) -> None:
     )
     contenders = [one for one in CONTENDERS if _takes_part(one, chosen)]
     started = time.monotonic()
-    with kafka_to_measure(chosen.version) as kafka:
+    with target(chosen.version) as kafka:
         print(head(sorted({one.package for one in contenders}), kafka.version, settings))
         runner = Runner(kafka, settings, _progress)
         runner.check(contenders)

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import IO, Self
 
 from integration.benchmarks.contenders import CONTENDERS, Contender
-from integration.benchmarks.kafka_to_measure import kafka_to_measure
 from integration.benchmarks.measuring import CellError
 from integration.benchmarks.runner import Runner, Settings
 from integration.benchmarks.spread import Spread
+from integration.benchmarks.targets import SINK, target
 from integration.benchmarks.workload import CONSUME, PRODUCE, Measurement, Workload
 from integration.harness.discovery import NEWEST
 from tests.support.checks.waiting import HarnessError
@@ -144,7 +144,7 @@ HEAD = (
 def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m integration.benchmarks.pairs",
-        description="Compares this kclient with that of another checkout, against Apache Kafka.",
+        description="Compares this kclient with that of another checkout.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("base", type=Path, help="checkout with compiled extensions")
@@ -155,6 +155,10 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=0.15, help="times the benchmark's records")
     parser.add_argument("--linger-ms", type=int, default=5)
     parser.add_argument("--batch-bytes", type=int, default=256 << 10)
+    parser.add_argument(
+        "--defaults", action="store_true", help="each client's default configuration"
+    )
+    parser.add_argument("--sink", action="store_true", help="the sink broker instead of Kafka")
     return parser.parse_args(given)
 
 
@@ -178,8 +182,9 @@ def compare(base: Path, chosen: argparse.Namespace) -> Iterator[str]:
         acks="all",
         linger_ms=chosen.linger_ms,
         batch_bytes=chosen.batch_bytes,
+        defaults=chosen.defaults,
     )
-    with kafka_to_measure(NEWEST) as kafka:
+    with target(SINK if chosen.sink else NEWEST) as kafka:
         runner = Runner(kafka, settings, lambda _: None)
         for size in chosen.sizes:
             for contender in _chosen(chosen):

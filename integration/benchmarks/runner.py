@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from integration.benchmarks.contenders import Contender
 from integration.benchmarks.delivery_check import check_delivery, fill
 from integration.benchmarks.measuring import CellError, run_cell
+from integration.benchmarks.sink.topics import KEEP_NOTHING
 from integration.benchmarks.workload import CONSUME, Measurement, Workload
 from integration.harness.running_kafka import RunningKafka
 
@@ -22,6 +23,7 @@ class Settings:
     acks: str
     linger_ms: int
     batch_bytes: int
+    defaults: bool = False
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ class Runner:
     @contextmanager
     def workload(self, contender: Contender, size: int) -> Iterator[Workload]:
         """Yields a workload with a topic of its own, which is filled for a consumer."""
-        topic = self._kafka.create_topic(self._settings.partitions)
+        topic = self._topic(contender)
         load = self._load(contender, size, topic, contender.records_of(size, self._settings.scale))
         if contender.operation == CONSUME:
             fill(self._kafka, load)
@@ -74,7 +76,7 @@ class Runner:
     def _cell(self, row: Row, topics: dict[int, str]) -> None:
         records = row.contender.records_of(row.size, self._settings.scale)
         reads = row.contender.operation == CONSUME
-        topic = topics[records] if reads else self._kafka.create_topic(self._settings.partitions)
+        topic = topics[records] if reads else self._topic(row.contender)
         before = self._kafka.cpu_seconds()
         measured = run_cell(self._load(row.contender, row.size, topic, records))
         if measured.timed_records < 1:
@@ -93,11 +95,15 @@ class Runner:
             for row in rows:
                 records = row.contender.records_of(size, self._settings.scale)
                 if records not in topics:
-                    topics[records] = self._kafka.create_topic(self._settings.partitions)
+                    topics[records] = self._topic(row.contender)
                     fill(self._kafka, self._load(row.contender, size, topics[records], records))
         yield topics
         for topic in topics.values():
             self._kafka.delete_topic(topic)
+
+    def _topic(self, contender: Contender) -> str:
+        configs = {} if contender.operation == CONSUME else KEEP_NOTHING
+        return self._kafka.create_topic(self._settings.partitions, configs)
 
     def _load(self, contender: Contender, size: int, topic: str, records: int) -> Workload:
         return Workload(
@@ -111,4 +117,5 @@ class Runner:
             acks=self._settings.acks,
             linger_ms=self._settings.linger_ms,
             batch_bytes=self._settings.batch_bytes,
+            defaults=self._settings.defaults,
         )

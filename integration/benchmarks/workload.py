@@ -22,6 +22,8 @@ class Workload:
         size: bytes of a value.
         linger_ms: how long a batch may wait, where a producer has such a setting.
         batch_bytes: the largest batch, for every producer the same.
+        defaults: whether the client gets no setting but those it cannot do without; the four
+            settings above and all that help it in other cells are its defaults then.
     """
 
     operation: str
@@ -34,6 +36,7 @@ class Workload:
     acks: str
     linger_ms: int
     batch_bytes: int
+    defaults: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

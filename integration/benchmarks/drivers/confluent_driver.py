@@ -13,6 +13,8 @@ _BATCH = 10_000
 
 
 def _producer(load: Workload) -> Producer:
+    if load.defaults:
+        return Producer({"bootstrap.servers": load.bootstrap})
     return Producer(
         {
             "bootstrap.servers": load.bootstrap,
@@ -22,7 +24,7 @@ def _producer(load: Workload) -> Producer:
             "batch.num.messages": 100_000,
             "queue.buffering.max.messages": 100_000,
             "queue.buffering.max.kbytes": 1_000_000,
-            "enable.idempotence": False,
+            "enable.idempotence": True,
         }
     )
 
@@ -103,11 +105,13 @@ def _produce_batches(load: Workload, meter: Meter, *, keyed: bool) -> int:
     return load.records - left
 
 
-def consume(load: Workload, meter: Meter) -> Consumed:
-    consumer = Consumer(
+def _consumer(load: Workload) -> Consumer:
+    needed = {"bootstrap.servers": load.bootstrap, "group.id": "unused"}
+    if load.defaults:
+        return Consumer(needed)
+    return Consumer(
         {
-            "bootstrap.servers": load.bootstrap,
-            "group.id": "unused",
+            **needed,
             "enable.auto.commit": False,
             "check.crcs": True,
             "queued.min.messages": 1_000_000,
@@ -116,6 +120,10 @@ def consume(load: Workload, meter: Meter) -> Consumed:
             "fetch.max.bytes": 50 << 20,
         }
     )
+
+
+def consume(load: Workload, meter: Meter) -> Consumed:
+    consumer = _consumer(load)
     consumer.assign([TopicPartition(load.topic, number, 0) for number in range(load.partitions)])
     records = value_bytes = offset_sum = 0
     while records < load.records:

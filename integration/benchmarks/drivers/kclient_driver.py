@@ -38,14 +38,13 @@ class _Sending(Session):
     def __init__(self, load: Workload) -> None:
         first, *self.values = values_of(load)
         self.topic = load.topic
-        acks: Any = load.acks
-        self.producer = Producer(
-            bootstrap_servers=load.bootstrap,
-            acks=acks,
-            linger_ms=load.linger_ms,
-            batch_size=load.batch_bytes,
-            enable_idempotence=False,
-        )
+        tuned: dict[str, Any] = {
+            "acks": load.acks,
+            "linger_ms": load.linger_ms,
+            "batch_size": load.batch_bytes,
+        }
+        settings = {} if load.defaults else tuned
+        self.producer = Producer(bootstrap_servers=load.bootstrap, **settings)
         self.producer.send(load.topic, first).result(_PATIENCE)
 
     def close(self) -> None:
@@ -147,13 +146,14 @@ class Consume(Session):
     def __init__(self, load: Workload) -> None:
         self.records = load.records
         self.partitions = [TopicPartition(load.topic, each) for each in range(load.partitions)]
-        self.consumer = Consumer(
-            bootstrap_servers=load.bootstrap,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            max_partition_fetch_bytes=1 << 20,
-            max_poll_records=5000,
-        )
+        tuned: dict[str, Any] = {
+            "enable_auto_commit": False,
+            "auto_offset_reset": "earliest",
+            "max_partition_fetch_bytes": 1 << 20,
+            "max_poll_records": 5000,
+        }
+        settings = {} if load.defaults else tuned
+        self.consumer = Consumer(bootstrap_servers=load.bootstrap, **settings)
         self.consumer.assign(self.partitions)
 
     def close(self) -> None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from integration.benchmarks.kafka_to_measure import kafka_to_measure
 from integration.benchmarks.spark.connector_jars import connector_jars
 from integration.benchmarks.spark.contenders import CONNECTOR, CONTENDERS, OPERATIONS, Contender
 from integration.benchmarks.spark.cpu_ledger import CpuLedger
@@ -16,6 +15,7 @@ from integration.benchmarks.spark.report import as_json, head, table
 from integration.benchmarks.spark.runner import Runner
 from integration.benchmarks.spark.session import spark_session
 from integration.benchmarks.spark.workbench import Workbench
+from integration.benchmarks.targets import target
 from integration.harness.discovery import NEWEST
 from kclient.spark.common.installed_spark import spark_version
 from tests.support.checks.waiting import HarnessError
@@ -71,7 +71,7 @@ def main(given: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="kclient-bench-spark-") as directory:
         home = Path(directory)
         with (
-            kafka_to_measure(chosen.version) as kafka,
+            target(chosen.version) as kafka,
             spark_session(jars, home) as (session, description),
             CpuLedger() as ledger,
         ):
