@@ -43,7 +43,7 @@ EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_c
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-pairs bench-recovery bench-spark build-ext clean'
+	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-recovery bench-spark build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -196,9 +196,15 @@ simulate-mutations: build-ext
 foreign-suites: build-ext
 	$(RUN) -m integration.foreign_suites
 
+# make bench BENCH_ARGS='--sink --json sink.json'; one part alone: BENCH_ARGS='--sink --quick --only "produce 1 KiB"'
 .PHONY: bench
 bench: build-ext
 	$(RUN) -m integration.benchmarks $(BENCH_ARGS)
+
+# The tables and the picture of a run, to the page about performance: make bench-docs RESULTS=sink.json
+.PHONY: bench-docs
+bench-docs: build-ext
+	$(RUN) -m integration.benchmarks.publish $(RESULTS) docs/explanation/performance.md
 
 # With the kclient of another checkout, which has its compiled extensions, in alternating slices of a fraction of a
 # second: make bench-pairs BASE=../before BENCH_ARGS='--slices 200 --only kclient'

@@ -1,31 +1,45 @@
 """Short runs of the benchmark, and its checks of the measured counts."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from integration.benchmarks import pairs, recovery
-from integration.benchmarks.contenders import CONTENDERS, Contender, contender
+from integration.benchmarks import pairs, publish, recovery
+from integration.benchmarks.cases import BLOCKS, FIGURES, Block, Case, Cell, Goal
 from integration.benchmarks.measuring import CellError, check_claim, run_cell
-from integration.benchmarks.report import as_json, head, ratios, table
-from integration.benchmarks.runner import Row, Runner, Settings
+from integration.benchmarks.report import table
+from integration.benchmarks.results import block_results, merged, ratio, reached, setup
+from integration.benchmarks.runner import Runner, Settings
+from integration.benchmarks.sink.partition_log import (
+    CORRUPT_MESSAGE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    PartitionLog,
+)
 from integration.benchmarks.spread import Spread
-from integration.benchmarks.targets import RunningSink, sink
+from integration.benchmarks.targets import SINK, RunningSink, sink
 from integration.benchmarks.workload import (
     CONSUME,
+    LATENCY,
+    MEMORY,
     PRODUCE,
     Measurement,
     Workload,
     distinct_values,
 )
 from integration.harness.running_kafka import RunningKafka
+from kclient.record import RecordBatchBuilder, read_batches
 from tests.support.checks.waiting import HarnessError
 
-PEERS = ["confluent-kafka", "kafka-python"]
 SETTINGS = Settings(
-    sizes=[100], rounds=2, scale=0.05, partitions=2, acks="all", linger_ms=5, batch_bytes=65536
+    rounds=2, scale=0.02, acks="all", linger_ms=5, batch_bytes=65536, tree=pairs.PROJECT
+)
+SHORT = Block(
+    "short",
+    (Case("one", Cell(PRODUCE, "kclient"), Cell(PRODUCE, "kafka-python"), (Goal("rate", 0.01),)),),
 )
 
 
@@ -35,19 +49,56 @@ def running_sink() -> Iterator[RunningSink]:
         yield found
 
 
+@pytest.fixture
+def measured(running_sink: RunningSink) -> dict[str, Any]:
+    runner = Runner(running_sink, SETTINGS, lambda _: None)
+    return block_results(SHORT, runner.measure(SHORT), SINK)
+
+
+def test_block_has_rounds_ratios_and_verdicts(measured: dict[str, Any]) -> None:
+    assert [len(cell["rounds"]) for cell in measured["cells"]] == [2, 2]
+    assert all(0 < cell["broker_share"] < 1 for cell in measured["cells"])
+    (case,) = measured["cases"]
+    (goal,) = case["goals"]
+    assert goal["met"] is True
+    assert case["ratios"]["rate"]["median"] > 0.01
+    lines = table(measured).splitlines()
+    assert lines[2].startswith("| one | ")
+    assert lines[2].endswith("| rate ≥ 0.01 × met |")
+    assert lines[3].startswith("| kafka-python | ")
+
+
+def test_results_of_blocks_go_to_one_file_and_to_a_page(
+    tmp_path: Path, measured: dict[str, Any]
+) -> None:
+    file, page = tmp_path / "run.json", tmp_path / "page.md"
+    for title in ("first", "second", "first"):
+        file.write_text(
+            json.dumps(merged(file, setup(SINK, SETTINGS), measured | {"title": title}))
+        )
+    page.write_text("before <!-- measured: sink -->old<!-- end: sink --> after")
+    publish.main([str(file), str(page)])
+    text = page.read_text()
+    assert text.startswith("before <!-- measured: sink -->")
+    assert text.endswith("<!-- end: sink --> after")
+    assert "old" not in text
+    assert text.count("| one |") == 2
+    assert "2 of 2 goals are met" in text
+    picture = (tmp_path / "page-sink.svg").read_text()
+    assert picture.count(": rate</text>") == 2
+    with pytest.raises(HarnessError, match="another setup"):
+        merged(file, setup("4.3.1", SETTINGS), measured)
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("operation", [PRODUCE, CONSUME])
 def test_short_run(kafka: RunningKafka, operation: str) -> None:
-    peers = [contender(operation, name) for name in PEERS]
+    peers = Cell(operation, "confluent-kafka"), Cell(operation, "kafka-python")
+    block = Block("short", (Case("one", *peers),))
     runner = Runner(kafka, SETTINGS, lambda _: None)
     runner.check(peers)
-    rows = runner.measure(operation, 100, peers)
-    assert [len(row.measurements) for row in rows] == [2, 2]
-    lines = table(rows).splitlines()
-    assert lines[0] == f"{operation}, 100 B"
-    assert [line.split()[0] for line in lines[2:]] == PEERS
-    assert kafka.version in head(PEERS, kafka.version, SETTINGS)
-    assert '"contender": "kafka-python"' in as_json(rows, kafka.version, SETTINGS)
+    found = block_results(block, runner.measure(block), kafka.version)
+    assert [len(cell["rounds"]) for cell in found["cells"]] == [2, 2]
 
 
 def test_starts_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,36 +121,75 @@ def _load(kafka: RunningKafka, operation: str, topic: str) -> Workload:
 def test_wrong_record_count_is_found(kafka: RunningKafka) -> None:
     topic = kafka.create_topic(2)
     load = _load(kafka, PRODUCE, topic)
-    produced = run_cell(load)
+    produced = run_cell(load, pairs.PROJECT)
     with pytest.raises(CellError, match="claimed: got 999, expected 1000"):
         check_claim(load, replace(produced, claimed=999))
     reading = _load(kafka, CONSUME, topic)
-    consumed = run_cell(reading)
+    consumed = run_cell(reading, pairs.PROJECT)
     with pytest.raises(CellError, match="sum of offsets"):
         check_claim(reading, replace(consumed, offset_sum=consumed.offset_sum - 1))
 
 
 def test_failing_cell_fails_the_run(kafka: RunningKafka) -> None:
+    load = replace(_load(kafka, PRODUCE, "a topic with an illegal name"), partitions=1)
     with pytest.raises(CellError, match="failed"):
-        run_cell(replace(_load(kafka, PRODUCE, "a topic with an illegal name"), partitions=1))
+        run_cell(load, pairs.PROJECT)
 
 
 def test_ratios_are_computed_per_round() -> None:
-    def row(name: str, *speeds: float) -> Row:
-        made = Row(contender(PRODUCE, name), 100)
-        made.measurements += [Measurement(1000, 1000, 1000 / speed, 1, 0) for speed in speeds]
-        return made
+    def rounds(*speeds: float) -> list[Measurement]:
+        return [Measurement(1000, 1000, 1000 / speed, 1, 0) for speed in speeds]
 
-    rate, cpu = ratios(row("aiokafka", 10, 20, 90), row("confluent-kafka", 20, 20, 30))
-    assert (rate.lowest, rate.median, rate.highest) == pytest.approx((0.5, 1.0, 3.0))
-    assert cpu.median == 1.0
+    found = ratio(FIGURES["rate"], rounds(10, 20, 90), rounds(20, 20, 30))
+    assert (found.lowest, found.median, found.highest) == pytest.approx((0.5, 1.0, 3.0))
 
 
-def test_values_have_the_configured_size_and_contenders_a_peer() -> None:
+@pytest.mark.parametrize(
+    ("figure", "value", "met"), [("rate", 1.9, False), ("rate", 2.0, True), ("cpu", 2.1, False)]
+)
+def test_limits_are_lower_for_rates_and_upper_for_costs(
+    figure: str, value: float, *, met: bool
+) -> None:
+    assert reached(FIGURES[figure], value, 2.0) is met
+
+
+def test_values_have_the_configured_size_and_cells_a_contender() -> None:
     for size in (100, 1024):
         assert {len(value) for value in distinct_values(size)} == {size}
-    for one in CONTENDERS:
-        assert contender(one.operation, one.against).against == one.against
+    for cell in (cell for block in BLOCKS for cell in block.cells):
+        assert cell.way.operation == cell.operation
+
+
+def _batch(sequence: int, count: int = 2) -> bytes:
+    builder = RecordBatchBuilder(bytearray(1000))
+    for _ in range(count):
+        builder.append(1_700_000_000_000, None, b"value", None)
+    builder.seal()
+    return bytes(builder.restamp(7, 0, sequence))
+
+
+def test_sink_counts_whole_batches_in_sequence_and_refuses_others() -> None:
+    log = PartitionLog(keeps=False)
+    assert log.append(memoryview(_batch(0))) == (0, 0)
+    assert log.append(memoryview(_batch(2))) == (0, 2)
+    assert log.append(memoryview(_batch(2)))[0] == OUT_OF_ORDER_SEQUENCE_NUMBER
+    damaged = bytearray(_batch(4))
+    damaged[-1] ^= 1
+    assert log.append(memoryview(damaged))[0] == CORRUPT_MESSAGE
+    assert log.append(memoryview(_batch(4))[:-1])[0] == CORRUPT_MESSAGE
+    assert log.end == 4
+
+
+def test_sink_sends_what_it_kept_with_new_offsets() -> None:
+    log = PartitionLog(keeps=True, laps=3)
+    for number in range(2):
+        log.append(memoryview(_batch(2 * number)))
+    assert log.end == 12
+    parts, size = log.read(5, 1 << 20)
+    data = b"".join(parts)
+    assert size == len(data)
+    assert [batch.base_offset for batch in read_batches(data)] == [4, 6, 8, 10]
+    assert log.read(12, 1000) == ([], 0)
 
 
 def test_intervals_enclose_the_median_and_shrink_with_more_values() -> None:
@@ -132,14 +222,38 @@ def test_trees_are_compared_on_the_sink(capsys: pytest.CaptureFixture[str]) -> N
     assert row.startswith("produce 1024 B: kclient no future kept")
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell(PRODUCE, "kclient no future kept", defaults=True),
+        Cell(PRODUCE, "kclient pure Python", codec="lz4"),
+        Cell(PRODUCE, "confluent-kafka", codec="zstd"),
+        Cell(PRODUCE, "aiokafka"),
+        Cell(CONSUME, "kclient columns"),
+        Cell(CONSUME, "confluent-kafka", defaults=True),
+        Cell(CONSUME, "aiokafka"),
+        Cell(LATENCY, "kclient back to back"),
+        Cell(LATENCY, "confluent-kafka paced"),
+    ],
+    ids=lambda cell: f"{cell.operation} by {cell.contender}",
+)
+def test_clients_deliver_to_the_sink(running_sink: RunningSink, cell: Cell) -> None:
+    Runner(running_sink, SETTINGS, lambda _: None).check([cell])
+
+
+@pytest.mark.parametrize("client", ["kclient", "confluent-kafka"])
+def test_buffered_records_are_weighed(running_sink: RunningSink, client: str) -> None:
+    cell = Cell(MEMORY, client)
+    block = Block("memory", (Case("one", cell, cell, (Goal("memory", 1000.0),)),), needs_sink=True)
+    settings = replace(SETTINGS, rounds=1, scale=0.1)
+    (one,) = Runner(running_sink, settings, lambda _: None).measure(block)[cell]
+    assert 10 < one.buffered_bytes < 1000
+
+
 @pytest.mark.campaign
-@pytest.mark.parametrize("one", CONTENDERS, ids=lambda one: f"{one.operation} by {one.name}")
-@pytest.mark.parametrize("defaults", [False, True], ids=["tuned", "default"])
-def test_contenders_deliver_to_the_sink(
-    running_sink: RunningSink, one: Contender, *, defaults: bool
-) -> None:
-    settings = replace(SETTINGS, defaults=defaults)
-    Runner(running_sink, settings, lambda _: None).check([one])
+def test_every_cell_is_delivered_to_the_sink(running_sink: RunningSink) -> None:
+    cells = [cell for block in BLOCKS for cell in block.cells]
+    Runner(running_sink, SETTINGS, lambda _: None).check(cells)
 
 
 def test_base_is_a_checkout(tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 """The compared clients, their ways of use, and the numbers of records for about a second each."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from integration.benchmarks.workload import CONSUME, PRODUCE
+from integration.benchmarks.workload import CONSUME, LATENCY, MEMORY, PRODUCE
 
 _DRIVERS = "integration.benchmarks.drivers"
+KCLIENT, CONFLUENT = "kclient", "confluent-kafka"
+COMPILED, PURE_PYTHON = "compiled", "python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +20,10 @@ class Contender:
     Attributes:
         name: as in the table.
         package: the distribution whose version is shown.
-        operation: produce or consume.
+        operation: what is measured.
         driver: module and function below integration.benchmarks.drivers.
         records: for values of 100 bytes; larger values take fewer.
-        against: the contender that does the same for its user, with which the ratio is made.
+        implementation: kclient's record code that is to be active.
     """
 
     name: str
@@ -29,12 +31,18 @@ class Contender:
     operation: str
     driver: str
     records: int
-    against: str
+    implementation: str = COMPILED
 
     @property
     def client(self) -> str:
         """The name without the way of use."""
         return self.name.split(" ", 1)[0]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables of the process."""
+        pure = self.implementation == PURE_PYTHON
+        return {"KCLIENT_PURE_PYTHON": "1" if pure else "0"}
 
     def load(self) -> Callable[..., Any]:
         return _found(self.driver)
@@ -46,108 +54,54 @@ class Contender:
     def records_of(self, size: int, scale: float) -> int:
         """Returns the number of records of `size` bytes for a cell of like duration."""
         factor = 1.0 if size <= 256 else 0.4
-        return max(1000, int(self.records * factor * scale))
-
-
-CONFLUENT, CONFLUENT_BLIND = "confluent-kafka", "confluent-kafka no callback"
-CONFLUENT_BATCH, CONFLUENT_KEYED = "confluent-kafka batch", "confluent-kafka batch, keys"
-
-CONTENDERS = (
-    Contender("kclient", "kclient", PRODUCE, "kclient_driver:Produce.drive", 500_000, CONFLUENT),
-    Contender(
-        "kclient no future kept",
-        "kclient",
-        PRODUCE,
-        "kclient_driver:ProduceWithoutOutcome.drive",
-        500_000,
-        CONFLUENT_BLIND,
-    ),
-    Contender(
-        "kclient send_many",
-        "kclient",
-        PRODUCE,
-        "kclient_driver:ProduceMany.drive",
-        1_000_000,
-        CONFLUENT_BLIND,
-    ),
-    Contender(
-        "kclient send_arrow",
-        "kclient",
-        PRODUCE,
-        "kclient_driver:ProduceArrow.drive",
-        1_000_000,
-        CONFLUENT_BATCH,
-    ),
-    Contender(
-        "kclient send_many, keys",
-        "kclient",
-        PRODUCE,
-        "kclient_driver:ProduceManyKeyed.drive",
-        1_000_000,
-        CONFLUENT_KEYED,
-    ),
-    Contender(
-        "kclient send_arrow, keys",
-        "kclient",
-        PRODUCE,
-        "kclient_driver:ProduceArrowKeyed.drive",
-        1_000_000,
-        CONFLUENT_KEYED,
-    ),
-    Contender(
-        CONFLUENT, "confluent-kafka", PRODUCE, "confluent_driver:produce", 500_000, CONFLUENT
-    ),
-    Contender(
-        CONFLUENT_BLIND,
-        "confluent-kafka",
-        PRODUCE,
-        "confluent_driver:produce_without_outcome",
-        500_000,
-        CONFLUENT_BLIND,
-    ),
-    Contender(
-        CONFLUENT_BATCH,
-        "confluent-kafka",
-        PRODUCE,
-        "confluent_driver:produce_batches",
-        500_000,
-        CONFLUENT_BATCH,
-    ),
-    Contender(
-        CONFLUENT_KEYED,
-        "confluent-kafka",
-        PRODUCE,
-        "confluent_driver:produce_batches_keyed",
-        500_000,
-        CONFLUENT_KEYED,
-    ),
-    Contender(
-        "kafka-python", "kafka-python", PRODUCE, "kafka_python_driver:produce", 60_000, CONFLUENT
-    ),
-    Contender("aiokafka", "aiokafka", PRODUCE, "aiokafka_driver:produce", 120_000, CONFLUENT),
-    Contender("kclient", "kclient", CONSUME, "kclient_driver:Consume.drive", 1_000_000, CONFLUENT),
-    Contender(
-        "kclient columns",
-        "kclient",
-        CONSUME,
-        "kclient_driver:ConsumeColumns.drive",
-        1_000_000,
-        CONFLUENT,
-    ),
-    Contender(
-        CONFLUENT, "confluent-kafka", CONSUME, "confluent_driver:consume", 1_000_000, CONFLUENT
-    ),
-    Contender(
-        "kafka-python", "kafka-python", CONSUME, "kafka_python_driver:consume", 200_000, CONFLUENT
-    ),
-    Contender("aiokafka", "aiokafka", CONSUME, "aiokafka_driver:consume", 400_000, CONFLUENT),
-)
+        return max(min(1000, self.records), int(self.records * factor * scale))
 
 
 def _found(driver: str) -> Callable[..., Any]:
     module, _, path = driver.partition(":")
     found: Callable[..., Any] = attrgetter(path)(importlib.import_module(f"{_DRIVERS}.{module}"))
     return found
+
+
+def _ours(way: str, operation: str, driver: str, records: int, how: str = COMPILED) -> Contender:
+    name = f"{KCLIENT} {way}".strip()
+    return Contender(name, KCLIENT, operation, f"kclient_driver:{driver}.drive", records, how)
+
+
+def _theirs(package: str, way: str, operation: str, driver: str, records: int) -> Contender:
+    module = f"{package.removesuffix('-kafka').replace('-', '_')}_driver"
+    return Contender(f"{package} {way}".strip(), package, operation, f"{module}:{driver}", records)
+
+
+CONTENDERS = (
+    _ours("", PRODUCE, "Produce", 500_000),
+    _ours("no future kept", PRODUCE, "ProduceWithoutOutcome", 500_000),
+    _ours("send_many", PRODUCE, "ProduceMany", 1_000_000),
+    _ours("send_arrow", PRODUCE, "ProduceArrow", 1_000_000),
+    _ours("send_many, keys", PRODUCE, "ProduceManyKeyed", 1_000_000),
+    _ours("send_arrow, keys", PRODUCE, "ProduceArrowKeyed", 1_000_000),
+    _ours("partitions in turn", PRODUCE, "ProduceInTurn", 200_000),
+    _ours("pure Python", PRODUCE, "Produce", 100_000, PURE_PYTHON),
+    _theirs(CONFLUENT, "", PRODUCE, "produce", 500_000),
+    _theirs(CONFLUENT, "no callback", PRODUCE, "produce_without_outcome", 500_000),
+    _theirs(CONFLUENT, "batch", PRODUCE, "produce_batches", 500_000),
+    _theirs(CONFLUENT, "batch, keys", PRODUCE, "produce_batches_keyed", 500_000),
+    _theirs(CONFLUENT, "partitions in turn", PRODUCE, "produce_in_turn", 200_000),
+    _theirs("kafka-python", "", PRODUCE, "produce", 30_000),
+    _theirs("aiokafka", "", PRODUCE, "produce", 60_000),
+    _ours("", CONSUME, "Consume", 1_000_000),
+    _ours("columns", CONSUME, "ConsumeColumns", 1_000_000),
+    _ours("pure Python", CONSUME, "Consume", 200_000, PURE_PYTHON),
+    _theirs(CONFLUENT, "", CONSUME, "consume", 1_000_000),
+    _theirs("kafka-python", "", CONSUME, "consume", 100_000),
+    _theirs("aiokafka", "", CONSUME, "consume", 400_000),
+    _ours("paced", LATENCY, "PacedLatency", 500),
+    _ours("back to back", LATENCY, "Latency", 4_000),
+    _theirs(CONFLUENT, "paced", LATENCY, "paced_latency", 500),
+    _theirs(CONFLUENT, "back to back", LATENCY, "latency", 4_000),
+    _ours("", MEMORY, "Buffer", 300_000),
+    _theirs(CONFLUENT, "", MEMORY, "buffer", 300_000),
+)
 
 
 def contender(operation: str, name: str) -> Contender:

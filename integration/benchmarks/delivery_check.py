@@ -1,17 +1,17 @@
 """Check before the measurement that each client delivers and reads all records."""
 
 from dataclasses import replace
+from pathlib import Path
 
-from integration.benchmarks.contenders import Contender
 from integration.benchmarks.measuring import CellError, run_cell
-from integration.benchmarks.workload import PRODUCE, Workload, values_of
+from integration.benchmarks.workload import CONSUME, LATENCY, PRODUCE, Workload, values_of
 from integration.harness.running_kafka import RunningKafka
 from tests.support.clients.foreign import FOREIGN_CLIENTS
 
-RECORDS = 5_000
+_RECORDS = {PRODUCE: 5_000, CONSUME: 5_000, LATENCY: 200}
 
 
-def check_delivery(kafka: RunningKafka, contender: Contender, load: Workload) -> None:
+def check_delivery(kafka: RunningKafka, load: Workload, tree: Path) -> None:
     """Runs one small, untimed cell.
 
     What a producer wrote is read back by another client with its CRC check on, and compared value
@@ -21,20 +21,21 @@ def check_delivery(kafka: RunningKafka, contender: Contender, load: Workload) ->
         CellError: on any difference.
     """
     topic = kafka.create_topic(load.partitions)
-    small = replace(load, records=RECORDS, topic=topic)
-    if contender.operation == PRODUCE:
-        run_cell(small)
-        reader = "kafka-python" if contender.client == "confluent-kafka" else "confluent-kafka"
+    small = replace(load, records=_RECORDS[load.operation], topic=topic)
+    if load.operation == CONSUME:
+        fill(small, tree)
+        run_cell(small, tree)
+    else:
+        run_cell(small, tree)
+        reader = "kafka-python" if load.client.startswith("confluent-kafka") else "confluent-kafka"
         found = FOREIGN_CLIENTS[reader](kafka.bootstrap).read_all(topic)
         if sorted(one.value or b"" for one in found) != sorted(values_of(small)):
-            msg = f"{contender.name}: {reader} reads other values than were sent"
+            msg = f"{load.client}: {reader} reads other values than were sent"
             raise CellError(msg)
-    else:
-        fill(kafka, small)
-        run_cell(small)
     kafka.delete_topic(topic)
 
 
-def fill(kafka: RunningKafka, load: Workload) -> None:
-    """Writes the records that consumers are to read."""
-    run_cell(replace(load, operation=PRODUCE, client="confluent-kafka"))
+def fill(load: Workload, tree: Path) -> None:
+    """Writes the records that consumers are to read, for each of them in the same batches."""
+    filling = replace(load, operation=PRODUCE, client="confluent-kafka", defaults=False)
+    run_cell(filling, tree)

@@ -1,32 +1,32 @@
 """Runs a cell and compares its claim with the cluster."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
-
+from integration.benchmarks.contenders import contender
 from integration.benchmarks.workload import CONSUME, Measurement, Workload
+from integration.harness.wire_probe import end_offsets
 from tests.support.checks.waiting import HarnessError
 
 _PROJECT = Path(__file__).parents[2]
 _CELL_TIMEOUT = 180
-_RESPONSE = 10.0
 
 
 class CellError(HarnessError):
     """A cell failed, or its claim is wrong. The run fails, since no round may be dropped."""
 
 
-def run_cell(load: Workload) -> Measurement:
-    """Runs `load` in a process of its own and checks the outcome.
+def run_cell(load: Workload, tree: Path) -> Measurement:
+    """Runs `load` with the kclient of `tree` in a process of its own, and checks the outcome.
 
     Raises:
         CellError: when it fails, loses or repeats a record.
     """
-    command = [sys.executable, "-m", "integration.benchmarks.cell", load.to_json()]
+    command = [sys.executable, "-m", "integration.benchmarks.cell", load.to_json(), str(tree)]
     try:
         done = subprocess.run(
             command,
@@ -35,6 +35,7 @@ def run_cell(load: Workload) -> Measurement:
             text=True,
             timeout=_CELL_TIMEOUT,
             cwd=_PROJECT,
+            env={**os.environ, **contender(load.operation, load.client).environment},
         )
     except subprocess.TimeoutExpired as error:
         msg = f"{load.operation} by {load.client}: not done after {_CELL_TIMEOUT} s"
@@ -45,17 +46,6 @@ def run_cell(load: Workload) -> Measurement:
     measured = Measurement(**json.loads(done.stdout.splitlines()[-1]))
     check_claim(load, measured)
     return measured
-
-
-def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
-    try:
-        return {
-            number: consumer.get_watermark_offsets(TopicPartition(topic, number), _RESPONSE)[1]
-            for number in range(partitions)
-        }
-    finally:
-        consumer.close()
 
 
 def check_claim(load: Workload, measured: Measurement) -> None:

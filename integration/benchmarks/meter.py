@@ -1,10 +1,16 @@
 """Wall time and CPU time of a part of a process."""
 
+import os
 import resource
+import signal
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from integration.benchmarks.workload import Consumed, Measurement
+
+_SETTLING, _BETWEEN = 10.0, 0.1
 
 
 def _cpu_seconds() -> float:
@@ -22,6 +28,24 @@ def _peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def _settled_bytes() -> int:
+    """Returns the resident size once it is the same twice, as the client's threads may be busy."""
+    deadline = time.monotonic() + _SETTLING
+    last, now = -1, _resident_bytes()
+    while now != last and time.monotonic() < deadline:
+        time.sleep(_BETWEEN)
+        last, now = now, _resident_bytes()
+    return now
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def _quantile(ordered: Sequence[float], part: float) -> float:
+    return ordered[int(len(ordered) * part)] if ordered else 0.0
+
+
 class Meter:
     """Started by a driver when its client is warm, stopped when the last record is safe."""
 
@@ -29,6 +53,8 @@ class Meter:
         self._skipped = 0
         self._started = self._started_cpu = 0.0
         self._seconds = self._cpu = 0.0
+        self._latencies: list[float] = []
+        self._buffered_bytes = 0.0
 
     def start(self, skipped: int = 0) -> None:
         """Begins the timed part; `skipped` records were moved before it, to warm up."""
@@ -40,6 +66,24 @@ class Meter:
         self._seconds = time.perf_counter() - self._started
         self._cpu = _cpu_seconds() - self._started_cpu
 
+    def note_latencies(self, seconds: list[float]) -> None:
+        """Takes the time of each record until its acknowledgement."""
+        self._latencies = sorted(seconds)
+
+    @contextmanager
+    def buffering(self, broker_pid: int, records: int, size: int) -> Iterator[None]:
+        """Stops the broker while the block buffers records, and measures what they occupy.
+
+        The bytes of the values themselves do not count.
+        """
+        os.kill(broker_pid, signal.SIGSTOP)
+        try:
+            before = _settled_bytes()
+            yield
+            self._buffered_bytes = (_settled_bytes() - before) / records - size
+        finally:
+            os.kill(broker_pid, signal.SIGCONT)
+
     def measurement(self, claimed: int, seen: Consumed | None = None) -> Measurement:
         """Returns what was measured; `claimed` counts the warm-up too."""
         return Measurement(
@@ -50,4 +94,7 @@ class Meter:
             peak_bytes=_peak_bytes(),
             value_bytes=seen.value_bytes if seen else 0,
             offset_sum=seen.offset_sum if seen else 0,
+            p50=_quantile(self._latencies, 0.5),
+            p99=_quantile(self._latencies, 0.99),
+            buffered_bytes=self._buffered_bytes,
         )

@@ -18,7 +18,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Self
 
-from integration.benchmarks.contenders import CONTENDERS, Contender
+from integration.benchmarks.cases import Cell
+from integration.benchmarks.contenders import COMPILED, CONTENDERS, KCLIENT
 from integration.benchmarks.measuring import CellError
 from integration.benchmarks.runner import Runner, Settings
 from integration.benchmarks.spread import Spread
@@ -114,11 +115,11 @@ def ratio(
     return median_interval([figure(a) / figure(b) for a, b in zip(over, of, strict=True)])
 
 
-def row(contender: Contender, size: int, found: Sequence[Sequence[Measurement]]) -> str:
+def row(cell: Cell, found: Sequence[Sequence[Measurement]]) -> str:
     """Returns a line: the work per CPU second and the rate relative to the base."""
     base, ours, control = found
     per_million = statistics.median(one.cpu_per_million for one in ours)
-    cells = [f"{contender.operation} {size} B: {contender.name}".ljust(44), f"{per_million:8.3f}"]
+    cells = [f"{cell.operation} {cell.size} B: {cell.contender}".ljust(44), f"{per_million:8.3f}"]
     for figure, against in ((_cpu, (base, ours)), (_rate, (ours, base))):
         found_ratio = ratio(figure, *against)
         cells.append(f"{found_ratio.median:6.3f} {found_ratio.range_text('.3f')}")
@@ -158,6 +159,8 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--defaults", action="store_true", help="each client's default configuration"
     )
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--codec", default="none", choices=["none", "lz4", "zstd"])
     parser.add_argument("--sink", action="store_true", help="the sink broker instead of Kafka")
     return parser.parse_args(given)
 
@@ -175,29 +178,35 @@ def main(given: Sequence[str]) -> None:
 def compare(base: Path, chosen: argparse.Namespace) -> Iterator[str]:
     """Yields a line for each of kclient's ways of use and each size."""
     settings = Settings(
-        sizes=chosen.sizes,
         rounds=1,
         scale=chosen.scale,
-        partitions=4,
         acks="all",
         linger_ms=chosen.linger_ms,
         batch_bytes=chosen.batch_bytes,
-        defaults=chosen.defaults,
+        tree=PROJECT,
     )
     with target(SINK if chosen.sink else NEWEST) as kafka:
         runner = Runner(kafka, settings, lambda _: None)
         for size in chosen.sizes:
-            for contender in _chosen(chosen):
-                with runner.workload(contender, size) as load:
+            for cell in _cells(size, chosen):
+                with runner.workload(cell) as load:
                     found = measure([base, PROJECT, base], load, chosen.slices)
-                yield row(contender, size, found)
+                yield row(cell, found)
 
 
-def _chosen(chosen: argparse.Namespace) -> list[Contender]:
+def _cells(size: int, chosen: argparse.Namespace) -> list[Cell]:
     return [
-        one
+        Cell(
+            operation=one.operation,
+            contender=one.name,
+            size=size,
+            partitions=chosen.partitions,
+            codec=chosen.codec,
+            defaults=chosen.defaults,
+        )
         for one in CONTENDERS
-        if one.client == "kclient"
+        if one.package == KCLIENT
+        and one.implementation == COMPILED
         and one.operation in chosen.operations
         and (not chosen.only or one.name in chosen.only)
     ]

@@ -1,43 +1,43 @@
-"""The benchmark: a delivery check, then rounds in which the contenders alternate."""
+"""The benchmark: a delivery check, then rounds in which the cells of a block take turns."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from integration.benchmarks.contenders import Contender
+from integration.benchmarks.cases import Block, Cell
 from integration.benchmarks.delivery_check import check_delivery, fill
 from integration.benchmarks.measuring import CellError, run_cell
 from integration.benchmarks.sink.topics import KEEP_NOTHING
-from integration.benchmarks.workload import CONSUME, Measurement, Workload
+from integration.benchmarks.targets import RunningSink
+from integration.benchmarks.workload import CONSUME, MEMORY, Measurement, Workload
 from integration.harness.running_kafka import RunningKafka
+
+LARGEST_SHARE = 0.6
+"""Part of a core from which on the sink may have been what limits a cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings from the command line."""
+    """Settings from the command line.
 
-    sizes: Sequence[int]
+    Attributes:
+        tree: checkout whose kclient is measured.
+    """
+
     rounds: int
     scale: float
-    partitions: int
     acks: str
     linger_ms: int
     batch_bytes: int
-    defaults: bool = False
+    tree: Path
 
 
-@dataclass(slots=True)
-class Row:
-    """The measurements of one contender at one size, a round each."""
-
-    contender: Contender
-    size: int
-    measurements: list[Measurement] = field(default_factory=list)
-    broker_cpu_seconds: list[float] = field(default_factory=list)
+Measurements = dict[Cell, list[Measurement]]
 
 
 class Runner:
-    """Measures contenders against one running Kafka."""
+    """Measures cells against one broker."""
 
     def __init__(
         self, kafka: RunningKafka, settings: Settings, progress: Callable[[str], None]
@@ -46,76 +46,80 @@ class Runner:
         self._settings = settings
         self._progress = progress
 
-    def check(self, contenders: Sequence[Contender]) -> None:
-        for contender in contenders:
-            self._progress(f"delivery check: {contender.operation} by {contender.name}")
-            check_delivery(self._kafka, contender, self._load(contender, 100, "", 0))
+    def check(self, cells: Sequence[Cell]) -> None:
+        """Checks each way of use with each of its codecs and configurations."""
+        for cell in dict.fromkeys(replace(cell, size=100, partitions=4) for cell in cells):
+            self._progress(f"delivery check: {cell.operation} by {cell.contender}")
+            if cell.operation != MEMORY:  # each of its cells is checked by its count
+                check_delivery(self._kafka, self._load(cell, "", 0), self._settings.tree)
 
-    def measure(self, operation: str, size: int, contenders: Sequence[Contender]) -> list[Row]:
-        """Returns a row for each contender; every other round is reversed, against drift."""
-        rows = [Row(one, size) for one in contenders if one.operation == operation]
-        with self._topics(operation, size, rows) as topics:
+    def measure(self, block: Block) -> Measurements:
+        """Returns the rounds of each cell; every other round is reversed, against drift."""
+        found: Measurements = {cell: [] for cell in block.cells}
+        with self._filled_topics(block.cells) as topics:
             for number in range(self._settings.rounds):
-                for row in rows if number % 2 == 0 else rows[::-1]:
-                    self._progress(
-                        f"{operation} {size} B, round {number + 1}: {row.contender.name}"
-                    )
-                    self._cell(row, topics)
-        return rows
+                for cell in block.cells if number % 2 == 0 else block.cells[::-1]:
+                    self._progress(f"{block.title}, round {number + 1}: {cell.contender}")
+                    found[cell].append(self._measured(cell, topics))
+        return found
 
     @contextmanager
-    def workload(self, contender: Contender, size: int) -> Iterator[Workload]:
+    def workload(self, cell: Cell) -> Iterator[Workload]:
         """Yields a workload with a topic of its own, which is filled for a consumer."""
-        topic = self._topic(contender)
-        load = self._load(contender, size, topic, contender.records_of(size, self._settings.scale))
-        if contender.operation == CONSUME:
-            fill(self._kafka, load)
+        load = self._load(cell, self._new_topic(cell), self._records(cell))
+        if cell.operation == CONSUME:
+            fill(load, self._settings.tree)
         yield load
-        self._kafka.delete_topic(topic)
+        self._kafka.delete_topic(load.topic)
 
-    def _cell(self, row: Row, topics: dict[int, str]) -> None:
-        records = row.contender.records_of(row.size, self._settings.scale)
-        reads = row.contender.operation == CONSUME
-        topic = topics[records] if reads else self._topic(row.contender)
+    def _measured(self, cell: Cell, topics: dict[Cell, str]) -> Measurement:
+        topic = topics[cell] if cell in topics else self._new_topic(cell)
         before = self._kafka.cpu_seconds()
-        measured = run_cell(self._load(row.contender, row.size, topic, records))
+        measured = run_cell(self._load(cell, topic, self._records(cell)), self._settings.tree)
         if measured.timed_records < 1:
-            msg = f"{records} records are too few: {row.contender.name} had them all at once"
+            msg = f"{measured.claimed} records are too few: {cell.contender} had them all at once"
             raise CellError(msg)
-        row.measurements.append(measured)
-        row.broker_cpu_seconds.append(self._kafka.cpu_seconds() - before)
-        if not reads:
+        if cell not in topics:
             self._kafka.delete_topic(topic)
+        return replace(measured, broker_cpu_seconds=self._kafka.cpu_seconds() - before)
 
     @contextmanager
-    def _topics(self, operation: str, size: int, rows: Sequence[Row]) -> Iterator[dict[int, str]]:
-        """Yields number of records -> topic that holds just as many, for consumers."""
-        topics: dict[int, str] = {}
-        if operation == CONSUME:
-            for row in rows:
-                records = row.contender.records_of(size, self._settings.scale)
-                if records not in topics:
-                    topics[records] = self._topic(row.contender)
-                    fill(self._kafka, self._load(row.contender, size, topics[records], records))
+    def _filled_topics(self, cells: Sequence[Cell]) -> Iterator[dict[Cell, str]]:
+        """Yields the topics that consumers read; those with the same records share one."""
+        topics: dict[Cell, str] = {}
+        shared: dict[Workload, str] = {}
+        for cell in cells:
+            if cell.operation == CONSUME:
+                records = replace(self._load(cell, "", self._records(cell)), client="")
+                if records not in shared:
+                    shared[records] = self._new_topic(cell)
+                    fill(self._load(cell, shared[records], records.records), self._settings.tree)
+                topics[cell] = shared[records]
         yield topics
-        for topic in topics.values():
+        for topic in shared.values():
             self._kafka.delete_topic(topic)
 
-    def _topic(self, contender: Contender) -> str:
-        configs = {} if contender.operation == CONSUME else KEEP_NOTHING
-        return self._kafka.create_topic(self._settings.partitions, configs)
+    def _new_topic(self, cell: Cell) -> str:
+        configs = {} if cell.operation == CONSUME else KEEP_NOTHING
+        return self._kafka.create_topic(cell.partitions, configs)
 
-    def _load(self, contender: Contender, size: int, topic: str, records: int) -> Workload:
+    def _records(self, cell: Cell) -> int:
+        return cell.way.records_of(cell.size, self._settings.scale)
+
+    def _load(self, cell: Cell, topic: str, records: int) -> Workload:
+        settings = self._settings
         return Workload(
-            operation=contender.operation,
-            client=contender.name,
+            operation=cell.operation,
+            client=cell.contender,
             bootstrap=self._kafka.bootstrap,
             topic=topic,
-            partitions=self._settings.partitions,
+            partitions=cell.partitions,
             records=records,
-            size=size,
-            acks=self._settings.acks,
-            linger_ms=self._settings.linger_ms,
-            batch_bytes=self._settings.batch_bytes,
-            defaults=self._settings.defaults,
+            size=cell.size,
+            acks=settings.acks,
+            linger_ms=settings.linger_ms,
+            batch_bytes=settings.batch_bytes,
+            defaults=cell.defaults,
+            codec=cell.codec,
+            broker_pid=self._kafka.pid if isinstance(self._kafka, RunningSink) else 0,
         )

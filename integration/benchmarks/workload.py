@@ -3,11 +3,14 @@
 import itertools
 import json
 import random
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Self
 
-PRODUCE, CONSUME = "produce", "consume"
+PRODUCE, CONSUME, LATENCY, MEMORY = "produce", "consume", "latency", "memory"
 # Enough different values that none stays in a CPU cache by itself, few enough to be made quickly.
+_PACE = 0.002
 _DISTINCT = {False: 10_000, True: 2_000}
 
 
@@ -16,7 +19,7 @@ class Workload:
     """One measurement; it travels to the process that makes it as JSON.
 
     Attributes:
-        operation: produce or consume.
+        operation: one of the four above.
         client: the contender's name.
         records: how many; a consumer reads exactly these, which are all of the topic.
         size: bytes of a value.
@@ -24,6 +27,8 @@ class Workload:
         batch_bytes: the largest batch, for every producer the same.
         defaults: whether the client gets no setting but those it cannot do without; the four
             settings above and all that help it in other cells are its defaults then.
+        codec: compression of a producer's batches, with the same level for every client.
+        broker_pid: process to stop while records are buffered, where memory is measured.
     """
 
     operation: str
@@ -37,6 +42,8 @@ class Workload:
     linger_ms: int
     batch_bytes: int
     defaults: bool = False
+    codec: str = "none"
+    broker_pid: int = 0
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -63,6 +70,9 @@ class Measurement:
         claimed: records that the client says it delivered or read, warm-up included.
         cpu_seconds: of all threads of the client's process.
         peak_bytes: largest resident size of the process.
+        p50: seconds from the call to the acknowledgement, where it was measured; p99 likewise.
+        buffered_bytes: growth of the resident size a buffered record, where it was measured.
+        broker_cpu_seconds: of the broker, in the whole cell.
     """
 
     timed_records: int
@@ -72,6 +82,10 @@ class Measurement:
     peak_bytes: int
     value_bytes: int = 0
     offset_sum: int = 0
+    p50: float = 0.0
+    p99: float = 0.0
+    buffered_bytes: float = 0.0
+    broker_cpu_seconds: float = 0.0
 
     @property
     def records_per_second(self) -> float:
@@ -80,6 +94,11 @@ class Measurement:
     @property
     def cpu_per_million(self) -> float:
         return self.cpu_seconds / self.timed_records * 1e6
+
+    @property
+    def broker_share(self) -> float:
+        """The part of a core that the broker used, at most."""
+        return self.broker_cpu_seconds / self.seconds
 
 
 def distinct_values(size: int) -> list[bytes]:
@@ -93,6 +112,15 @@ def distinct_values(size: int) -> list[bytes]:
             text += f',"{dice.choice(words)}":"{dice.choice(words)}{dice.randrange(1000)}"'
         values.append((text[: size - 1] + "}").encode())
     return values
+
+
+def at_fixed_times(values: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields a value every two milliseconds, or at once where its time is over."""
+    due = time.perf_counter()
+    for value in values:
+        due += _PACE
+        time.sleep(max(0.0, due - time.perf_counter()))
+        yield value
 
 
 def keys_of(count: int) -> list[bytes]:

@@ -1,7 +1,7 @@
-"""ApiVersions and Metadata requests as raw bytes, so that readiness checks depend on no client.
+"""A few requests as raw bytes, so that the checks that use them depend on no client.
 
 ApiVersions 0 shows that a broker serves requests; Metadata 1 returns the live brokers, and the
-leader and the in-sync replicas of each partition.
+leader and the in-sync replicas of each partition; ListOffsets 1 returns the end of each partition.
 """
 
 import socket
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_API_VERSIONS, _METADATA = 18, 3
+_API_VERSIONS, _METADATA, _LIST_OFFSETS = 18, 3, 2
 _CORRELATION_ID = 7
 _CLIENT_ID = b"harness"
 _MAX_RESPONSE = 1 << 20
@@ -91,6 +91,24 @@ def partition_states(
     body = _MetadataBody(_ask(address, _METADATA, 1, _names(topics), timeout))
     body.brokers()
     return body.partitions()
+
+
+def end_offsets(address: str, topic: str, partitions: int, timeout: float = 10.0) -> dict[int, int]:
+    """Returns the offset after the last record of each partition that `address` leads.
+
+    Raises:
+        OSError: nothing listens there, the peer is not a Kafka broker, or it returned an error.
+    """
+    latest = b"".join(struct.pack(">iq", number, -1) for number in range(partitions))
+    body = struct.pack(">i", -1) + _names([topic]) + struct.pack(">i", partitions) + latest
+    response = _ask(address, _LIST_OFFSETS, 1, body, timeout)
+    start = 4 + 2 + len(topic.encode()) + 4
+    rows = list(struct.iter_unpack(">ihqq", response[start:]))
+    errors = {number: error for number, error, _, _ in rows if error}
+    if errors or len(rows) != partitions:
+        msg = f"ListOffsets returned {len(rows)} partitions of {partitions}, errors {errors}"
+        raise ConnectionError(msg)
+    return {number: offset for number, _, _, offset in rows}
 
 
 def _names(topics: Sequence[str]) -> bytes:

@@ -20,7 +20,7 @@ async def _produce(load: Workload, meter: Meter) -> int:
         linger_ms=load.linger_ms,
         max_batch_size=load.batch_bytes,
         max_request_size=8 << 20,
-        enable_idempotence=False,
+        enable_idempotence=True,
     )
     await producer.start()
     futures = [await producer.send(load.topic, first)]

@@ -1,18 +1,21 @@
 """confluent-kafka, with a callback per record, and without, where lost records are not reported."""
 
+import itertools
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from integration.benchmarks.meter import Meter
-from integration.benchmarks.workload import Consumed, Workload, keys_of, values_of
+from integration.benchmarks.workload import Consumed, Workload, at_fixed_times, keys_of, values_of
 
 _PATIENCE = 120
 _AT_ONCE = 1000
 _BATCH = 10_000
 
 
-def _producer(load: Workload) -> Producer:
+def _producer(load: Workload, **more: str | int) -> Producer:
     if load.defaults:
         return Producer({"bootstrap.servers": load.bootstrap})
     return Producer(
@@ -25,6 +28,8 @@ def _producer(load: Workload) -> Producer:
             "queue.buffering.max.messages": 100_000,
             "queue.buffering.max.kbytes": 1_000_000,
             "enable.idempotence": True,
+            "compression.type": load.codec,
+            **more,
         }
     )
 
@@ -66,6 +71,84 @@ def _produce(load: Workload, meter: Meter, how: dict[str, Any]) -> int:
     left = producer.flush(_PATIENCE)
     meter.stop()
     return left
+
+
+def produce_in_turn(load: Workload, meter: Meter) -> int:
+    """One record to each partition in turn, fire and flush."""
+    values, turns = values_of(load), range(load.partitions)
+    producer = _producer(load)
+    for partition in turns:  # the first record of a partition is the warm-up
+        producer.produce(load.topic, values.pop(), partition=partition)
+    producer.flush(_PATIENCE)
+    records = list(zip(values, itertools.cycle(turns), strict=False))
+    send, poll, topic = producer.produce, producer.poll, load.topic
+    meter.start(skipped=load.partitions)
+    for number, (value, partition) in enumerate(records):
+        while True:
+            try:
+                send(topic, value, partition=partition)
+                break
+            except BufferError:
+                poll(0.005)
+        if not number % 500:
+            poll(0)
+    left = producer.flush(_PATIENCE)
+    meter.stop()
+    return load.records - left
+
+
+def latency(load: Workload, meter: Meter) -> int:
+    """Each record when the one before it is acknowledged."""
+    return _latency(load, meter, lambda values: values)
+
+
+def paced_latency(load: Workload, meter: Meter) -> int:
+    """A record at fixed times."""
+    return _latency(load, meter, at_fixed_times)
+
+
+def _latency(load: Workload, meter: Meter, paced: Callable[[list[bytes]], Iterable[bytes]]) -> int:
+    first, *values = values_of(load)
+    producer = _producer(load, **{"linger.ms": 0})
+    producer.produce(load.topic, first)
+    producer.flush(_PATIENCE)
+    outcomes: list[KafkaError | None] = []
+
+    def note(error: KafkaError | None, _: Message) -> None:
+        outcomes.append(error)
+
+    send, poll, topic = producer.produce, producer.poll, load.topic
+    took: list[float] = []
+    meter.start(skipped=1)
+    for number, value in enumerate(paced(values), 1):
+        began = time.perf_counter()
+        send(topic, value, on_delivery=note)
+        while len(outcomes) < number:
+            poll(1.0)
+        took.append(time.perf_counter() - began)
+    meter.stop()
+    meter.note_latencies(took)
+    return 1 + outcomes.count(None)
+
+
+def buffer(load: Workload, meter: Meter) -> int:
+    """Records that wait for a stopped broker, with a callback each."""
+    first, *values = values_of(load)
+    producer = _producer(load, **{"queue.buffering.max.messages": 10_000_000})
+    producer.produce(load.topic, first)
+    producer.flush(_PATIENCE)
+    outcomes: list[KafkaError | None] = []
+
+    def note(error: KafkaError | None, _: Message) -> None:
+        outcomes.append(error)
+
+    meter.start(skipped=1)
+    with meter.buffering(load.broker_pid, len(values), load.size):
+        for value in values:
+            producer.produce(load.topic, value, on_delivery=note)
+    producer.flush(_PATIENCE)
+    meter.stop()
+    return 1 + outcomes.count(None)
 
 
 def produce_batches(load: Workload, meter: Meter) -> int:

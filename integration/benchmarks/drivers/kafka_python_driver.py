@@ -16,7 +16,7 @@ def produce(load: Workload, meter: Meter) -> int:
         linger_ms=load.linger_ms,
         batch_size=load.batch_bytes,
         max_request_size=8 << 20,
-        enable_idempotence=False,
+        enable_idempotence=True,
     )
     futures = [producer.send(load.topic, first)]
     futures[0].get(_PATIENCE)

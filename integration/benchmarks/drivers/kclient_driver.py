@@ -1,11 +1,14 @@
 """kclient, by its public names alone."""
 
+import itertools
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import closing
-from typing import Any
+from typing import Any, ClassVar
 
 from integration.benchmarks.meter import Meter
-from integration.benchmarks.workload import Consumed, Workload, keys_of, values_of
+from integration.benchmarks.workload import Consumed, Workload, at_fixed_times, keys_of, values_of
 from kclient import Consumer, Producer, TopicPartition
 
 _PATIENCE = 120.0
@@ -35,6 +38,8 @@ class Session(ABC):
 
 
 class _Sending(Session):
+    more: ClassVar[dict[str, Any]] = {}
+
     def __init__(self, load: Workload) -> None:
         first, *self.values = values_of(load)
         self.topic = load.topic
@@ -42,6 +47,8 @@ class _Sending(Session):
             "acks": load.acks,
             "linger_ms": load.linger_ms,
             "batch_size": load.batch_bytes,
+            "compression_type": load.codec,
+            **self.more,
         }
         settings = {} if load.defaults else tuned
         self.producer = Producer(bootstrap_servers=load.bootstrap, **settings)
@@ -138,6 +145,79 @@ class ProduceArrowKeyed(ProduceArrow):
     """Arrow batches with a column of keys."""
 
     keyed = True
+
+
+class ProduceInTurn(_Sending):
+    """One record to each partition in turn, fire and flush."""
+
+    def __init__(self, load: Workload) -> None:
+        super().__init__(load)
+        turns = range(load.partitions)
+        for partition in turns:  # the first record of a partition is the warm-up
+            self.producer.send(self.topic, self.values.pop(), partition=partition)
+        self.producer.flush(_PATIENCE)
+        self.skipped = 1 + load.partitions
+        self.records = list(zip(self.values, itertools.cycle(turns), strict=False))
+
+    def run(self, meter: Meter) -> int:
+        send, topic = self.producer.send, self.topic
+        meter.start(skipped=self.skipped)
+        for value, partition in self.records:
+            send(topic, value, partition=partition)
+        self.producer.flush(_PATIENCE)
+        meter.stop()
+        return self.skipped + len(self.records)
+
+
+class Latency(_Sending):
+    """Each record when the one before it is acknowledged."""
+
+    more: ClassVar[dict[str, Any]] = {"linger_ms": 0}
+
+    def run(self, meter: Meter) -> int:
+        send, topic = self.producer.send, self.topic
+        took: list[float] = []
+        meter.start(skipped=1)
+        for value in self.paced(self.values):
+            began = time.perf_counter()
+            send(topic, value).result(_PATIENCE)
+            took.append(time.perf_counter() - began)
+        meter.stop()
+        meter.note_latencies(took)
+        return 1 + len(took)
+
+    def paced(self, values: list[bytes]) -> Iterable[bytes]:
+        """Yields values when they are to be sent."""
+        return values
+
+
+class PacedLatency(Latency):
+    """A record at fixed times."""
+
+    def paced(self, values: list[bytes]) -> Iterable[bytes]:
+        return at_fixed_times(values)
+
+
+class Buffer(_Sending):
+    """Records that wait for a stopped broker, with the future of each kept."""
+
+    more: ClassVar[dict[str, Any]] = {"buffer_memory": 1 << 30}
+
+    def __init__(self, load: Workload) -> None:
+        super().__init__(load)
+        self.load = load
+
+    def run(self, meter: Meter) -> int:
+        futures: list[Any] = [None] * len(self.values)
+        send, topic = self.producer.send, self.topic
+        meter.start(skipped=1)
+        with meter.buffering(self.load.broker_pid, len(futures), self.load.size):
+            for number, value in enumerate(self.values):
+                futures[number] = send(topic, value)
+        self.producer.flush(_PATIENCE)
+        delivered = sum(1 for future in futures if future.exception() is None)
+        meter.stop()
+        return 1 + delivered
 
 
 class Consume(Session):

@@ -8,9 +8,10 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from integration.benchmarks.measuring import CellError, end_offsets
+from integration.benchmarks.measuring import CellError
 from integration.benchmarks.spark.plan import Plan
 from integration.harness.running_kafka import RunningKafka
+from integration.harness.wire_probe import end_offsets
 from tests.support.clients.foreign_confluent import ConfluentClient
 
 _FLUSH_TIMEOUT = 120
