@@ -38,9 +38,11 @@ def _open_existing(path: Path) -> int:
         return _open(path, os.O_RDONLY)
 
 
-def _write_all(descriptor: int, position: int, data: bytes | bytearray | memoryview) -> None:
+def _write_rest(
+    descriptor: int, position: int, data: bytes | bytearray | memoryview, done: int
+) -> None:
+    """Write what follows the first `done` bytes of `data`."""
     view = memoryview(data).cast("B")
-    done = 0
     while done < len(view):
         # A short write is no error by itself: the next call raises the reason.
         written = os.pwrite(descriptor, view[done:], position + done)
@@ -82,7 +84,9 @@ class SystemFile:
 
     def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
         """Write all of `data` at `position`, or raise OSError."""
-        _write_all(self.fileno(), position, data)
+        written = os.pwrite(self.fileno(), data, position)
+        if written < len(data):
+            _write_rest(self.fileno(), position, data, max(written, 0))
 
     def truncate(self, length: int) -> None:
         """Truncate or extend the file to `length` bytes."""

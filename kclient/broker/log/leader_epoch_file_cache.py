@@ -37,6 +37,8 @@ class LeaderEpochFileCache:
             InvalidArgumentError: The epoch or the offset is negative.
             OSError: The checkpoint could not be written.
         """
+        if self._entries and epoch == self._entries[-1].epoch:
+            return  # as for almost every append
         if epoch < 0 or start_offset < 0:
             raise InvalidArgumentError(
                 f"leader epoch: got {epoch} from offset {start_offset}, expected both >= 0"

@@ -3,7 +3,7 @@
 from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_offset_metadata import AppendOrigin, LogAppendInfo
-from kclient.broker.log.log_validator import LogValidator, recompress
+from kclient.broker.log.log_validator import KEEP_CODEC, LogValidator, recompress
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.producer_state_entry import (
     BatchMetadata,
@@ -13,6 +13,7 @@ from kclient.broker.log.producer_state_entry import (
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.common.runtime import Clock
 from kclient.record import RecordBatch
+from kclient.record.batch_header import CONTROL_FLAG
 
 
 class LogAppender:
@@ -46,7 +47,7 @@ class LogAppender:
         config, now_ms = self._local.config, self._clock.wall_ms()
         validator = LogValidator(self._name, config, origin, now_ms)
         validator.validate(records)
-        if origin == "client":
+        if origin == "client" and config.compression_type != KEEP_CODEC:
             records = recompress(records, config)
         batches = records.batches
         self._local.check_fits(records.size_in_bytes)
@@ -60,13 +61,17 @@ class LogAppender:
             self._epochs.assign(leader_epoch, batches[0].base_offset)
         self._maybe_roll(records, now_ms)
         self._local.append(records.content, batches)
-        self._apply(updates, completed, batches[-1].next_offset)
-        return _append_info(records, now_ms if config.stamps_append_time else -1, leader_epoch)
+        self._apply(updates, completed)
+        return LogAppendInfo(
+            batches[0].base_offset,
+            self._local.log_end_offset - 1,
+            log_append_time=now_ms if config.stamps_append_time else -1,
+        )
 
     def _maybe_roll(self, records: MemoryRecords, now_ms: int) -> None:
         """Roll a new segment if these batches do not fit into the active one."""
         batches, local = records.batches, self._local
-        latest = max(batch.max_timestamp for batch in batches)
+        latest = max([batch.max_timestamp for batch in batches])
         size, last_offset = records.size_in_bytes, batches[-1].last_offset
         if local.active.should_roll(size, last_offset, latest, local.config, now_ms):
             self.roll(batches[0].base_offset)
@@ -74,7 +79,7 @@ class LogAppender:
     def roll(self, expected_next_offset: int = 0) -> None:
         """Roll a new segment and take a snapshot of the producer state at its start."""
         segment = self._local.roll(expected_next_offset)
-        self._producers.update_map_end_offset(segment.base_offset)
+        self._producers.map_end_offset = segment.base_offset
         self._producers.take_snapshot()
 
     def _prepare_producers(
@@ -89,15 +94,13 @@ class LogAppender:
             if info is None:
                 info = self._producers.prepare_update(batch.producer_id, origin)
                 updates[batch.producer_id] = info
-            if not batch.is_control:
+            if not batch.attributes & CONTROL_FLAG:
                 info.append_data(batch)
             elif (ended := info.append_marker(batch)) is not None:
                 completed.append(ended)
         return list(updates.values()), completed
 
-    def _apply(
-        self, updates: list[ProducerAppendInfo], completed: list[CompletedTxn], end_offset: int
-    ) -> None:
+    def _apply(self, updates: list[ProducerAppendInfo], completed: list[CompletedTxn]) -> None:
         for info in updates:
             self._producers.update(info)
         for txn in completed:
@@ -105,7 +108,7 @@ class LogAppender:
             if txn.aborted:
                 self._local.append_aborted_txn(txn.index_entry(stable))
             self._producers.complete_txn(txn)
-        self._producers.update_map_end_offset(end_offset)
+        self._producers.map_end_offset = self._local.log_end_offset
 
 
 def _duplicate_info(batch: BatchMetadata) -> LogAppendInfo:
@@ -117,21 +120,6 @@ def _duplicate_info(batch: BatchMetadata) -> LogAppendInfo:
     return LogAppendInfo(
         batch.first_offset,
         batch.last_offset,
-        max_timestamp=batch.timestamp,
         log_append_time=batch.timestamp,
         duplicate=True,
-    )
-
-
-def _append_info(records: MemoryRecords, log_append_time: int, leader_epoch: int) -> LogAppendInfo:
-    batches = records.batches
-    latest = max(batches, key=lambda batch: batch.max_timestamp)
-    return LogAppendInfo(
-        batches[0].base_offset,
-        batches[-1].last_offset,
-        max_timestamp=latest.max_timestamp,
-        shallow_offset_of_max_timestamp=latest.last_offset,
-        log_append_time=log_append_time,
-        last_leader_epoch=leader_epoch,
-        size_in_bytes=records.size_in_bytes,
     )

@@ -70,7 +70,14 @@ class LogDirFailureChannel:
         try:
             yield
         except OSError as problem:
-            transient = _NO_DESCRIPTORS if always_fatal else _NO_SPACE | _NO_DESCRIPTORS
-            if problem.errno not in transient:
-                self.take_offline(f"{action}: {problem}")
-            raise KafkaStorageError(f"{action}: {problem}") from problem
+            error = self.storage_error(action, problem, always_fatal=always_fatal)
+            raise error from problem
+
+    def storage_error(
+        self, action: str, problem: OSError, *, always_fatal: bool = False
+    ) -> KafkaStorageError:
+        """Return the storage error for an error, and take the directory offline if it is fatal."""
+        transient = _NO_DESCRIPTORS if always_fatal else _NO_SPACE | _NO_DESCRIPTORS
+        if problem.errno not in transient:
+            self.take_offline(f"{action}: {problem}")
+        return KafkaStorageError(f"{action}: {problem}")

@@ -95,7 +95,7 @@ class LogLoader:
                     self._replay(None, segment.records, columns, rows)
                 if before_end < columns.batch_count:
                     break
-        producers.update_map_end_offset(end_offset)
+        producers.map_end_offset = end_offset
 
     def _load_segments(self) -> None:
         names = self._files.list_directory(self._local.directory)
@@ -221,7 +221,7 @@ class LogLoader:
         self._assign_epochs(columns, rows)
         for row in relevant_rows(columns, rows, self._producers):
             self._apply_batch(aborted, records, columns.header(row))
-        self._producers.update_map_end_offset(columns.last_offsets[rows[-1]] + 1)
+        self._producers.map_end_offset = columns.last_offsets[rows[-1]] + 1
 
     def _apply_batch(
         self, aborted: TransactionIndex | None, records: FileRecords, header: BatchHeader

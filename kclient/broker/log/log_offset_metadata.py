@@ -49,21 +49,13 @@ class LogAppendInfo:
     Attributes:
         first_offset: Offset of the first record; for a duplicate, that of the original append.
         last_offset: Offset of the last record.
-        max_timestamp: Greatest timestamp in milliseconds, -1 for none.
-        shallow_offset_of_max_timestamp: Last offset of the batch with that timestamp.
         log_append_time: Broker time if the topic uses LogAppendTime, else -1.
         log_start_offset: Log start offset.
         duplicate: Whether the batch was a duplicate, and nothing was written.
-        last_leader_epoch: Leader epoch of the batches.
-        size_in_bytes: Size of the batches.
     """
 
     first_offset: int
     last_offset: int
-    max_timestamp: int = -1
-    shallow_offset_of_max_timestamp: int = -1
     log_append_time: int = -1
     log_start_offset: int = -1
     duplicate: bool = False
-    last_leader_epoch: int = -1
-    size_in_bytes: int = 0

@@ -147,12 +147,13 @@ class LogSegment:
         self, size: int, last_offset: int, max_timestamp: int, config: LogConfig, now_ms: int
     ) -> bool:
         """Return whether a new segment must be rolled before these batches are appended."""
-        if self.size > config.segment_bytes - size:
+        present_size = self.records.size
+        if present_size > config.segment_bytes - size:
             return True
         if self._indexes.is_full or not self.can_hold(last_offset):
             return True
         waited_ms = self._waited_for_roll(now_ms, max_timestamp)
-        return self.size > 0 and waited_ms > config.roll_ms - self.roll_jitter_ms
+        return present_size > 0 and waited_ms > config.roll_ms - self.roll_jitter_ms
 
     def append(self, records: WireBytes, headers: Sequence[BatchHeader]) -> None:
         """Append batches and index them.
@@ -169,7 +170,7 @@ class LogSegment:
             raise InvalidOffsetError(
                 f"{self}: offset {headers[-1].last_offset} is too far from the base offset"
             )
-        before = self.size
+        before = self.records.size
         self._indexes.max_timestamp_and_offset  # noqa: B018 (read before the file changes)
         self.records.append(records)
         try:

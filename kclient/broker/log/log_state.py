@@ -11,7 +11,11 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogCheckpoint, LogLoader
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
-from kclient.common.broker_errors import InconsistentTopicIdError, NotLeaderOrFollowerError
+from kclient.common.broker_errors import (
+    InconsistentTopicIdError,
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+)
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 
@@ -27,6 +31,7 @@ class LogState:
         producers: Producer state.
         epochs: Leader epochs.
         topic_id: Topic id, 16 bytes, or None if none is assigned.
+        has_unwritten_topic_id: Whether the topic id is not written to partition.metadata yet.
         log_start_offset: First offset that can be read.
         high_watermark: Offset up to which records are replicated.
         cleaned_to: Offset up to which the log is compacted.
@@ -53,7 +58,7 @@ class LogState:
         )
         self.epochs = LeaderEpochFileCache(LeaderEpochCheckpointFile(files, directory))
         self.topic_id: bytes | None = None
-        self._is_topic_id_written = True
+        self.has_unwritten_topic_id = False
         self._metadata_file = PartitionMetadataFile(files, directory)
         self.log_start_offset = 0
         self.high_watermark = 0
@@ -67,10 +72,27 @@ class LogState:
             KafkaStorageError: The directory is offline, or the action failed.
             NotLeaderOrFollowerError: The log was closed or deleted.
         """
-        with self.lock, self.guarded(action):
-            if self.local.is_closed:
-                raise NotLeaderOrFollowerError(f"{self.partition}: the log was closed")
-            yield
+        with self.lock:
+            self.check_usable()
+            try:
+                yield
+            except OSError as problem:
+                raise self.storage_error(action, problem) from problem
+
+    def check_usable(self) -> None:
+        """Check that the log is open on an online directory; the caller holds the lock.
+
+        Raises:
+            KafkaStorageError: The directory is offline.
+            NotLeaderOrFollowerError: The log was closed or deleted.
+        """
+        self._failures.check()
+        if self.local.is_closed:
+            raise NotLeaderOrFollowerError(f"{self.partition}: the log was closed")
+
+    def storage_error(self, action: str, problem: OSError) -> KafkaStorageError:
+        """Return the storage error for an error of the operating system."""
+        return self._failures.storage_error(f"{self._name}: {action}", problem)
 
     def guarded(self, action: str, *, always_fatal: bool = False) -> AbstractContextManager[None]:
         """Convert the operating system's errors into storage errors, without the lock."""
@@ -98,11 +120,6 @@ class LogState:
         """Directory of the files."""
         return self.local.directory
 
-    @property
-    def has_unwritten_topic_id(self) -> bool:
-        """Whether the topic id was assigned and is not written to partition.metadata."""
-        return not self._is_topic_id_written
-
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Assign the topic id; the caller holds the lock, and calls `write_topic_id` later.
 
@@ -114,7 +131,7 @@ class LogState:
         """
         if self.topic_id is None:
             self.topic_id = topic_id
-            self._is_topic_id_written = False
+            self.has_unwritten_topic_id = True
         elif self.topic_id != topic_id:
             raise InconsistentTopicIdError(
                 f"{self.partition}: the log on disk belongs to a topic with another id"
@@ -122,9 +139,9 @@ class LogState:
 
     def write_topic_id(self) -> None:
         """Write an assigned topic id to partition.metadata; the caller holds the lock."""
-        if not self._is_topic_id_written and self.topic_id is not None:
+        if self.has_unwritten_topic_id and self.topic_id is not None:
             self._metadata_file.write(self.topic_id)
-            self._is_topic_id_written = True
+            self.has_unwritten_topic_id = False
 
     def last_stable_offset(self) -> int:
         """Return the last stable offset; the caller holds the lock."""

@@ -21,13 +21,16 @@ from kclient.record import (
     iter_records,
     parse_header,
 )
-from kclient.record.batch_header import COMPRESSION_MASK, TIMESTAMP_TYPE_FLAG
+from kclient.record.batch_header import COMPRESSION_MASK, CONTROL_FLAG, TIMESTAMP_TYPE_FLAG
 from kclient.record.sealing import write_header
 
 NO_TIMESTAMP = -1
 
 MAX_RECORD_ERRORS = 1000
 """Maximum of reported record errors; a megabyte can contain more than a million records."""
+
+KEEP_CODEC = "producer"
+"""Value of compression.type with which batches keep the codec of their producer."""
 
 _CODECS = {
     "uncompressed": CompressionType.NONE,
@@ -102,13 +105,14 @@ class LogValidator:
         The timestamp is the append time for LogAppendTime; otherwise a wrong max timestamp is
         corrected.
         """
+        stamps_append_time = self._config.stamps_append_time
         for batch in batches:
-            if self._config.stamps_append_time:
+            if stamps_append_time:
                 batch.set_max_timestamp(self._now_ms, log_append_time=True)
             elif batch.written_max_timestamp() != batch.max_timestamp:
                 batch.set_max_timestamp(batch.max_timestamp)
             batch.assign(offset, leader_epoch)
-            offset = batch.next_offset
+            offset += batch.last_offset_delta + 1
 
     def _check_envelope(self, batch: RecordBatch) -> None:
         if batch.size_in_bytes > self._config.max_message_bytes:
@@ -117,9 +121,10 @@ class LogValidator:
                 f"{self._config.max_message_bytes} (max.message.bytes)"
             )
         self._check_checksum(batch)
-        problem = self._client_problem(batch) if self._from_client else None
-        if problem is not None:
-            raise InvalidRecordError(f"{self._partition}: record batch: {problem}")
+        if self._from_client:
+            problem = _client_problem(batch)
+            if problem is not None:
+                raise InvalidRecordError(f"{self._partition}: record batch: {problem}")
 
     def _check_checksum(self, batch: RecordBatch) -> None:
         computed = batch.computed_crc()
@@ -129,24 +134,10 @@ class LogValidator:
                 f"expected {computed:#010x}"
             )
 
-    def _client_problem(self, batch: RecordBatch) -> str | None:
-        count, offsets = batch.count, batch.last_offset_delta + 1
-        problem = None
-        if batch.base_offset != 0:
-            problem = f"got base offset {batch.base_offset}, expected 0"
-        elif count <= 0:
-            problem = f"got a count of {count} records"
-        elif offsets != count:
-            problem = f"got {count} records in {offsets} offsets"
-        elif batch.is_control:
-            problem = "clients may not write control records"
-        elif batch.producer_id >= 0 and batch.base_sequence < 0:
-            problem = f"got sequence {batch.base_sequence} of producer {batch.producer_id}"
-        return problem
-
     def _check_contents(self, batch: RecordBatch, first_index: int) -> RecordsSummary:
         try:
-            batch.check_counts()
+            if not self._from_client:
+                batch.check_counts()  # stricter for clients: `_client_problem`
             summary = batch.summary()
         except (CorruptRecordError, CompressionError) as problem:
             raise InvalidRecordError(f"{self._partition}: {problem}") from problem
@@ -158,15 +149,18 @@ class LogValidator:
             self._reject_timestamps(
                 [(first_index, "producers may not set the timestamp type LogAppendTime")]
             )
-        if self._config.compacts and summary.null_keys:
+        if summary.null_keys and self._config.compacts:
             self._reject_null_keys(batch, first_index)
-        if not self._config.stamps_append_time and self._has_timestamp_out_of_range(summary):
+        if self._may_be_out_of_range(summary) and not self._config.stamps_append_time:
             self._check_timestamps(batch, first_index)
         return summary
 
-    def _has_timestamp_out_of_range(self, summary: RecordsSummary) -> bool:
-        return self._is_out_of_range(summary.max_timestamp) or (
-            self._is_out_of_range(summary.min_timestamp) or summary.min_timestamp < 0
+    def _may_be_out_of_range(self, summary: RecordsSummary) -> bool:
+        low, now_ms, config = summary.min_timestamp, self._now_ms, self._config
+        return (
+            low < 0  # records without a timestamp hide those with one
+            or low < now_ms - config.message_timestamp_before_max_ms
+            or summary.max_timestamp > now_ms + config.message_timestamp_after_max_ms
         )
 
     def _is_out_of_range(self, timestamp: int) -> bool:
@@ -210,6 +204,23 @@ class LogValidator:
     def _reject_timestamps(self, problems: list[tuple[int, str]]) -> None:
         cause: KafkaError = InvalidTimestampError(f"{self._partition}: {problems[0][1]}")
         raise RecordValidationError(cause, problems)
+
+
+def _client_problem(batch: RecordBatch) -> str | None:
+    """Return why a client may not write a batch, or None."""
+    count, offsets = batch.count, batch.last_offset_delta + 1
+    problem = None
+    if batch.base_offset != 0:
+        problem = f"got base offset {batch.base_offset}, expected 0"
+    elif count <= 0:
+        problem = f"got a count of {count} records"
+    elif offsets != count:
+        problem = f"got {count} records in {offsets} offsets"
+    elif batch.attributes & CONTROL_FLAG:
+        problem = "clients may not write control records"
+    elif batch.base_sequence < 0 <= batch.producer_id:
+        problem = f"got sequence {batch.base_sequence} of producer {batch.producer_id}"
+    return problem
 
 
 def recompress(records: MemoryRecords, config: LogConfig) -> MemoryRecords:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
-from kclient.broker.log.file_records import framing_error
+from kclient.broker.log.file_records import MAX_BATCH_SIZE, framing_error
 from kclient.common.broker_errors import UnsupportedForMessageFormatError
 from kclient.common.errors import KafkaError
 from kclient.common.files import WireBytes
 from kclient.record import RECORD_BATCH_OVERHEAD, RecordBatch, RecordBatchBuilder
+from kclient.record.batch_header import MAGIC
 
 _LEGACY_MAGIC = (0, 1)
 
@@ -35,12 +36,14 @@ class MemoryRecords:
         position, size = 0, len(self._buffer)
         while size - position >= RECORD_BATCH_OVERHEAD:
             batch = RecordBatch(self._buffer, position, validate=False)
-            self.error = _error(batch)
-            end = batch.end_position
-            if self.error is not None or end > size:
+            length = batch.size_in_bytes
+            if batch.magic != MAGIC or not RECORD_BATCH_OVERHEAD <= length <= MAX_BATCH_SIZE:
+                self.error = _error(batch)
+                break
+            if length > size - position:
                 break
             self.batches.append(batch)
-            position = end
+            position += length
         self.size_in_bytes = position
 
     @property

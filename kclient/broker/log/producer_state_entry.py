@@ -18,9 +18,9 @@ from kclient.record import (
     EndTxnMarker,
     RecordBatch,
     decrement_sequence,
-    in_sequence,
     increment_sequence,
 )
+from kclient.record.batch_header import TRANSACTIONAL_FLAG
 
 NUM_BATCHES_TO_RETAIN = 5
 NO_SEQUENCE = -1
@@ -46,12 +46,9 @@ class BatchMetadata(NamedTuple):
     @classmethod
     def of(cls, header: BatchHeader) -> Self:
         """Return the metadata of a batch."""
-        return cls(
-            header.last_sequence,
-            header.last_offset,
-            header.last_offset_delta,
-            header.max_timestamp,
-        )
+        delta = header.last_offset_delta
+        last_offset = header.base_offset + delta
+        return cls(header.last_sequence, last_offset, delta, header.max_timestamp)
 
     @property
     def first_sequence(self) -> int:
@@ -197,15 +194,16 @@ class ProducerAppendInfo:
             self._check_epoch(header)
         if self._origin == "client":
             self._check_sequence(header)
-        self.entry.add_batch(header.producer_epoch, BatchMetadata.of(header))
-        if self.entry.current_txn_first_offset is not None:
+        entry = self.entry
+        entry.add_batch(header.producer_epoch, BatchMetadata.of(header))
+        if entry.current_txn_first_offset is not None:
             if not header.is_transactional and self._origin is not None:
                 raise InvalidTxnStateError(
                     f"{self._partition}: producer {header.producer_id} wrote outside of its "
                     "transaction while it was open"
                 )
-        elif header.is_transactional:
-            self.entry.current_txn_first_offset = header.base_offset
+        elif header.attributes & TRANSACTIONAL_FLAG:
+            entry.current_txn_first_offset = header.base_offset
             self.started.append(TxnMetadata(header.producer_id, header.base_offset))
 
     def append_marker(self, batch: RecordBatch) -> CompletedTxn | None:
@@ -257,14 +255,9 @@ class ProducerAppendInfo:
         The first batch of a producer without state may have any sequence.
         """
         known_epoch = self.entry.producer_epoch
-        if header.producer_epoch != known_epoch:
-            expected = 0
-            fits = header.base_sequence == 0 or known_epoch == NO_PRODUCER_EPOCH
-        else:
-            last = self.entry.last_sequence
-            expected = increment_sequence(last, 1)
-            fits = known_epoch == NO_PRODUCER_EPOCH or in_sequence(last, header.base_sequence)
-        if not fits:
+        is_same_epoch = header.producer_epoch == known_epoch
+        expected = increment_sequence(self.entry.last_sequence, 1) if is_same_epoch else 0
+        if header.base_sequence != expected and known_epoch != NO_PRODUCER_EPOCH:
             raise OutOfOrderSequenceError(
                 f"{self._partition}: producer {header.producer_id} epoch {header.producer_epoch}: "
                 f"got sequence {header.base_sequence}, expected {expected}"

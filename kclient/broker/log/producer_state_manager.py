@@ -122,18 +122,15 @@ class ProducerStateManager:
 
     def update(self, info: ProducerAppendInfo) -> None:
         """Apply an append that `prepare_update` returned."""
+        entry = info.entry
+        entry.last_update_ms = self._clock.monotonic_ms()
         # Entries are ordered by last update: the first one is the longest idle.
-        info.entry.last_update_ms = self._clock.monotonic_ms()
-        self.entries.pop(info.entry.producer_id, None)
-        self.entries[info.entry.producer_id] = info.entry
+        self.entries.pop(entry.producer_id, None)
+        self.entries[entry.producer_id] = entry
         if len(self.entries) > self.limits.max_ids:
             self._evict_longest_idle()
         for txn in info.started:
             self._ongoing[txn.first_offset] = txn.producer_id
-
-    def update_map_end_offset(self, offset: int) -> None:
-        """Set the offset up to which the state covers the log."""
-        self.map_end_offset = offset
 
     def complete_txn(self, completed: CompletedTxn) -> None:
         """Complete a transaction; it is stable once the marker is replicated."""

@@ -140,7 +140,8 @@ class SegmentIndexes:
     @property
     def is_full(self) -> bool:
         """Whether an index accepts no further entry."""
-        return self.offset.is_full or self.time.is_full
+        self._ensure_open()
+        return self._offset.is_full or self._time.is_full
 
     @property
     def greatest_timestamp(self) -> int:

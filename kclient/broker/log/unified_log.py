@@ -125,6 +125,14 @@ class UnifiedLog:
         with self._lock:
             self._state.set_high_watermark(offset)
 
+    def advance_high_watermark(self, offset: int) -> int:
+        """Set the high watermark if it is below an offset; return it."""
+        state = self._state
+        if offset > state.high_watermark:
+            with self._lock:
+                state.set_high_watermark(offset)
+        return state.high_watermark
+
     @property
     def last_stable_offset(self) -> int:
         """Last stable offset: all transactions before it are completed (read_committed)."""
@@ -171,10 +179,17 @@ class UnifiedLog:
         """
         if not isinstance(records, MemoryRecords):
             records = MemoryRecords(records)
-        with self._state.locked("append"):
-            self._state.write_topic_id()
-            info = self._appender.append(records, leader_epoch, origin)
-            info.log_start_offset = self.log_start_offset
+        # Not by `locked`: a context manager costs more than the checks it makes.
+        state = self._state
+        with self._lock:
+            state.check_usable()
+            try:
+                if state.has_unwritten_topic_id:
+                    state.write_topic_id()
+                info = self._appender.append(records, leader_epoch, origin)
+            except OSError as problem:
+                raise state.storage_error("append", problem) from problem
+            info.log_start_offset = state.log_start_offset
             must_flush = self._local.must_flush
         if must_flush:
             # Also for a duplicate: it may be a retry after a failed flush.

@@ -133,19 +133,18 @@ class Partition:
         """
         with self._lock:
             self._check_leader()
-            if required_acks == ACKS_ALL:
-                self._check_min_isr()
+            if required_acks == ACKS_ALL and len(self._isr) < self._min_isr:
+                raise self._not_enough_replicas()
             info = self.log.append_as_leader(records, self._leader_epoch, origin=origin)
             self._appended_bytes += records.size_in_bytes
             self._local.log_end_offset = self.log.log_end_offset
             return info, self._advance_high_watermark()
 
-    def _check_min_isr(self) -> None:
-        if len(self._isr) < self._min_isr:
-            raise NotEnoughReplicasError(
-                f"The size of the current ISR {len(self._isr)} is insufficient to satisfy the "
-                f"min.isr requirement of {self._min_isr} for partition {self.topic_partition}"
-            )
+    def _not_enough_replicas(self) -> NotEnoughReplicasError:
+        return NotEnoughReplicasError(
+            f"The size of the current ISR {len(self._isr)} is insufficient to satisfy the "
+            f"min.isr requirement of {self._min_isr} for partition {self.topic_partition}"
+        )
 
     def flush_local_replica(self) -> None:
         """Flush records whose append failed in its flush, and advance the high watermark.
@@ -315,13 +314,10 @@ class Partition:
 
     def _advance_high_watermark(self) -> int:
         """Advance the high watermark to what all in-sync replicas have, and return it."""
-        high_watermark = self.log.high_watermark
         if self._leader == self._node_id and self._in_sync:
             committed = min([replica.log_end_offset for replica in self._in_sync])
-            if committed > high_watermark:
-                self.log.high_watermark = committed
-                return committed
-        return high_watermark
+            return self.log.advance_high_watermark(committed)
+        return self.log.high_watermark
 
     def _readable_end(self, bounds: FetchResult, isolation: FetchIsolation) -> int:
         if isolation is FetchIsolation.TXN_COMMITTED:

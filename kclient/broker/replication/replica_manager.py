@@ -187,13 +187,12 @@ class ReplicaManager:
         high watermark of each partition has passed the records, in this or another thread, and
         after `timeout_ms` at the latest, with REQUEST_TIMED_OUT for the partitions not committed.
         """
-        results = {
-            topic_partition: self._append(topic_partition, records, required_acks, origin)
-            for topic_partition, records in entries.items()
-        }
-        waits = required_acks == ACKS_ALL and any(
-            result.error is None and not result.is_committed for result in results.values()
-        )
+        results, waits = {}, False
+        for topic_partition, records in entries.items():
+            result = self._append(topic_partition, records, required_acks, origin)
+            results[topic_partition] = result
+            if result.error is None and not result.is_committed:
+                waits = required_acks == ACKS_ALL
         if not waits:
             on_done(results)
         else:

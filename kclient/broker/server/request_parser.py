@@ -24,9 +24,9 @@ class ApiVersionManager:
     def __init__(self, spans: Mapping[ApiKey, VersionSpan]) -> None:
         self.spans = dict(sorted(spans.items()))
 
-    def is_served(self, api_key: int, version: int) -> bool:
+    def is_served(self, api_key: ApiKey, version: int) -> bool:
         """Return whether requests of an API and version are handled."""
-        span = self.spans.get(ApiKey(api_key))
+        span = self.spans.get(api_key)
         return span is not None and span.min_version <= version <= span.max_version
 
 

@@ -13,6 +13,7 @@ from kclient.common.broker_errors import (
     OutOfOrderSequenceError,
     RecordBatchTooLargeError,
 )
+from kclient.common.types import OffsetAndTimestamp
 from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from tests.support.disks.faulty_files import FaultySystemFiles
 from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, make_batch, read_all
@@ -28,26 +29,23 @@ def test_batches_of_a_request_get_consecutive_offsets_and_the_leader_epoch(
 ) -> None:
     log.append_as_leader(make_batch(2), 3)
     info = log.append_as_leader(make_batch(3) + make_batch(1), 4)
-    assert (info.first_offset, info.last_offset, info.last_leader_epoch) == (2, 5, 4)
+    assert (info.first_offset, info.last_offset) == (2, 5)
     found = [(each.base_offset, each.partition_leader_epoch) for each in read_all(log)]
     assert found == [(0, 3), (2, 4), (5, 4)]
     assert log.end_offset_for_epoch(3) == (3, 2)
 
 
-def test_result_names_the_batch_with_the_greatest_timestamp(log: UnifiedLog) -> None:
+def test_result_spans_all_batches_of_the_append(log: UnifiedLog) -> None:
     data = make_batch(2, first_timestamp=NOW_MS + 50) + make_batch(3)
-    info = log.append_as_leader(data, 0)
-    assert isinstance(info, LogAppendInfo)
-    assert (info.max_timestamp, info.shallow_offset_of_max_timestamp) == (NOW_MS + 51, 1)
-    assert (info.log_append_time, info.duplicate) == (-1, False)
-    assert info.size_in_bytes == len(data)
+    assert log.append_as_leader(data, 0) == LogAppendInfo(0, 4, log_start_offset=0)
+    assert log.offset_of_max_timestamp() == OffsetAndTimestamp(1, NOW_MS + 51, 0)
 
 
 def test_append_time_is_that_of_the_broker(bench: LogBench, clock: ManualClock) -> None:
     log = bench.open(LogConfig(message_timestamp_type="LogAppendTime"))
     clock.elapsed_ms = 7
     info = log.append_as_leader(make_batch(2, first_timestamp=5), 0)
-    assert info.log_append_time == info.max_timestamp == NOW_MS + 7
+    assert info.log_append_time == NOW_MS + 7
     assert [record.timestamp for record in read_all(log)[0].records()] == [NOW_MS + 7] * 2
 
 
@@ -83,8 +81,7 @@ def test_duplicate_has_the_result_of_the_first_append(log: UnifiedLog) -> None:
     log.append_as_leader(make_batch(2, producer=(9, 0, 2)), 0)
     again = log.append_as_leader(make_batch(2, producer=(9, 0, 0)), 0)
     assert (again.first_offset, again.last_offset) == (first.first_offset, first.last_offset)
-    assert (again.duplicate, again.size_in_bytes) == (True, 0)
-    assert (again.max_timestamp, again.log_append_time) == (NOW_MS + 1, NOW_MS + 1)
+    assert (again.duplicate, again.log_append_time) == (True, NOW_MS + 1)
     assert log.log_end_offset == 4
 
 

@@ -6,14 +6,15 @@ connection is closed.
 Differences from Apache Kafka: transactions are not served (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 """
 
-from kclient.broker.controller.metadata_image import INTERNAL_TOPICS, MetadataImage
+from typing import NamedTuple
+
+from kclient.broker.controller.metadata_image import INTERNAL_TOPICS
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
-    NONE,
     InvalidRecordError,
     InvalidRequestError,
     InvalidRequiredAcksError,
@@ -32,7 +33,6 @@ from kclient.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -40,13 +40,15 @@ from kclient.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kclient.record import CompressionType
-from kclient.record.batch_header import COMPRESSION_MASK
+from kclient.record.batch_header import COMPRESSION_MASK, TRANSACTIONAL_FLAG
 
 _TOPIC_IDS = 13
 _LEADER_HINTS = 10
 _ZSTD_SINCE = 7
 _ACKS = (-1, 0, 1)
 _ADMIN_CLIENT = "__admin_client"
+_UNCHANGED_LEADER = LeaderIdAndEpoch()
+"""Shared by all responses without a leader hint, so that none is created for each of them."""
 
 
 def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> None:
@@ -70,126 +72,136 @@ def _parse_records(body: ProduceRequest) -> list[list[MemoryRecords]]:
     return parsed
 
 
+class _Target(NamedTuple):
+    """Partition of a request, with its name on this broker, or the error that refuses it."""
+
+    key: TopicPartition
+    refused: KafkaError | None
+
+
 class _Production:
     """A produce request in progress."""
 
     def __init__(self, services: BrokerServices, request: Request, body: ProduceRequest) -> None:
         self._request = request
         self._body = body
-        self._header = request.header
-        self._by_id = self._header.api_version >= _TOPIC_IDS
-        self._hints = self._header.api_version >= _LEADER_HINTS
+        self._version = request.header.api_version
         self._replica_manager = services.replica_manager
         self._image = services.controller.image
-        self._entries: dict[TopicPartition, MemoryRecords] = {}
-        self._refused: dict[tuple[int, int], KafkaError] = {}
-        self._names: list[str] = []
+        self._targets: list[list[_Target]] = []  # by topic, in the order of the request
+        self._leaders: set[int] = set()  # of partitions that the client must send elsewhere
 
     def start(self, records: list[list[MemoryRecords]]) -> None:
-        for position, topic in enumerate(self._body.topic_data):
-            self._take_topic(position, topic, records[position])
         body = self._body
-        self._replica_manager.append_records(
-            body.acks, self._entries, body.timeout_ms, self._respond
-        )
-        self._entries.clear()
+        entries: dict[TopicPartition, MemoryRecords] = {}
+        for topic, given in zip(body.topic_data, records, strict=True):
+            self._targets.append(self._take_topic(topic, given, entries))
+        self._replica_manager.append_records(body.acks, entries, body.timeout_ms, self._respond)
 
     def _take_topic(
-        self, position: int, topic: TopicProduceData, records: list[MemoryRecords]
-    ) -> None:
+        self,
+        topic: TopicProduceData,
+        records: list[MemoryRecords],
+        entries: dict[TopicPartition, MemoryRecords],
+    ) -> list[_Target]:
+        """Add the records that can be appended to `entries`; return the topic's partitions."""
         error: KafkaError | None = None
         try:
-            name = _topic_name(self._image, topic) if self._by_id else topic.name
-            self._check_topic(name)
+            name = self._topic_name(topic)
         except KafkaError as problem:
             name, error = topic.name, problem
-        self._names.append(name)
+        targets = []
         for partition, given in zip(topic.partition_data, records, strict=True):
             key = TopicPartition(name, partition.index)
-            if error is not None:
-                self._refused[position, partition.index] = error
-            elif self._image.partition(key) is None:
-                self._refused[position, partition.index] = UnknownTopicOrPartitionError(
-                    "This server does not host this topic-partition."
-                )
-            else:
-                self._take_records(position, key, given)
+            refused = error or self._problem(key, given)
+            if refused is None:
+                entries[key] = given
+            targets.append(_Target(key, refused))
+        return targets
 
-    def _take_records(self, position: int, key: TopicPartition, records: MemoryRecords) -> None:
-        problem = _format_problem(records, self._header.api_version)
-        if problem is None:
-            self._entries[key] = records
-        else:
-            self._refused[position, key.partition] = problem
-
-    def _check_topic(self, name: str) -> None:
-        if name in INTERNAL_TOPICS and self._header.client_id != _ADMIN_CLIENT:
+    def _topic_name(self, topic: TopicProduceData) -> str:
+        name = topic.name
+        if self._version >= _TOPIC_IDS:
+            name = self._image.topic_names.get(topic.topic_id, "")
+            if not name:
+                raise UnknownTopicIdError("This server does not host this topic ID.")
+        if name in INTERNAL_TOPICS and self._request.header.client_id != _ADMIN_CLIENT:
             raise InvalidTopicError(f"Cannot append to internal topic {name}")
+        return name
+
+    def _problem(self, key: TopicPartition, records: MemoryRecords) -> KafkaError | None:
+        """Return why the records of a partition cannot be appended, or None."""
+        if self._image.partition(key) is None:
+            return UnknownTopicOrPartitionError("This server does not host this topic-partition.")
+        return _format_problem(records, self._version)
 
     def _respond(self, results: AppendResults) -> None:
         if self._body.acks == 0:
-            failed = self._refused or any(r.error is not None for r in results.values())
-            if failed:
-                self._request.close_connection()
-            else:
-                self._request.complete_without_response()
+            self._complete_without_response(results)
             return
         response = ProduceResponse(
             responses=[
                 TopicProduceResponse(
                     name=topic.name,
                     topic_id=topic.topic_id,
-                    partition_responses=[
-                        self._partition_response(position, partition, results)
-                        for partition in topic.partition_data
-                    ],
+                    partition_responses=[self._partition_response(each, results) for each in named],
                 )
-                for position, topic in enumerate(self._body.topic_data)
+                for topic, named in zip(self._body.topic_data, self._targets, strict=True)
             ]
         )
-        if self._hints:
+        if self._leaders:
             self._add_endpoints(response)
         self._request.respond(response)
 
+    def _complete_without_response(self, results: AppendResults) -> None:
+        refused = any(target.refused for targets in self._targets for target in targets)
+        if refused or any(result.error is not None for result in results.values()):
+            self._request.close_connection()
+        else:
+            self._request.complete_without_response()
+
     def _partition_response(
-        self, position: int, partition: PartitionProduceData, results: AppendResults
+        self, target: _Target, results: AppendResults
     ) -> PartitionProduceResponse:
-        refused = self._refused.get((position, partition.index))
-        key = TopicPartition(self._names[position], partition.index)
-        result = results[key] if refused is None else AppendResult(error=refused)
+        refused = target.refused
+        result = results[target.key] if refused is None else AppendResult(error=refused)
         response = PartitionProduceResponse(
-            index=partition.index,
-            error_code=NONE if result.error is None else code_of(result.error),
-            error_message=None if result.error is None else str(result.error) or None,
+            index=target.key.partition,
             base_offset=result.base_offset,
             log_append_time_ms=result.log_append_time,
             log_start_offset=result.log_start_offset,
-            record_errors=[
-                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
-                for index, message in result.record_errors
-            ],
+            current_leader=_UNCHANGED_LEADER,
         )
-        if self._hints and isinstance(result.error, NotLeaderOrFollowerError):
+        if result.error is not None:
+            self._add_error(response, target.key, result, result.error)
+        return response
+
+    def _add_error(
+        self,
+        response: PartitionProduceResponse,
+        key: TopicPartition,
+        result: AppendResult,
+        error: KafkaError,
+    ) -> None:
+        response.error_code = code_of(error)
+        response.error_message = str(error) or None
+        response.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+            for index, message in result.record_errors
+        ]
+        if self._version >= _LEADER_HINTS and isinstance(error, NotLeaderOrFollowerError):
             registration = self._image.partition(key)
             if registration is not None:
+                self._leaders.add(registration.leader)
                 response.current_leader = LeaderIdAndEpoch(
                     leader_id=registration.leader, leader_epoch=registration.leader_epoch
                 )
-        return response
 
     def _add_endpoints(self, response: ProduceResponse) -> None:
-        leaders = {
-            partition.current_leader.leader_id
-            for topic in response.responses
-            for partition in topic.partition_responses
-            if partition.error_code
-        }
-        if not leaders:
-            return
         response.node_endpoints = [
             NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
             for node in self._image.live_nodes(self._request.listener_name)
-            if node.id in leaders
+            if node.id in self._leaders
         ]
 
 
@@ -229,19 +241,12 @@ def _has_transactional_batches(records: list[list[MemoryRecords]]) -> bool:
 
     The flag of a corrupt batch is ignored: the append rejects it.
     """
-    return any(
-        batch.is_transactional and batch.is_valid()
-        for partitions in records
-        for partition in partitions
-        for batch in partition.batches
-    )
-
-
-def _topic_name(image: MetadataImage, topic: TopicProduceData) -> str:
-    name = image.topic_names.get(topic.topic_id)
-    if name is None:
-        raise UnknownTopicIdError("This server does not host this topic ID.")
-    return name
+    for partitions in records:
+        for partition in partitions:
+            for batch in partition.batches:
+                if batch.attributes & TRANSACTIONAL_FLAG and batch.is_valid():
+                    return True
+    return False
 
 
 def _contiguous(records: WirePart | None) -> memoryview:
