@@ -104,6 +104,12 @@ class BrokerConfig(Config):
     fetch_max_bytes: int = number(
         "fetch.max.bytes", _INT, 57671680, "Largest fetch response.", low=1024
     )
+    max_incremental_fetch_session_cache_slots: int = number(
+        "max.incremental.fetch.session.cache.slots",
+        _INT,
+        1000,
+        "Most fetch sessions; 0 makes every fetch a full one.",
+    )
     producer_id_expiration_ms: int = number(
         "producer.id.expiration.ms",
         _INT,

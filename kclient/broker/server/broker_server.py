@@ -15,6 +15,7 @@ from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_scheduler import BrokerScheduler
 from kclient.broker.server.broker_storage import BrokerStorage, log_manager, open_storage
 from kclient.broker.server.config_helper import ConfigHelper
+from kclient.broker.server.fetch_session import FetchSessionCache
 from kclient.broker.server.kafka_apis import (
     API_TABLE,
     Interceptor,
@@ -287,6 +288,12 @@ class BrokerServer:
             topic_creation=AutoTopicCreationManager(config, controller),
             configs=ConfigHelper(config, static),
             producer_ids=ProducerIdManager(config.node_id, controller, runtime.tasks.condition()),
+            fetch_sessions=FetchSessionCache(
+                config.max_incremental_fetch_session_cache_slots,
+                runtime.clock,
+                runtime.random,
+                runtime.tasks.condition(),
+            ),
         )
 
 

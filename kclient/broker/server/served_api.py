@@ -11,6 +11,7 @@ from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.config_helper import ConfigHelper
+from kclient.broker.server.fetch_session import FetchSessionCache
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import ApiVersionManager
 from kclient.common.runtime import Clock, Tasks
@@ -34,6 +35,7 @@ class BrokerServices:
         topic_creation: Automatic creation of topics.
         configs: Descriptions of settings.
         producer_ids: Allocation of producer ids.
+        fetch_sessions: Partitions of clients with incremental fetches.
     """
 
     config: BrokerConfig
@@ -47,6 +49,7 @@ class BrokerServices:
     topic_creation: AutoTopicCreationManager
     configs: ConfigHelper
     producer_ids: ProducerIdManager
+    fetch_sessions: FetchSessionCache
 
 
 Handler = Callable[[BrokerServices, Request, Any], ResponseMessage | None]

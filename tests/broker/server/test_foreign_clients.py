@@ -5,6 +5,7 @@ import pytest
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord, Sending
+from tests.support.clients.wire import Wire
 
 RECORDS = [
     ForeignRecord(
@@ -80,3 +81,17 @@ def test_member_without_topic_metadata_reads_after_next_rebalance(
 
 def place(record: ForeignRecord) -> tuple[int, int]:
     return record.partition, record.offset
+
+
+def test_kafka_python_fetches_in_a_session(cluster: EmbeddedCluster, wire: Wire) -> None:
+    """It reads by incremental fetches: records of one partition after another."""
+    wire.create_topic("in-a-session", 20)
+    sessions = cluster.broker.services.fetch_sessions
+    before = len(sessions)
+    client = FOREIGN_CLIENTS["kafka-python"](cluster.bootstrap_servers)
+    for number in range(3):
+        records = [ForeignRecord(value=b"%d" % at, partition=at) for at in range(number, 20, 3)]
+        client.produce("in-a-session", records)
+    read = client.read_all("in-a-session")
+    assert sorted(record.partition for record in read) == list(range(20))
+    assert len(sessions) > before

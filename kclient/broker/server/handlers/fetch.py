@@ -2,9 +2,11 @@
 
 Versions 4 to 12 use topic names, version 13 and later topic ids.
 
-Differences from Apache Kafka: there are no fetch sessions. The response has session id 0, so every
-fetch is a full one (as KIP-227 allows). `max_wait_ms` is limited to five minutes.
+Differences from Apache Kafka: `max_wait_ms` is limited to five minutes, and the partitions of all
+fetch sessions together are limited; beyond that a fetch is a full one (as KIP-227 allows).
 """
+
+from collections.abc import Iterable
 
 from kclient.broker.controller.metadata_image import MetadataImage
 from kclient.broker.network.request_channel import Request
@@ -12,15 +14,15 @@ from kclient.broker.replication.fetch_params import (
     CONSUMER,
     FetchIsolation,
     FetchParams,
-    FetchPartition,
     FetchResult,
 )
 from kclient.broker.replication.replica_manager import FetchResults
+from kclient.broker.server.fetch_session import CachedPartition
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
     NONE,
     FencedLeaderEpochError,
-    FetchSessionIdNotFoundError,
+    InconsistentTopicIdError,
     InvalidRequestError,
     NotLeaderOrFollowerError,
     UnknownTopicIdError,
@@ -35,7 +37,6 @@ from kclient.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
@@ -43,53 +44,77 @@ from kclient.protocol.messages.fetch import (
 
 _TOPIC_IDS = 13
 _LEADER_HINTS = 16
-_FINAL_EPOCH = -1
 _LONGEST_WAIT_MS = 300_000
-_ELSEWHERE = {code_of(NotLeaderOrFollowerError()), code_of(FencedLeaderEpochError())}
+_ELSEWHERE = (NotLeaderOrFollowerError, FencedLeaderEpochError)
 
 
 def handle(services: BrokerServices, request: Request, body: FetchRequest) -> FetchResponse | None:
     """Read each partition, or wait until `min_bytes` are available."""
-    if body.session_id != 0 and body.session_epoch != _FINAL_EPOCH:
-        return FetchResponse(error_code=code_of(FetchSessionIdNotFoundError()))
     image = services.controller.image
     replica_id = _replica_id(services.config.node_id, image, body)
-    by_id = request.header.api_version >= _TOPIC_IDS
-    topics = [_resolved(image, topic, by_id=by_id) for topic in body.topics]
+    version = request.header.api_version
+    context = services.fetch_sessions.context(
+        body,
+        version,
+        lambda topic_id: image.topic_names.get(topic_id, ""),
+        is_privileged=replica_id != CONSUMER,
+    )
+    absent = _absent(image, context.partitions, by_id=version >= _TOPIC_IDS)
     wanted = {
-        TopicPartition(name, part.partition): FetchPartition(
-            topic.topic_id,
-            part.fetch_offset,
-            part.partition_max_bytes,
-            part.current_leader_epoch,
-            part.last_fetched_epoch,
-        )
-        for name, topic in topics
-        for part in topic.partitions
-        if name
+        TopicPartition(each.name, each.index): each.wanted
+        for each in context.partitions
+        if each not in absent
     }
     params = FetchParams(
         # An unknown topic completes the fetch at once.
-        max_wait_ms=min(body.max_wait_ms, _LONGEST_WAIT_MS) if all(n for n, _ in topics) else 0,
+        max_wait_ms=0 if absent else min(body.max_wait_ms, _LONGEST_WAIT_MS),
         min_bytes=body.min_bytes,
         max_bytes=min(body.max_bytes, services.config.fetch_max_bytes),
         isolation=_isolation(replica_id, body.isolation_level),
         replica_id=replica_id,
     )
 
-    absence = UnknownTopicIdError() if by_id else UnknownTopicOrPartitionError()
-
     def on_done(results: FetchResults) -> None:
-        response = FetchResponse(
-            responses=[_topic_response(name, topic, results, absence) for name, topic in topics]
+        selected = context.select(
+            [
+                absent.get(each) or results[TopicPartition(each.name, each.index)]
+                for each in context.partitions
+            ]
         )
-        if request.header.api_version >= _LEADER_HINTS:
-            names = [name for name, _ in topics]
-            _add_leaders(image, request.listener_name, names, response)
+        response = FetchResponse(
+            error_code=selected.error_code,
+            session_id=selected.session_id,
+            responses=_topic_responses(selected.partitions),
+        )
+        if version >= _LEADER_HINTS:
+            _add_leaders(image, request.listener_name, selected.partitions, response)
         request.respond(response)
 
     services.replica_manager.fetch_records(params, wanted, on_done)
     return None
+
+
+def _absent(
+    image: MetadataImage, partitions: list[CachedPartition], *, by_id: bool
+) -> dict[CachedPartition, FetchResult]:
+    """Return the results of the partitions whose topic id is not that of an existing topic.
+
+    A session also has partitions of topics that were deleted, or created again, in the meantime.
+    """
+    absent = {}
+    names = image.topic_names
+    for each in partitions if by_id else ():
+        if not each.name or names.get(each.topic_id) != each.name:
+            absent[each] = FetchResult(error=_absence(image, each.name))
+    return absent
+
+
+def _absence(image: MetadataImage, name: str) -> KafkaError:
+    if not name:
+        return UnknownTopicIdError()
+    if name in image.topics:
+        return InconsistentTopicIdError(f"{name}: the topic has another id")
+    return UnknownTopicOrPartitionError(f"This server does not host {name}")
 
 
 def _replica_id(node_id: int, image: MetadataImage, body: FetchRequest) -> int:
@@ -108,24 +133,19 @@ def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:
     return FetchIsolation.TXN_COMMITTED if isolation_level == 1 else FetchIsolation.HIGH_WATERMARK
 
 
-def _resolved(image: MetadataImage, topic: FetchTopic, *, by_id: bool) -> tuple[str, FetchTopic]:
-    return (image.topic_names.get(topic.topic_id, "") if by_id else topic.topic), topic
-
-
-def _topic_response(
-    name: str, topic: FetchTopic, results: FetchResults, absence: KafkaError
-) -> FetchableTopicResponse:
-    unknown = FetchResult(error=absence)
-    return FetchableTopicResponse(
-        topic=topic.topic,
-        topic_id=topic.topic_id,
-        partitions=[
-            _partition_response(
-                part.partition, results.get(TopicPartition(name, part.partition), unknown)
-            )
-            for part in topic.partitions
-        ],
-    )
+def _topic_responses(
+    partitions: Iterable[tuple[CachedPartition, FetchResult]],
+) -> list[FetchableTopicResponse]:
+    """Return the partitions by topic; neighbours of one topic are in one response."""
+    topics: list[FetchableTopicResponse] = []
+    last: tuple[str, bytes] | None = None
+    for partition, result in partitions:
+        topic = (partition.name, partition.topic_id)
+        if topic != last:
+            last = topic
+            topics.append(FetchableTopicResponse(topic=topic[0], topic_id=topic[1]))
+        topics[-1].partitions.append(_partition_response(partition.index, result))
+    return topics
 
 
 def _partition_response(index: int, result: FetchResult) -> PartitionData:
@@ -152,21 +172,27 @@ def _partition_response(index: int, result: FetchResult) -> PartitionData:
 
 
 def _add_leaders(
-    image: MetadataImage, listener_name: str, names: list[str], response: FetchResponse
+    image: MetadataImage,
+    listener_name: str,
+    partitions: Iterable[tuple[CachedPartition, FetchResult]],
+    response: FetchResponse,
 ) -> None:
     """Add the current leader to each NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH (KIP-951)."""
     leaders = set()
-    for name, topic in zip(names, response.responses, strict=True):
-        for part in topic.partitions:
-            registration = image.partition(TopicPartition(name, part.partition_index))
-            if part.error_code in _ELSEWHERE and registration is not None:
+    responses = (part for topic in response.responses for part in topic.partitions)
+    for (partition, result), part in zip(partitions, responses, strict=True):
+        if isinstance(result.error, _ELSEWHERE):
+            registration = image.partition(TopicPartition(partition.name, partition.index))
+            if registration is not None:
                 leaders.add(registration.leader)
                 part.current_leader = LeaderIdAndEpoch(
                     leader_id=registration.leader, leader_epoch=registration.leader_epoch
                 )
+    if not leaders:
+        return
     response.node_endpoints = [
         NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
-        for node in (image.live_nodes(listener_name) if leaders else ())
+        for node in image.live_nodes(listener_name)
         if node.id in leaders
     ]
 

@@ -1,6 +1,8 @@
 """Fetch requests."""
 
 from kclient.common.broker_errors import (
+    FetchSessionIdNotFoundError,
+    InconsistentTopicIdError,
     OffsetOutOfRangeError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -95,12 +97,76 @@ def test_fetch_by_topic_id(wire: Wire) -> None:
     assert unknown.error_code == code_of(UnknownTopicIdError())
 
 
-def test_fetch_sessions_are_not_created(wire: Wire, topic: str) -> None:
+def session_request(topic: FetchTopic, session_id: int = 0, epoch: int = 0) -> FetchRequest:
+    return FetchRequest(
+        max_wait_ms=0, min_bytes=1, session_id=session_id, session_epoch=epoch, topics=[topic]
+    )
+
+
+def wanted(index: int, offset: int = 0) -> FetchPartition:
+    return FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
+
+
+def returned(response: FetchResponse) -> list[tuple[int, int, int]]:
+    """Return index, error code and number of records of each partition in a response."""
+    assert response.error_code == 0
+    return [
+        (part.partition_index, part.error_code, len(records_of(part.records)))
+        for found in response.responses
+        for part in found.partitions
+    ]
+
+
+def test_incremental_fetch_returns_only_what_changed(wire: Wire) -> None:
+    topic_id = wire.create_topic("in-session", partitions=5)
+    every = FetchTopic(topic_id=topic_id, partitions=[wanted(index) for index in range(5)])
+    first = wire.ask(session_request(every), 17, FetchResponse)
+    assert first.session_id > 0
+    assert returned(first) == [(index, 0, 0) for index in range(5)]
+    nothing = FetchRequest(max_wait_ms=0, session_id=first.session_id, session_epoch=1)
+    assert returned(wire.ask(nothing, 17, FetchResponse)) == []
+    wire.produce("in-session", batch([b"a", b"b"]), partition=3)
+    nothing.session_epoch = 2
+    found = wire.ask(nothing, 17, FetchResponse)
+    assert (found.session_id, returned(found)) == (first.session_id, [(3, 0, 2)])
+    moved = FetchTopic(topic_id=topic_id, partitions=[wanted(3, offset=2)])
+    request = session_request(moved, first.session_id, 3)
+    assert returned(wire.ask(request, 17, FetchResponse)) == []
+
+
+def test_incremental_fetch_waits_for_partitions_it_does_not_name(wire: Wire, other: Wire) -> None:
+    topic_id = wire.create_topic("session-waits", partitions=2)
+    every = FetchTopic(topic_id=topic_id, partitions=[wanted(0), wanted(1)])
+    first = wire.ask(session_request(every), 17, FetchResponse)
+    waiting = FetchRequest(
+        max_wait_ms=600_000, min_bytes=1, session_id=first.session_id, session_epoch=1
+    )
+    wire.send(waiting, 17)
+    other.produce("session-waits", batch([b"a"]), partition=1)
+    assert returned(wire.receive(FetchResponse, 17)[1]) == [(1, 0, 1)]
+
+
+def test_deleted_and_recreated_topics_of_a_session_have_an_error(wire: Wire) -> None:
+    topic_id = wire.create_topic("recreated-in-session")
+    topic = FetchTopic(topic_id=topic_id, partitions=[wanted(0)])
+    session_id = wire.ask(session_request(topic), 17, FetchResponse).session_id
+    delete = DeleteTopicsRequest(topic_names=["recreated-in-session"])
+    wire.ask(delete, 4, DeleteTopicsResponse)
+    request = FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=1)
+    deleted = code_of(UnknownTopicOrPartitionError())
+    assert returned(wire.ask(request, 17, FetchResponse)) == [(0, deleted, 0)]
+    wire.create_topic("recreated-in-session")
+    request.session_epoch = 2
+    recreated = code_of(InconsistentTopicIdError())
+    assert returned(wire.ask(request, 17, FetchResponse)) == [(0, recreated, 0)]
+
+
+def test_unknown_session_has_an_error(wire: Wire, topic: str) -> None:
     request = fetch_request(topic, 0)
-    request.session_epoch = 0
-    assert wire.ask(request, 12, FetchResponse).session_id == 0
     request.session_id, request.session_epoch = 7, 1
-    assert wire.ask(request, 12, FetchResponse).error_code == 70
+    response = wire.ask(request, 12, FetchResponse)
+    assert response.error_code == code_of(FetchSessionIdNotFoundError())
+    assert (response.session_id, response.responses) == (0, [])
 
 
 def test_leader_epochs_are_checked(wire: Wire, topic: str) -> None:
