@@ -85,7 +85,8 @@ class _Production:
     def __init__(self, services: BrokerServices, request: Request, body: ProduceRequest) -> None:
         self._request = request
         self._body = body
-        self._version = request.header.api_version
+        self._header = request.header
+        self._version = self._header.api_version
         self._replica_manager = services.replica_manager
         self._image = services.controller.image
         self._targets: list[list[_Target]] = []  # by topic, in the order of the request
@@ -122,10 +123,11 @@ class _Production:
     def _topic_name(self, topic: TopicProduceData) -> str:
         name = topic.name
         if self._version >= _TOPIC_IDS:
-            name = self._image.topic_names.get(topic.topic_id, "")
-            if not name:
+            named = self._image.topic_by_id(topic.topic_id)
+            if named is None:
                 raise UnknownTopicIdError("This server does not host this topic ID.")
-        if name in INTERNAL_TOPICS and self._request.header.client_id != _ADMIN_CLIENT:
+            name = named.name
+        if name in INTERNAL_TOPICS and self._header.client_id != _ADMIN_CLIENT:
             raise InvalidTopicError(f"Cannot append to internal topic {name}")
         return name
 
