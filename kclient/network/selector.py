@@ -169,7 +169,7 @@ class Selector:
             results.clear()
         self.connected.clear()
         self.disconnected.clear()
-        self._write_queued(now_ms)
+        self.write_queued(now_ms)
         self._resume_reads()
         if self._buffered or self.disconnected or _is_reported(self.completed_sends):
             timeout_ms = 0
@@ -254,8 +254,11 @@ class Selector:
         self._idle.touch(channel_id, self._clock.monotonic_ms())
         return channel
 
-    def _write_queued(self, now_ms: float) -> None:
-        """Write the queued frames first: most sockets take a frame without waiting."""
+    def write_queued(self, now_ms: float) -> None:
+        """Write the queued frames, as `poll` does first: most sockets take one without waiting.
+
+        Complete ones are added to `completed_sends`.
+        """
         queued, self._to_serve = self._to_serve, {}
         for channel in queued.values():
             if channel.state is not State.NOT_CONNECTED:

@@ -96,7 +96,9 @@ class ProducerStateManager:
     @property
     def first_unstable_offset(self) -> int | None:
         """First offset of a transaction that is ongoing, or whose marker is not replicated."""
-        return min((*self._ongoing, *self._unreplicated), default=None)
+        if not self._ongoing and not self._unreplicated:
+            return None  # as without transactions
+        return min((*self._ongoing, *self._unreplicated))
 
     def find_duplicate(self, batches: Iterable[BatchHeader]) -> BatchMetadata | None:
         """Return the batch that one of these repeats, or None."""

@@ -139,6 +139,16 @@ class UnifiedLog:
         with self._lock:
             return self._state.last_stable_offset()
 
+    def check_usable(self) -> None:
+        """Check that the log can be read, as `read` does.
+
+        Raises:
+            KafkaStorageError: The directory is offline.
+            NotLeaderOrFollowerError: The log was closed or deleted.
+        """
+        with self._lock:
+            self._state.check_usable()
+
     @property
     def latest_epoch(self) -> int | None:
         """Latest leader epoch of the records, or None."""

@@ -112,6 +112,10 @@ class Processor:
         self._poll(now_ms, timeout_ms)
         for receive in self._selector.completed_receives:
             self._process_receive(receive)
+        if self._responses:
+            # Now, not in the next iteration, which then waits for the next request.
+            self._process_responses()
+            self._selector.write_queued(now_ms)
         for send in self._selector.completed_sends:
             self._process_sent(send.channel_id)
         disconnected = self._selector.disconnected

@@ -70,6 +70,8 @@ class DelayedFetch(DelayedOperation):
     def _gained(self, partition: Partition, watch: FetchPartitionStatus) -> int:
         wanted = watch.wanted
         partition.check_leader_epoch(wanted.current_leader_epoch)
+        if partition.appended_bytes == watch.appended_before:
+            return 0
         # With read_committed, appended records may belong to an open transaction.
         if partition.readable_end(self._isolation) <= wanted.fetch_offset:
             return 0

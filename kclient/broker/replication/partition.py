@@ -215,11 +215,16 @@ class Partition:
                 f"{self.topic_partition}, but we only have log segments from offset "
                 f"{bounds.log_start_offset} to {self.log.log_end_offset}."
             )
+        end = self._readable_end(bounds, isolation)
+        if wanted.fetch_offset >= end:
+            # As for most partitions of a consumer that has read everything.
+            self.log.check_usable()
+            return self._without_records(bounds, isolation)
         found = self.log.read(
             wanted.fetch_offset,
             limit,
             min_one_message=at_least_one,
-            max_offset=self._readable_end(bounds, isolation),
+            max_offset=end,
             include_aborted=isolation is FetchIsolation.TXN_COMMITTED,
         )
         records = found.records
@@ -237,11 +242,7 @@ class Partition:
     def bounds(self) -> FetchResult:
         """Return a fetch result without records."""
         log = self.log
-        return FetchResult(
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
-            log_start_offset=log.log_start_offset,
-        )
+        return FetchResult(None, log.high_watermark, log.last_stable_offset, log.log_start_offset)
 
     def check_leader_epoch(self, epoch: int) -> None:
         """Check the leader epoch of a client; -1 is unknown and always valid.
@@ -325,6 +326,10 @@ class Partition:
         if isolation is FetchIsolation.HIGH_WATERMARK:
             return bounds.high_watermark
         return self.log.log_end_offset
+
+    @staticmethod
+    def _without_records(bounds: FetchResult, isolation: FetchIsolation) -> FetchResult:
+        return bounds._replace(aborted=[]) if isolation is FetchIsolation.TXN_COMMITTED else bounds
 
     def _diverging(self, wanted: FetchPartition) -> tuple[int, int] | None:
         epoch, end_offset = self.log.end_offset_for_epoch(wanted.last_fetched_epoch)

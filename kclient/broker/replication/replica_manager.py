@@ -217,7 +217,9 @@ class ReplicaManager:
         on_done: Callable[[FetchResults], None],
     ) -> None:
         """Read from several partitions; `on_done` receives the results, now or once complete."""
-        before = {tp: self._appended_bytes(tp) for tp in wanted}
+        # Before the read: what is appended from now on counts as new.
+        hosted = ((tp, self._partitions.get(tp)) for tp in wanted)
+        before = {tp: 0 if found is None else found.appended_bytes for tp, found in hosted}
         results = self._read(params, wanted)
         if params.replica_id != CONSUMER:
             results = self._update_follower(params.replica_id, wanted, results)
@@ -255,10 +257,6 @@ class ReplicaManager:
                 else:
                     self._complete_delayed(topic_partition)
         return updated
-
-    def _appended_bytes(self, topic_partition: TopicPartition) -> int:
-        partition = self._partitions.get(topic_partition)
-        return 0 if partition is None else partition.appended_bytes
 
     def _append(
         self,
@@ -306,7 +304,7 @@ class ReplicaManager:
             limit = max(0, min(left, part.max_bytes))
             result = self._read_one(params, topic_partition, part, limit, at_least_one=nothing_yet)
             results[topic_partition] = result
-            if len(result.records):
+            if result.records:
                 nothing_yet = False
                 left -= len(result.records)
         return results

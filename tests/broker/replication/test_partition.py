@@ -216,3 +216,18 @@ def test_offset_for_timestamp_ends_at_the_given_offset(partition: Partition) -> 
     assert partition.offset_for_timestamp(latest.timestamp_ms, 3) is not None
     assert partition.offset_for_timestamp(latest.timestamp_ms, 2) is None
     assert partition.offset_for_timestamp(latest.timestamp_ms + 1, 3) is None
+
+
+@pytest.mark.parametrize("isolation", FetchIsolation)
+def test_fetch_at_the_end_of_a_closed_log_is_refused(
+    partition: Partition, isolation: FetchIsolation
+) -> None:
+    append(partition, 2)
+    partition.update_follower(2, 2)
+    aborted: list[tuple[int, int]] | None = (
+        [] if isolation is FetchIsolation.TXN_COMMITTED else None
+    )
+    assert fetch(partition, 2, isolation) == FetchResult(None, 2, 2, 0, aborted=aborted)
+    partition.log.close()
+    with pytest.raises(NotLeaderOrFollowerError):
+        fetch(partition, 2, isolation)

@@ -66,9 +66,11 @@ def _parse_records(body: ProduceRequest) -> list[list[MemoryRecords]]:
     """Return the records of each topic's partitions; they are removed from the request."""
     parsed = []
     for topic in body.topic_data:
-        parsed.append([MemoryRecords(_contiguous(each.records)) for each in topic.partition_data])
+        batches = []
         for partition in topic.partition_data:
+            batches.append(MemoryRecords(_contiguous(partition.records)))
             partition.records = None  # freed even if the response is delayed
+        parsed.append(batches)
     return parsed
 
 
@@ -252,6 +254,8 @@ def _has_transactional_batches(records: list[list[MemoryRecords]]) -> bool:
 
 
 def _contiguous(records: WirePart | None) -> memoryview:
+    if isinstance(records, memoryview):
+        return records
     if isinstance(records, FileSlice):  # not in received requests
         records = records.read()
     return memoryview(records or b"")
