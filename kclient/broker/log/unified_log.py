@@ -230,18 +230,22 @@ class UnifiedLog:
             CorruptRecordError: A batch in the file is damaged.
             KafkaStorageError: The disk failed.
         """
-        with self._state.locked("read"):
-            if not self.log_start_offset <= start_offset <= self.log_end_offset:
+        state, local = self._state, self._local
+        with self._lock:
+            state.check_usable()
+            log_end = local.log_end_offset
+            if not state.log_start_offset <= start_offset <= log_end:
                 raise OffsetOutOfRangeError(
                     f"{self.partition}: got offset {start_offset}, expected "
-                    f"{self.log_start_offset} to {self.log_end_offset}"
+                    f"{state.log_start_offset} to {log_end}"
                 )
-            end = self._local.position_of(
-                self.log_end_offset if max_offset is None else min(max_offset, self.log_end_offset)
-            )
-            info = self._local.read(start_offset, max_length, end, min_one_message=min_one_message)
-            if include_aborted:
-                info.aborted_transactions = self._local.collect_aborted_transactions(info)
+            try:
+                end = local.position_of(log_end if max_offset is None else min(max_offset, log_end))
+                info = local.read(start_offset, max_length, end, min_one_message=min_one_message)
+                if include_aborted:
+                    info.aborted_transactions = local.collect_aborted_transactions(info)
+            except OSError as problem:
+                raise state.storage_error("read", problem) from problem
             return info
 
     def offset_for_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
