@@ -27,6 +27,7 @@ from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import RecordAccumulator
+from kclient.producer.record_tracer import RecordTracer
 from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
@@ -49,6 +50,9 @@ class ProduceResponseHandler:
     """Completes the batches of Produce requests (Kafka: Sender.handleProduceResponse).
 
     Only the sender's thread calls it.
+
+    Attributes:
+        tracer: Receives each batch before its callbacks run, or None; set by any thread.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class ProduceResponseHandler:
         self._retries = retries
         self._acks = acks
         self._keep_order = keep_order
+        self.tracer: RecordTracer | None = None
 
     def handle(self, builder: ProduceRequestBuilder, response: ClientResponse) -> None:
         """Handle every batch of a completed request."""
@@ -85,6 +90,8 @@ class ProduceResponseHandler:
         appended = [batch for batch, result in results if result.error is None]
         self._accumulator.deallocate(*appended)  # before their callbacks, which may send
         for batch, result in results:
+            if self.tracer is not None:
+                self.tracer.completing(batch, now_ms)
             if result.error is None:
                 self._succeed(batch, result.partition)
             else:

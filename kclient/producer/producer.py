@@ -38,6 +38,7 @@ from kclient.producer.producer_config import (
 )
 from kclient.producer.producer_core import ProducerCore
 from kclient.producer.record_preparer import RecordPreparer
+from kclient.producer.record_tracer import RecordTrace, RecordTracer
 from kclient.producer.rows import Rows, SingleRecord
 from kclient.producer.send_arguments import (
     K_contra,
@@ -134,8 +135,11 @@ class Producer(
         )
         self._ending = runtime.tasks.lock()  # guards: _ended
         self._ended = False  # so that only one caller of close() closes the interceptors
+        self._tracer: RecordTracer | None = None
+        self._trace_next = False
         # Bytes can be appended as they are, and partitions are chosen by Kafka's rules.
-        self._fast_path_enabled = core.is_partitioner_default and not self._preparer.changes_records
+        self._has_fast_path = core.is_partitioner_default and not self._preparer.changes_records
+        self._fast_path_enabled = self._has_fast_path
         try:
             with deferred_signals():
                 core.start()
@@ -161,15 +165,20 @@ class Producer(
         if self._closed or self._process_id() != self._created_in:
             self._refuse("send")
         check_on_delivery(on_delivery)
+        trace = None if self._tracer is None else self._begin_trace(self._tracer)
         record = ProducerRecord(topic, value, key, headers, partition, timestamp_ms)
         try:
-            prepared = self._preparer.prepare(record)
+            prepared = self._preparer.prepare(record, trace)
             # Before any wait: the error does not depend on a reachable cluster.
             self._core.check_size(
                 record_size_upper_bound(prepared.key, prepared.value, prepared.headers)
             )
             info, left_ms = self._topic(prepared.topic, prepared.partition)
             queue = self._core.choose_queue(info, prepared.partition, prepared.key)
+            reported = self._interceptors.before(on_delivery)
+            if trace is not None:
+                trace.partitioned()
+                reported = trace.until_delivery(reported)
             return _append(
                 self._core,
                 self._clock,
@@ -180,13 +189,27 @@ class Producer(
                 prepared.key,
                 prepared.value,
                 prepared.headers,
-                self._interceptors.before(on_delivery),
+                reported,
             )
-        except ClosedError:
-            self._refuse("send")
         except KafkaError as error:
+            if trace is not None:
+                trace.refused()
+            if isinstance(error, ClosedError):
+                self._refuse("send")
             self._interceptors.on_acknowledgement(None, error)
             raise
+
+    def _begin_trace(self, tracer: RecordTracer) -> RecordTrace | None:
+        """Return the trace of this record; the fast path serves those that are not traced."""
+        if not (tracer.traces_all or self._trace_next):
+            return None
+        self._trace_next = False
+        self._set_fast_path(tracer)
+        return tracer.start()
+
+    def _set_fast_path(self, tracer: RecordTracer | None) -> None:
+        traces_all = tracer is not None and tracer.traces_all
+        self._fast_path_enabled = self._has_fast_path and not (traces_all or self._closed)
 
     def _topic(self, topic: str, partition: int | None) -> tuple[TopicInfo, float]:
         """Return a topic with known partitions, and the time that `send` may still wait."""
@@ -391,6 +414,31 @@ class Producer(
         if self._process_id() != self._created_in:
             self._refuse("metrics")
         return self._core.metrics()
+
+    # -- tracing ----------------------------------------------------------------------------------
+
+    @property
+    def client_id(self) -> str:
+        """The ``client.id`` that brokers receive."""
+        return self._core.client_id
+
+    def set_tracer(self, tracer: RecordTracer | None) -> None:
+        """Trace records, or none any more; used by `kclient.journey.Journey`."""
+        self._core.set_tracer(tracer)
+        self._tracer = tracer
+        self._set_fast_path(tracer)
+
+    def trace_next(self) -> None:
+        """Trace the next record given to `send`, unless all are traced. For any thread."""
+        if self._tracer is not None:
+            self._trace_next = True
+            self._fast_path_enabled = False
+
+    def end_traces(self) -> None:
+        """Trace no further record; those in flight still are, until `set_tracer`."""
+        self._tracer = None
+        self._trace_next = False
+        self._set_fast_path(None)
 
     # -- flushing and closing ---------------------------------------------------------------------
 

@@ -75,6 +75,7 @@ class ProducerBatch:
         retry_at_ms: Earliest time of a retry.
         last_error: Error of the last attempt, if there was one.
         pooled: Whether the buffer counts towards ``buffer.memory``.
+        trace: Times of its last request, if a tracer stored any.
     """
 
     __slots__ = (
@@ -100,6 +101,7 @@ class ProducerBatch:
         "size_in_bytes",
         "split_with_unknown_outcome",
         "topic_partition",
+        "trace",
         "uncompressed_size",
         "was_unknown",
     )
@@ -136,6 +138,7 @@ class ProducerBatch:
         self.size_in_bytes = 0
         self.uncompressed_size = 0
         self.sealed: memoryview | None = None
+        self.trace: object = None
 
     def __repr__(self) -> str:
         return (

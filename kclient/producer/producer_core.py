@@ -52,6 +52,8 @@ class ProducerCore:
         is_partitioner_default: Whether partitions are chosen by Kafka's rules.
         cluster: Returns the present view of the cluster, as `Metadata.cluster`.
         append_to_new_batch: Appends a record, as `RecordAccumulator.append_to_new_batch`.
+        client_id: ``client.id``, or the default.
+        set_tracer: Traces records, as `Sender.set_tracer`.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class ProducerCore:
             log_context: Prefix of log lines.
         """
         self.topics: dict[str, TopicInfo] = {}
+        self.client_id = config.client_id or _CLIENT_ID
         self._name = name
         self._log = log_context.logger(__name__)
         self._clock = runtime.clock
@@ -105,6 +108,7 @@ class ProducerCore:
             runtime,
             log_context,
         )
+        self.set_tracer = self._sender.set_tracer
         self.cluster = self._metadata.cluster
         self.append_to_new_batch = self._accumulator.append_to_new_batch
         _show_levels(metrics, self._pool, self._client, self._metadata)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from kclient.common.types import check_topic_name
 from kclient.producer.interceptors import ProducerInterceptors
+from kclient.producer.record_tracer import RecordTrace
 from kclient.producer.send_arguments import (
     Headers,
     ProducerRecord,
@@ -61,8 +62,8 @@ class RecordPreparer:
         """Whether there is a serializer for values."""
         return self._value_serializer is not None
 
-    def prepare(self, record: ProducerRecord) -> SerializedRecord:
-        """Return the serialized record.
+    def prepare(self, record: ProducerRecord, trace: RecordTrace | None = None) -> SerializedRecord:
+        """Return the serialized record; mark the ends of both stages in its trace, if it has one.
 
         Raises:
             InvalidTypeError: An argument has an unsupported type.
@@ -72,12 +73,16 @@ class RecordPreparer:
         record = _checked(record)
         if len(self._interceptors):
             record = _checked(self._interceptors.on_send(record))
+        if trace is not None:
+            trace.intercepted()
         headers = list(record.headers or ())
         topic = record.topic
         key = serialize("key", self._key_serializer, topic, headers, record.key)
         value = serialize("value", self._value_serializer, topic, headers, record.value)
         if headers:
             headers = check_headers(headers)  # a serializer may have added some
+        if trace is not None:
+            trace.serialized()
         timestamp_ms = self._wall_ms() if record.timestamp_ms is None else record.timestamp_ms
         return SerializedRecord(topic, key, value, headers, record.partition, timestamp_ms)
 

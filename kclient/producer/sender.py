@@ -20,6 +20,7 @@ from kclient.producer.produce_response_handler import ProduceResponseHandler
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import RecordAccumulator
+from kclient.producer.record_tracer import RecordTracer
 from kclient.producer.transaction_manager import TransactionManager
 from kclient.producer.transactional_requests import TransactionalRequests
 from kclient.record import CompressionType
@@ -159,6 +160,10 @@ class Sender:
 
         return callback
 
+    def set_tracer(self, tracer: RecordTracer | None) -> None:
+        """Report requests and their batches to a tracer, or to none any more. For any thread."""
+        self._handler.tracer = tracer
+
     def wakeup(self) -> None:
         """End the present wait of `steps`."""
         self._client.wakeup()
@@ -293,6 +298,8 @@ class Sender:
     def _send_produce_request(
         self, node_id: int, batches: list[ProducerBatch], cluster: Cluster, now_ms: float
     ) -> None:
+        tracer = self._handler.tracer
+        started_ns = 0 if tracer is None else self._clock.monotonic_ns()
         settings = self._settings
         topics = {batch.topic_partition.topic for batch in batches}
         topic_ids = {topic: cluster.topic_id(topic) for topic in topics}
@@ -313,6 +320,9 @@ class Sender:
             callback=self._guarded(partial(self._handler.handle, builder)),
         )
         self._client.send(request, now_ms)
+        if tracer is not None:
+            sent_ns = self._clock.monotonic_ns()
+            tracer.request_sent(batches, request.correlation_id, started_ns, sent_ns)
         self._metrics.request_sent(batches, now_ms)
 
     def _renew_topic_use(self, now_ms: float) -> None:
