@@ -22,6 +22,7 @@ _COMMANDS = {
     "groups": "kclient.cli.groups",
     "produce": "kclient.cli.produce",
     "consume": "kclient.cli.consume",
+    "trace": "kclient.cli.trace",
 }
 """Modules of the commands, in the order of the help."""
 

@@ -58,7 +58,7 @@ def _section(section: Section, top: int) -> Iterator[str]:
     yield _text(16, top + 36, section.note, "start", kind="small")
     yield _text(_BAR_START, top + 58, "medians, one after the other", "start", kind="small")
     yield _text(_VALUE_END, top + 58, "p50 in ms", "end", kind="small")
-    yield _text(_HISTOGRAM_START, top + 58, "all records; logarithmic", "start", kind="small")
+    yield _text(_HISTOGRAM_START, top + 58, "all records, in ms", "start", kind="small")
     first = top + 66
     end = first + _ROW * (len(rows) + 1)
     lowest, highest = _decades((*rows, section.whole))
@@ -109,7 +109,7 @@ def _grid(lowest: int, highest: int, top: int, end: int) -> Iterator[str]:
     for decade in range(lowest, highest + 1):
         x = _position(10.0**decade, lowest, highest)
         yield f'<path class="grid" d="M{x:.1f} {top}V{end}"/>'
-        yield _text(x, end + 14, f"{10.0**decade:g} ms", "middle", kind="small")
+        yield _text(x, end + 14, f"{10.0**decade:g}", "middle", kind="small")
 
 
 def _position(value: float, lowest: int, highest: int) -> float:

@@ -20,7 +20,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "threading.Thread": ("common/system_tasks.py", "network/name_resolver.py"),
     "concurrent": ("producer/compression_pool.py",),
     "multiprocessing": (),
-    "subprocess": ("cli/demo/command.py", "spark/environment/machine.py"),
+    "subprocess": ("cli/processes.py", "spark/environment/machine.py"),
     "asyncio": (),
     "mmap": (),
     "fcntl": ("common/system_files.py",),

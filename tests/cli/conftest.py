@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +59,10 @@ def silent_peer() -> Iterator[str]:
     """An address that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a module ``program`` that children can run."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path / "program.py"

@@ -1,15 +1,10 @@
 """``kclient demo``: produces, consumes in a group, kills a member and compares all totals."""
 
 import argparse
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kclient import AdminClient, NewTopic, Producer, TopicPartition
 from kclient.cli.demo.flights import (
@@ -19,6 +14,7 @@ from kclient.cli.demo.flights import (
     read_flights,
 )
 from kclient.cli.demo.report import Progress, Summary, summarize, table
+from kclient.cli.processes import Process, start_broker
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 
 TOPIC = "flights"
@@ -127,7 +123,7 @@ def consume(bootstrap: str, directory: Path) -> tuple[dict[Position, Seen], int]
     return seen, lines - len(seen)
 
 
-def start_member(bootstrap: str, journal: Path) -> "Process":
+def start_member(bootstrap: str, journal: Path) -> Process:
     """Start a member of the group that writes to `journal`."""
     arguments = ["--bootstrap", bootstrap, "--topic", TOPIC, "--group", GROUP]
     return Process(
@@ -138,7 +134,7 @@ def start_member(bootstrap: str, journal: Path) -> "Process":
     )
 
 
-def check_progress(members: "list[Process]", victim: "Process", began: float, count: int) -> None:
+def check_progress(members: list[Process], victim: Process, began: float, count: int) -> None:
     """Raise if a member ended that was not killed, or if the deadline passed."""
     for member in members:
         if member is not victim and not member.is_running():
@@ -190,95 +186,3 @@ def show_directory(data: Path) -> None:
         print(f"    {log.relative_to(data)}  {log.stat().st_size / 1e6:6.2f} MB")
     print(f"  look inside: kclient dump-log {data}/{TOPIC}-0/{'0' * 20}.log")
     print(f"  remove:      rm -r {data.parent}")
-
-
-class Process:
-    """A child process that ends with its context."""
-
-    def __init__(self, name: str, module: str, arguments: list[str], log: Path) -> None:
-        self.name = name
-        self.log = log
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(  # noqa: S603 (our own interpreter and modules)
-                [sys.executable, "-m", module, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=output,
-            )
-        self._input, self._output = self._process.stdin, self._process.stdout
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    @property
-    def pid(self) -> int:
-        """Id of the process."""
-        return self._process.pid
-
-    def is_running(self) -> bool:
-        """Return whether the process has not ended."""
-        return self._process.poll() is None
-
-    def kill(self) -> None:
-        """Kill the process with SIGKILL, without clean-up."""
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
-
-    def stop(self, timeout_s: float = 15.0) -> None:
-        """Terminate the process; kill it if it does not end in time."""
-        if self._input is not None:
-            self._input.close()
-        if self.is_running():
-            self._process.terminate()
-        try:
-            self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self.kill()
-        if self._output is not None:
-            self._output.close()
-
-    def close_input(self, timeout_s: float = 15.0) -> None:
-        """Close the process's input and wait for it to end by itself.
-
-        Raises:
-            KafkaTimeoutError: It did not end in time.
-        """
-        if self._input is not None:
-            self._input.close()
-        try:
-            self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise KafkaTimeoutError(f"{self.name} did not end; see {self.log}") from None
-
-    def read_line(self) -> str:
-        """Return the next line the process prints.
-
-        Raises:
-            KafkaError: It ended without printing one.
-        """
-        line = self._output.readline() if self._output is not None else b""
-        if not line:
-            raise KafkaError(f"{self.name} ended early; see {self.log}")
-        return line.decode().strip()
-
-
-def start_broker(data_directory: Path, log: Path) -> tuple[Process, str]:
-    """Start the companion broker; return it and its bootstrap address."""
-    broker = Process(
-        "broker",
-        "kclient.cli.main",
-        ["broker", "--data-dir", str(data_directory), "--listen", "127.0.0.1:0"],
-        log,
-    )
-    line = broker.read_line()
-    while not line.startswith("bootstrap.servers="):
-        line = broker.read_line()
-    return broker, line.partition("=")[2]

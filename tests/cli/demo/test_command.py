@@ -1,73 +1,19 @@
 """``kclient demo``: its child processes, its journals and its checks."""
 
-import signal
 import socket
 from pathlib import Path
 
 import pytest
 
 from kclient.cli.demo import command, flights
-from kclient.cli.demo.command import Process, check_progress, follow, start_broker
+from kclient.cli.demo.command import check_progress, follow
 from kclient.cli.main import main
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from tests.cli.interruption import interrupted
+from tests.cli.test_processes import process
 from tests.support.processes.child_process import command as started
 
 Captured = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of a module ``program`` that children can run."""
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return tmp_path / "program.py"
-
-
-def process(module: Path, code: str) -> Process:
-    module.write_text(f"import signal, sys\n{code}\n")
-    return Process("program", "program", ["argument"], module.with_suffix(".log"))
-
-
-# -- child processes
-
-
-def test_child_prints_lines_until_its_input_is_closed(module: Path) -> None:
-    with process(module, "print(sys.argv[1], flush=True); sys.stdin.read()") as child:
-        assert child.read_line() == "argument"
-        assert child.is_running()
-        child.close_input()
-        assert not child.is_running()
-        with pytest.raises(KafkaError, match=r"program ended early; see .*program\.log"):
-            child.read_line()
-
-
-def test_child_that_ignores_the_end_of_its_input_is_reported(module: Path) -> None:
-    with process(module, "print('on', flush=True); signal.pause()") as child:
-        child.read_line()
-        with pytest.raises(KafkaTimeoutError, match="program did not end"):
-            child.close_input(timeout_s=0.1)
-    assert not child.is_running()
-
-
-def test_child_that_ignores_sigterm_is_killed(module: Path) -> None:
-    code = "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True); signal.pause()"
-    child = process(module, code)
-    child.read_line()
-    child.stop(timeout_s=0.1)
-    assert child._process.returncode == -signal.SIGKILL
-
-
-def test_errors_of_a_child_are_in_its_log(module: Path) -> None:
-    with process(module, "raise ValueError('a defect')") as child:
-        child.close_input()
-        assert "ValueError: a defect" in child.log.read_text()
-
-
-def test_broker_reports_its_address(tmp_path: Path) -> None:
-    broker, address = start_broker(tmp_path / "data", tmp_path / "broker.log")
-    host, _, port = address.partition(":")
-    with broker, socket.create_connection((host, int(port)), timeout=10):
-        assert broker.is_running()
 
 
 # -- progress

@@ -1,0 +1,108 @@
+"""Child processes of a command, such as a companion broker of its own."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kclient.common.errors import KafkaError, KafkaTimeoutError
+
+
+class Process:
+    """A child process that ends with its context."""
+
+    def __init__(self, name: str, module: str, arguments: list[str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(  # noqa: S603 (our own interpreter and modules)
+                [sys.executable, "-m", module, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+            )
+        self._input, self._output = self._process.stdin, self._process.stdout
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """Id of the process."""
+        return self._process.pid
+
+    def is_running(self) -> bool:
+        """Return whether the process has not ended."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """Kill the process with SIGKILL, without clean-up."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def stop(self, timeout_s: float = 15.0) -> None:
+        """Terminate the process; kill it if it does not end in time."""
+        if self._input is not None:
+            self._input.close()
+        if self.is_running():
+            self._process.terminate()
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        if self._output is not None:
+            self._output.close()
+
+    def close_input(self, timeout_s: float = 15.0) -> None:
+        """Close the process's input and wait for it to end by itself.
+
+        Raises:
+            KafkaTimeoutError: It did not end in time.
+        """
+        if self._input is not None:
+            self._input.close()
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise KafkaTimeoutError(f"{self.name} did not end; see {self.log}") from None
+
+    def read_line(self) -> str:
+        """Return the next line the process prints.
+
+        Raises:
+            KafkaError: It ended without printing one.
+        """
+        line = self._output.readline() if self._output is not None else b""
+        if not line:
+            raise KafkaError(f"{self.name} ended early; see {self.log}")
+        return line.decode().strip()
+
+
+def start_broker(data_directory: Path, log: Path, *options: str) -> tuple[Process, str]:
+    """Start the companion broker; return it and its bootstrap address.
+
+    Args:
+        data_directory: Directory of its data.
+        log: File of its standard error.
+        options: Further options of ``kclient broker``.
+    """
+    broker = Process(
+        "broker",
+        "kclient.cli.main",
+        ["broker", "--data-dir", str(data_directory), "--listen", "127.0.0.1:0", *options],
+        log,
+    )
+    line = broker.read_line()
+    while not line.startswith("bootstrap.servers="):
+        line = broker.read_line()
+    return broker, line.partition("=")[2]
