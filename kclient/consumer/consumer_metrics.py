@@ -7,6 +7,9 @@ from kclient.client.client_request import ClientResponse
 from kclient.common.metrics import Metrics, Sensor
 from kclient.protocol.api_keys import ApiKey
 
+_NS_PER_MS = 1e6
+_FLUSH_MS = 100.0
+
 
 class ConsumerFetchMetrics:
     """Records fetched bytes, fetch latency and consumed records."""
@@ -42,6 +45,56 @@ class ConsumerFetchMetrics:
     def record_skipped(self, count: int) -> None:
         """Count offsets skipped by a reset."""
         self._skipped.record(count)
+
+
+class ConsumerPollMetrics:
+    """Records the time between polls, and the part of it that polls wait (KafkaConsumerMetrics).
+
+    Polls are added up, and passed to the sensors after `_FLUSH_MS` at the earliest: a poll that
+    returns buffered records takes only some microseconds.
+    """
+
+    def __init__(self, metrics: Metrics, now_ns: Callable[[], int]) -> None:
+        self._between = metrics.sensor(
+            average="time-between-poll-avg", maximum="time-between-poll-max"
+        )
+        self._idle = metrics.sensor(average="poll-idle-ratio-avg")
+        self._now_ns = now_ns
+        self._started_ns = 0
+        self._since_last_ns = 0
+        self._count = 0
+        self._total_ns = self._largest_ns = 0
+        self._ratios = 0.0
+        self._flushed_ns = 0
+
+    def started(self) -> None:
+        """Start a poll."""
+        now_ns = self._now_ns()
+        self._since_last_ns = now_ns - self._started_ns if self._started_ns else 0
+        self._started_ns = now_ns
+
+    def ended(self) -> None:
+        """End a poll; the first one has no time since the last."""
+        since_ns = self._since_last_ns
+        if not since_ns:
+            return
+        now_ns = self._now_ns()
+        took_ns = now_ns - self._started_ns
+        self._count += 1
+        self._total_ns += since_ns
+        self._largest_ns = max(self._largest_ns, since_ns)
+        self._ratios += took_ns / (took_ns + since_ns)
+        if now_ns - self._flushed_ns >= _FLUSH_MS * _NS_PER_MS:
+            self._flush(now_ns)
+
+    def _flush(self, now_ns: int) -> None:
+        now_ms = now_ns / _NS_PER_MS
+        total_ms, largest_ms = self._total_ns / _NS_PER_MS, self._largest_ns / _NS_PER_MS
+        self._between.record_many(self._count, total_ms, largest_ms, now_ms)
+        self._idle.record_many(self._count, self._ratios, 1.0, now_ms)
+        self._count = self._total_ns = self._largest_ns = 0
+        self._ratios = 0.0
+        self._flushed_ns = now_ns
 
 
 _NAMES = {

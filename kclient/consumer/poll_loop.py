@@ -15,6 +15,7 @@ from kclient.common.runtime import Clock
 from kclient.common.waiting import NetworkWait, Steps
 from kclient.consumer.collected import Collected
 from kclient.consumer.consumer_lock import RunUserCode
+from kclient.consumer.consumer_metrics import ConsumerPollMetrics
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.fetch_collector import FetchCollector
 from kclient.consumer.fetcher import Fetcher
@@ -39,6 +40,7 @@ class PollLoop:
         collector: Takes records from the fetch buffer.
         group: Membership and commits, None without a group.
         clock: Clock.
+        metrics: Times of polls.
         retry_backoff_ms: Longest wait while a request has to be retried.
         run_released: Runs deserializers with the lock released; None if there are none.
         log: Logger.
@@ -50,6 +52,7 @@ class PollLoop:
     collector: FetchCollector
     group: Group | None
     clock: Clock
+    metrics: ConsumerPollMetrics
     retry_backoff_ms: float
     run_released: RunUserCode | None
     log: ContextLogger
@@ -80,10 +83,12 @@ class PollLoop:
         Returns:
             Whether there are records; if not, `poll` must follow.
         """
+        self.metrics.started()
         now_ms = self._polled_ms = self.clock.monotonic_ms()
         if now_ms < self._next_service_ms and self._collect(target):
             if self.fetcher.wants_to_send():
                 self._fetch_ahead(now_ms)
+            self.metrics.ended()
             return True
         return False
 
@@ -105,9 +110,11 @@ class PollLoop:
                     self._log_unreached(now_ms)
                 self._next_service_ms = now_ms + min(wait_ms, _SERVICE_INTERVAL_MS)
                 self._fetch_ahead(now_ms)
+                self.metrics.ended()
                 return True
             if last_look:
                 self._log_unreached(now_ms)
+                self.metrics.ended()
                 return False
             last_look = deadline_ms <= now_ms
             yield NetworkWait(self.network, min(now_ms + wait_ms, deadline_ms))

@@ -27,6 +27,7 @@ from kclient.consumer.consumer_core import ConsumerCore
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_metrics import (
     ConsumerFetchMetrics,
+    ConsumerPollMetrics,
     ConsumerRequestMetrics,
     seconds_since,
 )
@@ -320,6 +321,7 @@ class Wiring:
             collector=collector,
             group=group,
             clock=self.clock,
+            metrics=ConsumerPollMetrics(self.metrics, self.clock.monotonic_ns),
             retry_backoff_ms=self.config.retry_backoff_ms,
             run_released=self.lock.run_released if self.config.has_deserializers() else None,
             log=self.log_context.logger("kclient.consumer.poll_loop"),

@@ -4,7 +4,11 @@ import math
 
 import pytest
 
+from kclient.common.metrics import Metrics
+from kclient.common.system_tasks import SystemTasks
+from kclient.consumer.consumer_metrics import ConsumerPollMetrics
 from kclient.protocol.api_keys import ApiKey
+from kclient.testing.virtual.virtual_clock import VirtualClock
 from tests.consumer.conftest import ConsumerWorld
 
 ILLEGAL_GENERATION = 22
@@ -66,3 +70,51 @@ def test_records_lag_max_is_the_largest_lag(world: ConsumerWorld) -> None:
     assert consumer.metrics()["records-lag-max"] in {4, 7, 10}
     world.read(consumer, 11)
     assert consumer.metrics()["records-lag-max"] == 0
+
+
+class Polls:
+    """Polls that start and end at given times."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.metrics = Metrics(self.clock, SystemTasks())
+        self._polls = ConsumerPollMetrics(self.metrics, self.clock.monotonic_ns)
+        self._zero_ms = self.clock.now_ms
+
+    def poll(self, start_ms: float, end_ms: float) -> None:
+        self.clock.now_ms = self._zero_ms + start_ms
+        self._polls.started()
+        self.clock.now_ms = self._zero_ms + end_ms
+        self._polls.ended()
+
+
+def test_time_between_polls_and_idle_ratio() -> None:
+    polls = Polls()
+    polls.poll(0, 0)
+    assert math.isnan(polls.metrics.snapshot()["time-between-poll-avg"])
+    polls.poll(100, 150)
+    polls.poll(300, 300)
+    found = polls.metrics.snapshot()
+    assert found["time-between-poll-avg"] == pytest.approx(150.0)
+    assert found["time-between-poll-max"] == pytest.approx(200.0)
+    assert found["poll-idle-ratio-avg"] == pytest.approx((50 / 150 + 0) / 2)
+
+
+def test_fast_polls_are_recorded_together() -> None:
+    polls = Polls()
+    for start_ms in range(0, 1000, 10):
+        polls.poll(start_ms, start_ms + 5)
+    found = polls.metrics.snapshot()
+    assert found["time-between-poll-avg"] == found["time-between-poll-max"] == pytest.approx(10.0)
+    assert found["poll-idle-ratio-avg"] == pytest.approx(5 / 15)
+
+
+def test_consumer_measures_its_polls(world: ConsumerWorld) -> None:
+    world.fill(5)
+    consumer = world.subscribed()
+    world.read(consumer, 5)
+    for _ in range(3):
+        consumer.poll(0.5)
+    metrics = consumer.metrics()
+    assert 0 < metrics["time-between-poll-avg"] <= metrics["time-between-poll-max"]
+    assert 0 < metrics["poll-idle-ratio-avg"] < 1
