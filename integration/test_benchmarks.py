@@ -1,6 +1,7 @@
 """Short runs of the benchmark, and its checks of the measured counts."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -220,6 +221,7 @@ def test_trees_are_compared_on_the_sink(capsys: pytest.CaptureFixture[str]) -> N
     pairs.main([str(pairs.PROJECT), *only, "--slices", "2", "--scale", "0.01"])
     (row,) = capsys.readouterr().out.splitlines()[2:]
     assert row.startswith("produce 1024 B: kclient no future kept")
+    assert re.search(r"  sink \d+%", row)
 
 
 @pytest.mark.parametrize(

@@ -100,179 +100,108 @@ class Block:
         return list(dict.fromkeys(both))
 
 
-def _to(ours: Cell, theirs: str, name: str, **bounds: tuple[float, float | None]) -> Case:
-    """Returns a case against another contender that does the same."""
-    goals = tuple(Goal(figure, *bound) for figure, bound in bounds.items())
-    return Case(name, ours, replace(ours, contender=theirs), goals)
+def _goals(
+    cpu: float, rate: float, aim: float | None = None, *, cpu_aim: float | None = None
+) -> tuple[Goal, ...]:
+    """Returns the goals of a comparison of rates: both are ratios."""
+    return Goal("cpu", cpu, cpu_aim), Goal("rate", rate, aim)
 
 
-_NO_OUTCOME, _CONFLUENT, _CONFLUENT_BLIND = (
-    "kclient no future kept",
-    "confluent-kafka",
-    "confluent-kafka no callback",
+def _case(
+    name: str,
+    operation: str,
+    pair: tuple[str, str],
+    goals: tuple[Goal, ...] = (),
+    *,
+    size: int = 100,
+    partitions: int = 4,
+    codec: str = "none",
+    defaults: bool = False,
+) -> Case:
+    ours = Cell(operation, pair[0], size, partitions, codec, defaults)
+    return Case(name, ours, replace(ours, contender=pair[1]), goals)
+
+
+_KCLIENT, _CONFLUENT, _BLIND = "kclient", "confluent-kafka", "confluent-kafka no callback"
+_KEPT = (_KCLIENT, _CONFLUENT)
+_SEND, _MANY, _ARROW = (
+    (f"{_KCLIENT} {way}", _BLIND) for way in ("no future kept", "send_many", "send_arrow")
 )
+_POLL, _COLUMNS = _KEPT, (f"{_KCLIENT} columns", _CONFLUENT)
+_TURNS, _PACED, _NEXT = (
+    (f"{_KCLIENT} {way}", f"{_CONFLUENT} {way}")
+    for way in ("partitions in turn", "paced", "back to back")
+)
+_PURE = (f"{_KCLIENT} pure Python", "kafka-python")
+_1K = 1024
 
 
-def _turns(partitions: int) -> Cell:
-    return Cell(PRODUCE, "kclient partitions in turn", partitions=partitions, defaults=True)
-
-
-def _per_partition(partitions: int) -> tuple[Case, ...]:
+def _partitions(count: int) -> tuple[Case, ...]:
     """Returns the comparisons with the other client, and with one partition."""
-    ours, name = _turns(partitions), f"{partitions:,} partitions"
-    to_one = Case(f"{name}, to one partition", ours, _turns(1), (Goal("cpu", 1.2),))
-    return _to(ours, "confluent-kafka partitions in turn", name), to_one
+    one, many = (
+        _case(f"{each:,} partitions", PRODUCE, _TURNS, partitions=each, defaults=True)
+        for each in (1, count)
+    )
+    return many, Case(f"{many.name}, to one partition", many.cell, one.cell, (Goal("cpu", 1.2),))
 
 
 def _codec(codec: str, rate: float) -> tuple[Block, Block]:
-    produce = Cell(PRODUCE, _NO_OUTCOME, 1024, codec=codec)
-    consume = Cell(CONSUME, "kclient", 1024, codec=codec)
-    bounds = {"cpu": (0.8, None), "rate": (rate, 1.5)}
-    return (
-        Block(f"{codec} produce", (_to(produce, _CONFLUENT_BLIND, "send() 1 KiB", **bounds),)),
-        Block(f"{codec} consume", (_to(consume, _CONFLUENT, "poll() 1 KiB", **bounds),)),
-    )
+    goals = _goals(0.8, rate, 1.5)
+    produce = _case("send() 1 KiB", PRODUCE, _SEND, goals, size=_1K, codec=codec)
+    consume = _case("poll() 1 KiB", CONSUME, _POLL, goals, size=_1K, codec=codec)
+    return Block(f"{codec} produce", (produce,)), Block(f"{codec} consume", (consume,))
 
 
+_LATENCY = (Goal("p50", 0.8, 0.5),)
 BLOCKS = (
     Block(
         "default configuration, produce",
         (
-            _to(
-                Cell(PRODUCE, _NO_OUTCOME, 100, defaults=True),
-                _CONFLUENT_BLIND,
-                "send() 100 B",
-                cpu=(0.6, None),
-                rate=(1.5, 2.5),
-            ),
-            _to(
-                Cell(PRODUCE, _NO_OUTCOME, 1024, defaults=True),
-                _CONFLUENT_BLIND,
-                "send() 1 KiB",
-                cpu=(0.7, None),
-                rate=(1.0, 1.3),
-            ),
+            _case("send() 100 B", PRODUCE, _SEND, _goals(0.6, 1.5, 2.5), defaults=True),
+            _case("send() 1 KiB", PRODUCE, _SEND, _goals(0.7, 1.0, 1.3), size=_1K, defaults=True),
         ),
     ),
     Block(
         "default configuration, consume",
         (
-            _to(
-                Cell(CONSUME, "kclient", 100, defaults=True),
-                _CONFLUENT,
-                "poll() 100 B",
-                cpu=(0.5, None),
-                rate=(1.5, 2.5),
-            ),
-            _to(
-                Cell(CONSUME, "kclient", 1024, defaults=True),
-                _CONFLUENT,
-                "poll() 1 KiB",
-                cpu=(0.7, None),
-                rate=(1.0, 1.3),
-            ),
+            _case("poll() 100 B", CONSUME, _POLL, _goals(0.5, 1.5, 2.5), defaults=True),
+            _case("poll() 1 KiB", CONSUME, _POLL, _goals(0.7, 1.0, 1.3), size=_1K, defaults=True),
         ),
     ),
     Block(
         "produce 100 B",
         (
-            _to(
-                Cell(PRODUCE, _NO_OUTCOME),
-                _CONFLUENT_BLIND,
-                "send()",
-                cpu=(0.4, None),
-                rate=(2.0, 3.0),
-            ),
-            _to(
-                Cell(PRODUCE, "kclient"),
-                _CONFLUENT,
-                "send(), outcomes kept",
-                cpu=(0.3, 0.25),
-                rate=(3.0, 4.5),
-            ),
-            _to(
-                Cell(PRODUCE, "kclient send_many"),
-                _CONFLUENT_BLIND,
-                "send_many()",
-                cpu=(0.15, None),
-                rate=(5.0, 8.0),
-            ),
-            _to(
-                Cell(PRODUCE, "kclient send_arrow"),
-                _CONFLUENT_BLIND,
-                "send_arrow()",
-                cpu=(0.15, None),
-                rate=(5.0, 8.0),
-            ),
-            _to(Cell(PRODUCE, "kclient"), "kafka-python", "send(), outcomes kept, to kafka-python"),
-            _to(Cell(PRODUCE, "kclient"), "aiokafka", "send(), outcomes kept, to aiokafka"),
+            _case("send()", PRODUCE, _SEND, _goals(0.4, 2.0, 3.0)),
+            _case("send(), outcomes kept", PRODUCE, _KEPT, _goals(0.3, 3.0, 4.5, cpu_aim=0.25)),
+            _case("send_many()", PRODUCE, _MANY, _goals(0.15, 5.0, 8.0)),
+            _case("send_arrow()", PRODUCE, _ARROW, _goals(0.15, 5.0, 8.0)),
+            _case("send(), outcomes kept, to kafka-python", PRODUCE, (_KCLIENT, "kafka-python")),
+            _case("send(), outcomes kept, to aiokafka", PRODUCE, (_KCLIENT, "aiokafka")),
         ),
     ),
     Block(
         "produce 1 KiB",
         (
-            _to(
-                Cell(PRODUCE, _NO_OUTCOME, 1024),
-                _CONFLUENT_BLIND,
-                "send()",
-                cpu=(0.45, None),
-                rate=(1.1, 1.4),
-            ),
-            _to(
-                Cell(PRODUCE, "kclient", 1024),
-                _CONFLUENT,
-                "send(), outcomes kept",
-                cpu=(0.4, None),
-                rate=(1.5, None),
-            ),
-            _to(
-                Cell(PRODUCE, "kclient send_many", 1024),
-                _CONFLUENT_BLIND,
-                "send_many()",
-                cpu=(0.4, None),
-                rate=(1.3, 1.6),
-            ),
-            _to(
-                Cell(PRODUCE, "kclient send_arrow", 1024),
-                _CONFLUENT_BLIND,
-                "send_arrow()",
-                cpu=(0.4, None),
-                rate=(1.3, 1.6),
-            ),
+            _case("send()", PRODUCE, _SEND, _goals(0.45, 1.1, 1.4), size=_1K),
+            _case("send(), outcomes kept", PRODUCE, _KEPT, _goals(0.4, 1.5), size=_1K),
+            _case("send_many()", PRODUCE, _MANY, _goals(0.4, 1.3, 1.6), size=_1K),
+            _case("send_arrow()", PRODUCE, _ARROW, _goals(0.4, 1.3, 1.6), size=_1K),
         ),
     ),
     Block(
         "consume 100 B",
         (
-            _to(Cell(CONSUME, "kclient"), _CONFLUENT, "poll()", cpu=(0.3, None), rate=(2.5, 3.5)),
-            _to(
-                Cell(CONSUME, "kclient columns"),
-                _CONFLUENT,
-                "poll_columns()",
-                cpu=(0.12, None),
-                rate=(8.0, 12.0),
-            ),
-            _to(Cell(CONSUME, "kclient"), "kafka-python", "poll(), to kafka-python"),
-            _to(Cell(CONSUME, "kclient"), "aiokafka", "poll(), to aiokafka"),
+            _case("poll()", CONSUME, _POLL, _goals(0.3, 2.5, 3.5)),
+            _case("poll_columns()", CONSUME, _COLUMNS, _goals(0.12, 8.0, 12.0)),
+            _case("poll(), to kafka-python", CONSUME, (_KCLIENT, "kafka-python")),
+            _case("poll(), to aiokafka", CONSUME, (_KCLIENT, "aiokafka")),
         ),
     ),
     Block(
         "consume 1 KiB",
         (
-            _to(
-                Cell(CONSUME, "kclient", 1024),
-                _CONFLUENT,
-                "poll()",
-                cpu=(0.6, None),
-                rate=(1.1, 1.5),
-            ),
-            _to(
-                Cell(CONSUME, "kclient columns", 1024),
-                _CONFLUENT,
-                "poll_columns()",
-                cpu=(0.5, None),
-                rate=(1.2, 1.5),
-            ),
+            _case("poll()", CONSUME, _POLL, _goals(0.6, 1.1, 1.5), size=_1K),
+            _case("poll_columns()", CONSUME, _COLUMNS, _goals(0.5, 1.2, 1.5), size=_1K),
         ),
     ),
     *_codec("lz4", 1.2),
@@ -280,40 +209,24 @@ BLOCKS = (
     Block(
         "latency",
         (
-            _to(
-                Cell(LATENCY, "kclient paced"),
-                "confluent-kafka paced",
-                "send().result(), 500 a second",
-                p50=(0.8, 0.5),
-            ),
-            _to(
-                Cell(LATENCY, "kclient back to back"),
-                "confluent-kafka back to back",
-                "send().result(), back to back",
-                p50=(0.8, 0.5),
-            ),
+            _case("send().result(), 500 a second", LATENCY, _PACED, _LATENCY),
+            _case("send().result(), back to back", LATENCY, _NEXT, _LATENCY),
         ),
     ),
     Block(
         "memory",
-        (_to(Cell(MEMORY, "kclient"), _CONFLUENT, "send(), outcomes kept", memory=(80, 60)),),
+        (_case("send(), outcomes kept", MEMORY, _KEPT, (Goal("memory", 80, 60),)),),
         needs_sink=True,
     ),
-    Block(
-        "pure Python, produce",
-        (_to(Cell(PRODUCE, "kclient pure Python"), "kafka-python", "send()", rate=(5.0, 8.0)),),
-    ),
-    Block(
-        "pure Python, consume",
-        (_to(Cell(CONSUME, "kclient pure Python"), "kafka-python", "poll()", rate=(3.0, 8.0)),),
-    ),
+    Block("pure Python, produce", (_case("send()", PRODUCE, _PURE, (Goal("rate", 5, 8),)),)),
+    Block("pure Python, consume", (_case("poll()", CONSUME, _PURE, (Goal("rate", 3, 8),)),)),
     Block(
         "partitions",
         (
-            _to(_turns(1), "confluent-kafka partitions in turn", "1 partition"),
-            *_per_partition(100),
-            *_per_partition(1_000),
-            *_per_partition(10_000),
+            _case("1 partition", PRODUCE, _TURNS, partitions=1, defaults=True),
+            *_partitions(100),
+            *_partitions(1_000),
+            *_partitions(10_000),
         ),
         needs_sink=True,
     ),

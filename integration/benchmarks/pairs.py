@@ -21,7 +21,7 @@ from typing import IO, Self
 from integration.benchmarks.cases import Cell
 from integration.benchmarks.contenders import COMPILED, CONTENDERS, KCLIENT
 from integration.benchmarks.measuring import CellError
-from integration.benchmarks.runner import Runner, Settings
+from integration.benchmarks.runner import LARGEST_SHARE, Runner, Settings
 from integration.benchmarks.spread import Spread
 from integration.benchmarks.targets import SINK, target
 from integration.benchmarks.workload import CONSUME, PRODUCE, Measurement, Workload
@@ -190,8 +190,16 @@ def compare(base: Path, chosen: argparse.Namespace) -> Iterator[str]:
         for size in chosen.sizes:
             for cell in _cells(size, chosen):
                 with runner.workload(cell) as load:
+                    before = kafka.cpu_seconds()
                     found = measure([base, PROJECT, base], load, chosen.slices)
-                yield row(cell, found)
+                    used = kafka.cpu_seconds() - before
+                yield row(cell, found) + (_sink_share(used, found) if chosen.sink else "")
+
+
+def _sink_share(used: float, found: Sequence[Sequence[Measurement]]) -> str:
+    """Returns the part of a core that the sink used, at most, and whether that was too much."""
+    share = used / sum(one.seconds for each in found for one in each)
+    return f"  sink {share:.0%}{', unusable' if share > LARGEST_SHARE else ''}"
 
 
 def _cells(size: int, chosen: argparse.Namespace) -> list[Cell]:
