@@ -43,7 +43,7 @@ EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_c
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-recovery bench-spark build-ext clean'
+	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-start bench-recovery bench-spark build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -211,6 +211,11 @@ bench-docs: build-ext
 .PHONY: bench-pairs
 bench-pairs: build-ext
 	$(RUN) -m integration.benchmarks.pairs $(BASE) $(BENCH_ARGS)
+
+# First moments of a process with each client: make bench-start BENCH_ARGS='--rounds 20'
+.PHONY: bench-start
+bench-start: build-ext
+	$(RUN) -m integration.benchmarks.start $(BENCH_ARGS)
 
 # How long a broker's start takes: make bench-recovery BENCH_ARGS='--mebibytes 1024'
 .PHONY: bench-recovery

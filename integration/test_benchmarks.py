@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from integration.benchmarks import pairs, publish, recovery
+from integration.benchmarks import pairs, publish, recovery, start
 from integration.benchmarks.cases import BLOCKS, FIGURES, Block, Case, Cell, Goal
 from integration.benchmarks.measuring import CellError, check_claim, run_cell
 from integration.benchmarks.report import table
@@ -111,6 +111,24 @@ def test_starts_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
         assert mebibytes == "2"
         assert int(batches) > 100
         assert min(map(float, seconds)) >= 0
+
+
+def test_first_moments_are_measured(
+    kafka: RunningKafka, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KCLIENT_KAFKA_BOOTSTRAP", kafka.bootstrap)
+    start.main(["--rounds", "1"])
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert [(row[12:28].strip(), row[:11].strip()) for row in rows] == list(start.PARTS)
+    for row in rows:
+        figures = [float(cell) for cell in row[28:].replace("..", " ").split()]
+        assert len(figures) == 9
+        assert min(figures) > 0
+
+
+def test_failed_part_fails_the_run(kafka: RunningKafka) -> None:
+    with pytest.raises(HarnessError, match="first send of kclient failed"):
+        start.measure("kclient", start.SEND, kafka.bootstrap, "a topic with an illegal name")
 
 
 def _load(kafka: RunningKafka, operation: str, topic: str) -> Workload:

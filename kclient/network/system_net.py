@@ -387,8 +387,11 @@ class SystemNet:
 def _resolve(host: str, port: int, flags: int = 0) -> list[Address]:
     if not 0 <= port <= _LAST_PORT:
         raise OSError(f"{port} is not a port, expected 0 to {_LAST_PORT}")
+    # Python imports its IDNA codec, 4 ms, for a str, which a number in ASCII does not need.
+    is_number = bool(flags & socket.AI_NUMERICHOST) and host.isascii()
+    name = host.encode() if is_number else host
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=flags)
     except UnicodeError as error:  # a label is too long or empty; raised before any look-up
         raise OSError(f"{host!r:.80} is not a host name: {error}") from error
     return list(dict.fromkeys(_address(entry[4]) for entry in found))

@@ -5,6 +5,8 @@ import gc
 import os
 import select
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -93,6 +95,26 @@ def test_resolve_returns_distinct_addresses(net: SystemNet) -> None:
         net.resolve("no-such-host.invalid", 9092)
     with pytest.raises(OSError, match="is not a host name"):
         net.resolve("a" * 70 + ".example", 9092)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_address_needs_no_idna_codec(host: str) -> None:
+    program = (
+        "import sys\n"
+        "from kclient.network.system_net import SystemNet\n"
+        f"SystemNet().look_up({host!r}, 9092, bool)\n"
+        "print('stringprep' in sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "False\n"
+
+
+@pytest.mark.parametrize("host", ["b\u00fccher.invalid", "a..b"])
+def test_other_names_are_encoded_by_python(net: SystemNet, host: str) -> None:
+    with pytest.raises(OSError, match=r"."):
+        net.resolve(host, 9092)
 
 
 @pytest.mark.parametrize("port", [-1, 65_536, 70_000, 2**31 - 1])

@@ -1,5 +1,7 @@
 """Message classes: versions, codecs, and records stored after their version."""
 
+from typing import Any
+
 import pytest
 
 from kclient.common.broker_errors import UnsupportedVersionError
@@ -8,6 +10,7 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import int32, string
 from kclient.protocol.message import Request, Response, VersionedRecord, codec, read_version
 from kclient.protocol.messages.group_membership import HeartbeatRequest
+from kclient.protocol.source import Source
 from kclient.protocol.versions import VersionRange
 
 
@@ -34,9 +37,31 @@ class Stored(VersionedRecord, versions="0-1"):
 
 def test_generated_sources_are_readable() -> None:
     found = codec(HeartbeatRequest, 3)
-    assert "o0.group_id = str(buf[p:q], 'utf-8')" in found.decoder_source
-    assert "v = o0.group_id" in found.encoder_source
+    assert "o0.group_id = str(buf[p:q], 'utf-8')" in found.decoder.text
+    assert "v = o0.group_id" in found.encoder.text
     assert codec(HeartbeatRequest, 3) is found
+
+
+def test_functions_are_generated_when_first_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    compile_source = Source.compile
+
+    def noted(self: Source, name: str, label: str) -> Any:
+        compiled.append(f"{label} {name}")
+        return compile_source(self, name, label)
+
+    monkeypatch.setattr(Source, "compile", noted)
+
+    class Lone(Response, versions="0-1"):
+        number: int = int32()
+
+    assert compiled == []
+    message = Lone(number=3)
+    assert compiled == ["Lone __init__"]
+    data = message.encode_bytes(1)
+    assert compiled == ["Lone __init__", "Lone v1 encode"]
+    assert Lone.decode(data, 1) == Lone.decode(data, 1) == message
+    assert compiled == ["Lone __init__", "Lone v1 encode", "Lone v1 decode"]
 
 
 def test_class_statement_sets_versions_and_api() -> None:
