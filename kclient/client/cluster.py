@@ -1,6 +1,7 @@
 """Immutable description of a cluster: brokers, topics, partitions, leaders."""
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -78,6 +79,12 @@ class Cluster:
         """Return the cluster of the bootstrap servers, before the first response."""
         nodes = [Node(-1 - index, host, port) for index, (host, port) in enumerate(addresses)]
         return cls(nodes, is_bootstrap=True)
+
+    def with_controller(self, controller: Node | None) -> "Cluster":
+        """Return this cluster with another controller; the two share all else."""
+        changed = copy(self)
+        changed.controller = controller
+        return changed
 
     def node(self, node_id: int) -> Node | None:
         """Return a broker by id, or None if it is unknown."""

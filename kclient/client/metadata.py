@@ -271,7 +271,10 @@ class Metadata:
                 self._timing.request_full()
             self._fatal_error = None
             self._topics_described(topic.name for topic in response.topics if topic.name)
-            self._replace(snapshot)
+            if same:
+                self._keep(snapshot.controller_id)
+            else:
+                self._replace(snapshot)
             self._epochs.retain(
                 lambda topic: topic in snapshot.topics or retain(topic, is_internal=False)
             )
@@ -318,15 +321,18 @@ class Metadata:
         """
         with self._condition:
             known_nodes = {**self._snapshot.nodes, **{node.id: node for node in nodes}}
-            topics = dict(self._snapshot.topics)
-            updated = set()
-            for key, leader in leaders.items():
-                topic = topics.get(key.topic)
-                if leader.leader_id in known_nodes and _is_newer(topic, key, leader):
-                    topics[key.topic] = _with_leader(topics[key.topic], key.partition, leader)
-                    self._epochs.put(key, leader.epoch)
-                    updated.add(key)
+            updated = {
+                key
+                for key, leader in leaders.items()
+                if leader.leader_id in known_nodes
+                and _is_newer(self._snapshot.topic(key.topic), key, leader)
+            }
             if updated:
+                for key in updated:
+                    self._epochs.put(key, leaders[key].epoch)
+                topics = _with_leaders(
+                    self._snapshot.topics, {key: leaders[key] for key in updated}
+                )
                 self._replace(replace(self._snapshot, nodes=known_nodes, topics=topics))
                 self._condition.notify_all()
             return updated
@@ -363,7 +369,17 @@ class Metadata:
     def _replace(self, snapshot: MetadataSnapshot) -> None:
         self._snapshot = snapshot
         self._cluster = snapshot.cluster()
-        for name, topic in snapshot.topics.items():
+        self._record_topic_errors(snapshot.topics)
+
+    def _keep(self, controller_id: int) -> None:
+        """Keep the snapshot, which equals that of a response except for the controller."""
+        if controller_id != self._snapshot.controller_id:
+            self._snapshot = replace(self._snapshot, controller_id=controller_id)
+            self._cluster = self._cluster.with_controller(self._snapshot.controller)
+        self._record_topic_errors(self._snapshot.topics)
+
+    def _record_topic_errors(self, topics: Mapping[str, TopicMetadata]) -> None:
+        for name, topic in topics.items():
             error = topic.error
             if isinstance(error, TopicAuthorizationError | InvalidTopicError):
                 self._topic_errors[name] = error
@@ -380,8 +396,17 @@ def _is_newer(topic: TopicMetadata | None, key: TopicPartition, leader: LeaderId
     return known is not None and leader.epoch > known.leader_epoch
 
 
-def _with_leader(topic: TopicMetadata, partition: int, leader: LeaderIdAndEpoch) -> TopicMetadata:
-    changed = topic.partitions[partition]._replace(
-        leader_id=leader.leader_id, leader_epoch=leader.epoch
-    )
-    return replace(topic, partitions={**topic.partitions, partition: changed})
+def _with_leaders(
+    topics: Mapping[str, TopicMetadata], leaders: Mapping[TopicPartition, LeaderIdAndEpoch]
+) -> dict[str, TopicMetadata]:
+    """Return the topics with other leaders; each topic is copied once."""
+    changed = {name: dict(topics[name].partitions) for name in {key.topic for key in leaders}}
+    for key, leader in leaders.items():
+        partitions = changed[key.topic]
+        partitions[key.partition] = partitions[key.partition]._replace(
+            leader_id=leader.leader_id, leader_epoch=leader.epoch
+        )
+    return {
+        **topics,
+        **{name: replace(topics[name], partitions=found) for name, found in changed.items()},
+    }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import NamedTuple
 
 from kclient.client.cluster import Cluster, PartitionInfo
@@ -71,6 +72,12 @@ class MetadataSnapshot:
         """Return the snapshot of the bootstrap servers, before the first response."""
         return cls(Cluster.bootstrap(addresses).nodes, is_bootstrap=True)
 
+    @property
+    def controller(self) -> Node | None:
+        """Broker for requests to the controller, or None if it is not known."""
+        # -1 means that no controller is known, and is also the id of a bootstrap server.
+        return None if self.is_bootstrap else self.nodes.get(self.controller_id)
+
     def topic(self, topic: str) -> TopicMetadata | None:
         """Return a topic by name, or None."""
         return self.topics.get(topic)
@@ -103,31 +110,36 @@ class MetadataSnapshot:
     def cluster(self) -> Cluster:
         """Return the cluster of this snapshot."""
         described = {name: topic for name, topic in self.topics.items() if topic.error_code == NONE}
-        # -1 means that no controller is known, and is also the id of a bootstrap server.
-        controller = None if self.is_bootstrap else self.nodes.get(self.controller_id)
+        nodes_of = cache(self._nodes)  # many partitions have the same replicas
         return Cluster(
             self.nodes.values(),
             [
-                self._info(name, number, partition)
+                self._info(name, number, partition, nodes_of)
                 for name, topic in described.items()
                 for number, partition in topic.partitions.items()
             ],
             cluster_id=self.cluster_id,
-            controller=controller,
+            controller=self.controller,
             topic_ids={name: topic.topic_id for name, topic in described.items() if topic.topic_id},
             is_bootstrap=self.is_bootstrap,
             internal_topics=(name for name, topic in self.topics.items() if topic.is_internal),
         )
 
-    def _info(self, topic: str, number: int, partition: PartitionMetadata) -> PartitionInfo:
+    def _info(
+        self,
+        topic: str,
+        number: int,
+        partition: PartitionMetadata,
+        nodes_of: Callable[[tuple[int, ...]], tuple[Node, ...]],
+    ) -> PartitionInfo:
         return PartitionInfo(
             topic,
             number,
             self.nodes.get(partition.leader_id),
             partition.leader_epoch,
-            self._nodes(partition.replicas),
-            self._nodes(partition.in_sync_replicas),
-            self._nodes(partition.offline_replicas),
+            nodes_of(partition.replicas),
+            nodes_of(partition.in_sync_replicas),
+            nodes_of(partition.offline_replicas),
         )
 
     def _nodes(self, ids: Iterable[int]) -> tuple[Node, ...]:

@@ -1,6 +1,7 @@
 """Partition assignors, run by the leader of a group: their interface, and the built-in ones."""
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -108,6 +109,15 @@ def in_member_order(members: Mapping[str, MemberSubscription]) -> list[str]:
     return sorted(members, key=rank)
 
 
+def subscribers(members: Mapping[str, MemberSubscription]) -> dict[str, list[int]]:
+    """Return the members of each topic, as their positions in `in_member_order`."""
+    found: dict[str, list[int]] = {}
+    for position, member in enumerate(in_member_order(members)):
+        for topic in dict.fromkeys(members[member].topics):
+            found.setdefault(topic, []).append(position)
+    return found
+
+
 class RangeAssignor(AbstractPartitionAssignor):
     """Splits each topic separately, so that topics of equal size are co-partitioned.
 
@@ -125,15 +135,16 @@ class RangeAssignor(AbstractPartitionAssignor):
         """Return the partitions of each member."""
         shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
         order = in_member_order(members)
-        for topic in sorted(partition_counts):
-            takers = [member for member in order if topic in members[member].topics]
-            if not takers:
-                continue
+        takers_of = subscribers(members)
+        for topic in sorted(partition_counts.keys() & takers_of.keys()):
+            takers = takers_of[topic]
             each, rest = divmod(partition_counts[topic], len(takers))
             start = 0
-            for rank, member in enumerate(takers):
+            for rank, position in enumerate(takers):
                 end = start + each + (1 if rank < rest else 0)
-                shares[member] += [TopicPartition(topic, number) for number in range(start, end)]
+                shares[order[position]] += [
+                    TopicPartition(topic, number) for number in range(start, end)
+                ]
                 start = end
         return shares
 
@@ -155,12 +166,13 @@ class RoundRobinAssignor(AbstractPartitionAssignor):
         """Return the partitions of each member."""
         shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
         order = in_member_order(members)
-        wanted = {topic for member in members.values() for topic in member.topics}
-        turn = 0
-        for topic in sorted(wanted & partition_counts.keys()):
+        takers_of = subscribers(members)
+        turn = 0  # position of the next member, if it subscribes to the topic
+        for topic in sorted(partition_counts.keys() & takers_of.keys()):
+            takers = takers_of[topic]
+            start = bisect_left(takers, turn)
             for number in range(partition_counts[topic]):
-                while topic not in members[order[turn]].topics:
-                    turn = (turn + 1) % len(order)
+                turn = takers[(start + number) % len(takers)]
                 shares[order[turn]].append(TopicPartition(topic, number))
-                turn = (turn + 1) % len(order)
+                turn += 1
         return shares

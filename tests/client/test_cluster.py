@@ -61,3 +61,11 @@ def test_description_does_not_follow_its_arguments() -> None:
     assert cluster.topic_id("orders") == ID
     with pytest.raises(TypeError):
         cluster.nodes[3] = NODES[0]  # type: ignore[index]  # what is refused
+
+
+def test_another_controller_changes_no_other_view(cluster: Cluster) -> None:
+    other = Node(77, "b77", 9092)
+    changed = cluster.with_controller(other)
+    assert changed.controller == other
+    assert cluster.controller != other
+    assert changed.nodes == cluster.nodes

@@ -11,7 +11,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import ClosedError
 from kclient.common.types import Node, TopicPartition
-from tests.client.metadata_world import ID_1, ORDERS, MetadataWorld, topic
+from tests.client.metadata_world import ID_1, ID_2, ORDERS, MetadataWorld, response, topic
 from tests.support.virtual.virtual_home import VirtualHome
 
 
@@ -103,3 +103,44 @@ def test_bootstrap_server_is_never_controller() -> None:
     metadata = Metadata(VirtualHome().runtime)
     metadata.bootstrap([("a", 9092), ("b", 9092)])
     assert metadata.cluster().controller is None
+
+
+def test_equal_response_keeps_the_view_of_the_cluster(known: MetadataWorld) -> None:
+    known.update(topic(partitions=3))
+    before = known.metadata.cluster()
+    known.update(topic(partitions=3))
+    assert known.metadata.cluster() is before
+    other = response(topic(partitions=3))
+    other.controller_id = 1
+    known.metadata.update(known.metadata.next_request(known.now_ms), other, known.now_ms)
+    changed = known.metadata.cluster()
+    assert (before.controller, changed.controller) == (Node(2, "b2", 9092), Node(1, "b1", 9092))
+    assert changed.partitions_for("orders") is before.partitions_for("orders")
+    known.update(topic(partitions=4))
+    assert known.metadata.cluster().partition_count("orders") == 4
+
+
+def test_newer_leaders_of_several_topics_are_applied_together(known: MetadataWorld) -> None:
+    topics = [topic(epoch=5, partitions=3), topic("bills", epoch=5, partitions=2, topic_id=ID_2)]
+    known.metadata.add_topic("bills", known.now_ms)
+    known.update(*topics)
+    moved = {
+        TopicPartition("orders", 0): LeaderIdAndEpoch(3, 6),
+        TopicPartition("orders", 2): LeaderIdAndEpoch(2, 7),
+        TopicPartition("bills", 1): LeaderIdAndEpoch(3, 8),
+    }
+    updated = known.metadata.update_partition_leadership(moved, [Node(3, "b3", 9092)])
+    assert updated == moved.keys()
+    cluster = known.metadata.cluster()
+    leaders = [
+        (info.topic, info.leader.id if info.leader else None, info.leader_epoch)
+        for name in ("orders", "bills")
+        for info in cluster.partitions_for(name)
+    ]
+    assert leaders == [
+        ("orders", 3, 6),
+        ("orders", 1, 5),
+        ("orders", 2, 7),
+        ("bills", 1, 5),
+        ("bills", 3, 8),
+    ]

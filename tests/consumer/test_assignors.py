@@ -1,6 +1,7 @@
 """Partition assignors: properties of all, and the documented assignments of each."""
 
 from collections.abc import Mapping
+from itertools import cycle
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from kclient.consumer.assignors import (
     PartitionAssignor,
     RangeAssignor,
     RoundRobinAssignor,
+    in_member_order,
 )
 
 TOPICS = ["a", "b", "c", "d"]
@@ -151,3 +153,24 @@ def test_round_robin_matches_kafkas_documentation() -> None:
         "C1": [("t1", 0)],
         "C2": [("t1", 1), ("t2", 0), ("t2", 1), ("t2", 2)],
     }
+
+
+def in_turn(
+    partitions: Mapping[str, int], group: Mapping[str, MemberSubscription]
+) -> dict[str, list[tuple[str, int]]]:
+    """Assign as Kafka's RoundRobinAssignor describes it: step through the members for each."""
+    order = cycle(in_member_order(group))
+    taken: dict[str, list[tuple[str, int]]] = {member: [] for member in group}
+    for topic in sorted(partitions):
+        if any(topic in member.topics for member in group.values()):
+            for number in range(partitions[topic]):
+                member = next(each for each in order if topic in group[each].topics)
+                taken[member].append((topic, number))
+    return taken
+
+
+@given(counts, members)
+def test_round_robin_steps_through_the_members(
+    partitions: dict[str, int], group: dict[str, MemberSubscription]
+) -> None:
+    assert shares(RoundRobinAssignor(), partitions, group) == in_turn(partitions, group)
