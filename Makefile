@@ -43,7 +43,7 @@ EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_c
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-start bench-recovery bench-spark build-ext clean'
+	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-start bench-scale bench-recovery bench-spark build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -216,6 +216,11 @@ bench-pairs: build-ext
 .PHONY: bench-start
 bench-start: build-ext
 	$(RUN) -m integration.benchmarks.start $(BENCH_ARGS)
+
+# CPU time of a record by the number of partitions and brokers: make bench-scale BENCH_ARGS='--rounds 3'
+.PHONY: bench-scale
+bench-scale: build-ext
+	$(RUN) -m integration.benchmarks.scale $(BENCH_ARGS)
 
 # How long a broker's start takes: make bench-recovery BENCH_ARGS='--mebibytes 1024'
 .PHONY: bench-recovery

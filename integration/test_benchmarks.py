@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from integration.benchmarks import pairs, publish, recovery, start
+from integration.benchmarks import pairs, publish, recovery, scale, start
 from integration.benchmarks.cases import BLOCKS, FIGURES, Block, Case, Cell, Goal
 from integration.benchmarks.measuring import CellError, check_claim, run_cell
 from integration.benchmarks.report import table
@@ -124,6 +124,19 @@ def test_first_moments_are_measured(
         figures = [float(cell) for cell in row[28:].replace("..", " ").split()]
         assert len(figures) == 9
         assert min(figures) > 0
+
+
+def test_scale_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    scale.main(
+        ["--partitions", "1", "60", "--nodes", "1", "3", "--records", "10000", "--rounds", "1"]
+    )
+    rows = [row.split() for row in capsys.readouterr().out.splitlines()[1:]]
+    cases = [["1", "1"], ["60", "1"], ["60", "3"]]
+    assert [row[:3] for row in rows] == [
+        [client, *case] for client in ("produce", "consume") for case in cases
+    ]
+    for row in rows:
+        assert min(float(cell) for cell in (row[3], *row[4].split(".."), row[5])) > 0
 
 
 def test_failed_part_fails_the_run(kafka: RunningKafka) -> None:
