@@ -1,4 +1,5 @@
 # cython: language_level=3, wraparound=False, boundscheck=False, embedsignature=True
+# cython: freethreading_compatible=True
 """Compiled scan of many batches, documented in `kclient.record.reference.batch_scan`."""
 
 import array
