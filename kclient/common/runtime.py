@@ -305,6 +305,11 @@ class Tasks(Protocol):
         ...
 
 
+def seeded_random(source: random.Random) -> random.Random:
+    """Return a generator that is seeded by another, whose numbers may each be a system call."""
+    return random.Random(source.getrandbits(64))  # noqa: S311 (nothing secret is made of it)
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """Interfaces to the operating system, or to a simulation, of a client or broker."""

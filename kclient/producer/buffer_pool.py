@@ -10,6 +10,8 @@ from kclient.common.metrics import Sensor
 from kclient.common.runtime import Clock, Condition, Tasks
 from kclient.common.waiting import ConditionWait, Steps
 
+_SMALLEST_BUFFER = 4_096
+
 _CLOSED = "the producer was closed while a record waited for memory"
 
 
@@ -41,9 +43,11 @@ class _Waiter:
 class BufferPool:
     """Allocates at most `total` bytes, in the order of requests (Kafka: BufferPool).
 
-    Buffers of exactly `poolable_size` bytes are kept and reused; for other sizes only the bytes are
-    counted. Freed memory is granted to the caller that has waited longest, in pieces until its need
-    is met, so that small requests do not starve a large one.
+    Buffers of `poolable_size` bytes are kept and reused, and those of half the size, and so on to
+    4 KiB: batches start small and double, so that many partitions with few records need little
+    memory. For other sizes only the bytes are counted. Freed memory is granted to the caller that
+    has waited longest, in pieces until its need is met, so that small requests do not starve a
+    large one.
 
     A buffer may be deallocated only when neither a batch nor a socket reads it any more.
     """
@@ -62,7 +66,7 @@ class BufferPool:
 
         Args:
             total: Bytes that may be allocated at a time (``buffer.memory``).
-            poolable_size: Size of the buffers that are kept (``batch.size``).
+            poolable_size: Size of the largest buffers that are kept (``batch.size``).
             clock: Measures how long a caller waits.
             tasks: Creates the conditions that callers wait on.
             wait_time: Records the nanoseconds that a caller waited.
@@ -78,10 +82,34 @@ class BufferPool:
         self._exhausted = exhausted
         self._on_wait = on_wait
         self._lock = tasks.lock()  # guards: everything below, and every waiter's fields
-        self._free: list[bytearray] = []
-        self._unpooled = total  # bytes that are neither allocated nor in the free list
+        self._free: dict[int, list[bytearray]] = {size: [] for size in _sizes(poolable_size)}
+        self._kept = 0  # bytes in the free lists
+        self._unpooled = total  # bytes that are neither allocated nor in the free lists
         self._waiters: deque[_Waiter] = deque()
         self._closed = False
+
+    def size_for(self, needed: int) -> int:
+        """Return the smallest size of kept buffers that suffices; `needed` if none does."""
+        for size in self._free:
+            if size >= needed:
+                return size
+        return needed
+
+    def try_allocate(self, size: int) -> bytearray | None:
+        """Return a buffer of `size` bytes, or None if the caller would have to wait for memory."""
+        with self._lock:
+            if self._waiters or self._closed:
+                return None
+            kept = self._free.get(size)
+            if kept:
+                self._kept -= size
+                return kept.pop()
+            if self._unpooled + self._kept < size:
+                return None
+            self._discard_kept(size)
+            buffer = bytearray(size)
+            self._unpooled -= size
+            return buffer
 
     def allocate(self, size: int, max_wait_ms: float) -> Steps[bytearray]:
         """Return a buffer of `size` bytes, waiting at most `max_wait_ms` for memory to be freed.
@@ -116,10 +144,7 @@ class BufferPool:
         """Free buffers."""
         with self._lock:
             for buffer in buffers:
-                if len(buffer) == self.poolable_size and not self._closed:
-                    self._free.append(buffer)
-                else:
-                    self._unpooled += len(buffer)
+                self._put_back(buffer)
             served = self._serve()
         _wake(served)
 
@@ -132,18 +157,33 @@ class BufferPool:
             for waiter in waiting:
                 waiter.refused = True
                 self._return_grant(waiter)
-            self._unpooled += sum(map(len, self._free))
-            self._free.clear()
+            self._discard_kept(self.total)
         _wake(waiting)
 
     def available(self) -> int:
         """Return the bytes that are not allocated."""
         with self._lock:
-            return self._unpooled + len(self._free) * self.poolable_size
+            return self._unpooled + self._kept
 
     def queued(self) -> int:
         """Return the number of callers that wait for memory."""
         return len(self._waiters)
+
+    def _put_back(self, buffer: bytearray) -> None:
+        size = len(buffer)
+        if size in self._free and not self._closed:
+            self._free[size].append(buffer)
+            self._kept += size
+        else:
+            self._unpooled += size
+
+    def _discard_kept(self, needed: int) -> None:
+        """Discard kept buffers until `needed` bytes are in none, or none is left."""
+        for size, kept in self._free.items():
+            while kept and self._unpooled < needed:
+                kept.pop()
+                self._kept -= size
+                self._unpooled += size
 
     def _serve(self) -> list[_Waiter]:
         """Grant free memory in queue order; remove and return the waiters whose need is met."""
@@ -158,21 +198,21 @@ class BufferPool:
 
     def _grant(self, waiter: _Waiter) -> None:
         """Grant a caller a kept buffer, or free bytes up to its need."""
-        if waiter.needed == self.poolable_size and self._free and not waiter.granted:
-            waiter.buffer = self._free.pop()
+        kept = self._free.get(waiter.needed)
+        if kept and not waiter.granted:
+            waiter.buffer = kept.pop()
+            self._kept -= waiter.needed
             waiter.granted = waiter.needed
             return
         missing = waiter.needed - waiter.granted
-        while self._unpooled < missing and self._free:
-            del self._free[-1]
-            self._unpooled += self.poolable_size
+        self._discard_kept(missing)
         piece = min(missing, self._unpooled)
         self._unpooled -= piece
         waiter.granted += piece
 
     def _return_grant(self, waiter: _Waiter) -> None:
-        if waiter.buffer is not None and len(waiter.buffer) == self.poolable_size:
-            self._free.append(waiter.buffer)
+        if waiter.buffer is not None:
+            self._put_back(waiter.buffer)
         else:
             self._unpooled += waiter.granted
         waiter.buffer, waiter.granted = None, 0
@@ -205,6 +245,16 @@ class BufferPool:
             self._return_grant(waiter)
             served = self._serve()
         _wake(served)
+
+
+def _sizes(largest: int) -> list[int]:
+    """Return the sizes of kept buffers, the smallest first."""
+    sizes = []
+    size = _SMALLEST_BUFFER
+    while size < largest:
+        sizes.append(size)
+        size *= 2
+    return [*sizes, largest]
 
 
 def _wake(waiters: list[_Waiter]) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from kclient.common.errors import KafkaError
-from kclient.common.runtime import Clock, Condition
+from kclient.common.runtime import Clock, Condition, Lock, Tasks
 from kclient.common.types import RecordMetadata, TopicPartition
 from kclient.common.waiting import ConditionWait, Steps
 from kclient.producer.callback_runner import CallbackRunner
@@ -73,7 +73,9 @@ class ProduceRequestResult:
     __slots__ = (
         "_callbacks",
         "_latch",
+        "_lock",
         "_runner",
+        "_tasks",
         "clock",
         "deliveries",
         "is_finished",
@@ -84,15 +86,27 @@ class ProduceRequestResult:
     def __init__(
         self,
         topic_partition: TopicPartition,
-        latch: Condition,
+        tasks: Tasks,
+        lock: Lock,
         runner: CallbackRunner,
         clock: Clock,
     ) -> None:
+        """Create a pending outcome.
+
+        Args:
+            topic_partition: Partition of the records.
+            tasks: Creates the condition of callers that wait.
+            lock: Lock that many results may share.
+            runner: Runs callbacks.
+            clock: Measures timeouts.
+        """
         self.topic_partition = topic_partition
         self.clock = clock
         self.deliveries: list[tuple[int, Reporting, OnDelivery]] = []
         self._runner = runner
-        self._latch = latch  # guards: all below
+        self._tasks = tasks
+        self._lock = lock  # guards: all below
+        self._latch: Condition | None = None  # guards: nothing; it only carries the notification
         self.is_finished = False
         self.outcome: Appended | Failed | Split | None = None
         self._callbacks: list[tuple[int, Callable[[], object]]] | None = None
@@ -122,12 +136,15 @@ class ProduceRequestResult:
     def _finish(self, outcome: Appended | Failed) -> bool:
         if self.outcome is not None:
             return False
-        with self._latch:
-            if not self.deliveries and not self._callbacks:  # as for most batches
+        with self._lock:
+            latch = self._latch
+            is_reported = not self.deliveries and not self._callbacks  # as for most batches
+            if is_reported:
                 self.outcome = outcome
                 self.is_finished = True
-                self._latch.notify_all()
-                return True
+        if is_reported:
+            _notify(latch)
+            return True
         callbacks = self._set_outcome(outcome)
         try:
             if self.deliveries:
@@ -144,21 +161,22 @@ class ProduceRequestResult:
     def _set_outcome(
         self, outcome: Appended | Failed | Split
     ) -> list[tuple[int, Callable[[], object]]]:
-        with self._latch:
+        with self._lock:
             self.outcome = outcome
             callbacks, self._callbacks = self._callbacks, None
         return callbacks or []
 
     def _release_waiters(self) -> None:
-        with self._latch:
+        with self._lock:
             self.is_finished = True
-            self._latch.notify_all()
+            latch = self._latch
+        _notify(latch)
 
     def add_callback(self, index: int, callback: Callable[[], object]) -> bool:
         """Register a callback for the record at `index`; return False if its outcome is known."""
         if self.outcome is None:
             self._runner.check_not_forked("add_done_callback()")
-        with self._latch:
+        with self._lock:
             outcome = self.outcome
             if outcome is None:
                 if self._callbacks is None:
@@ -172,7 +190,7 @@ class ProduceRequestResult:
 
     def remove_callback(self, index: int, callback: Callable[[], object]) -> None:
         """Remove a callback registered by `add_callback`, or one equal to it."""
-        with self._latch:
+        with self._lock:
             outcome = self.outcome
             if self._callbacks is not None and (index, callback) in self._callbacks:
                 self._callbacks.remove((index, callback))
@@ -217,6 +235,9 @@ class ProduceRequestResult:
         if self.is_finished or (self.outcome is not None and self._runner.inside()):
             return True
         self._runner.check_may_wait("result()")
+        with self._lock:
+            if self._latch is None:  # most results are never waited for
+                self._latch = self._tasks.condition()
         yield ConditionWait(self._latch, self._has_finished, until_ms)
         return self.is_finished
 
@@ -231,3 +252,9 @@ class ProduceRequestResult:
             if not (yield from part.await_all(until_ms)):
                 return False
         return True
+
+
+def _notify(latch: Condition | None) -> None:
+    if latch is not None:
+        with latch:
+            latch.notify_all()

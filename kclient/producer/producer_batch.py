@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.types import TopicPartition
+from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.record import (
     RECORD_BATCH_OVERHEAD,
@@ -79,7 +80,8 @@ class ProducerBatch:
     """
 
     __slots__ = (
-        "_capacity",
+        "_limit",
+        "_pool",
         "attempts",
         "base_sequence",
         "buffer",
@@ -111,14 +113,23 @@ class ProducerBatch:
         buffer: bytearray,
         result: ProduceRequestResult,
         created_ms: float,
-        *,
-        pooled: bool = True,
+        pool: BufferPool | None = None,
     ) -> None:
+        """Create an open batch.
+
+        Args:
+            buffer: Its first memory.
+            result: Its outcome.
+            created_ms: Current time.
+            pool: Owner of the buffer, for a batch whose memory counts towards ``buffer.memory``.
+        """
         self.builder = RecordBatchBuilder(buffer)
         self.result = result
         self.topic_partition = result.topic_partition
         self.buffer: bytearray | None = buffer
-        self._capacity = len(buffer)
+        self._pool = pool
+        self.pooled = pool is not None
+        self._limit = max(len(buffer), 0 if pool is None else pool.poolable_size)
         self.created_ms = created_ms
         self.drained_ms = created_ms
         self.is_registered = False
@@ -131,7 +142,6 @@ class ProducerBatch:
         self.split_with_unknown_outcome = False
         self.send_order: tuple[int, ...] = ()
         self.retry_at_ms = created_ms
-        self.pooled = pooled
         self.producer = ProducerIdAndEpoch()
         self.base_sequence = NO_SEQUENCE
         self.record_count = 0
@@ -179,8 +189,24 @@ class ProducerBatch:
         return self.possibly_written() or self.was_unknown
 
     def is_full(self) -> bool:
-        """Return whether even the smallest record would not fit."""
-        return self.builder.size_in_bytes + _SMALLEST_RECORD > self._capacity
+        """Return whether even the smallest record would not fit, after `grow`."""
+        return self.builder.size_in_bytes + _SMALLEST_RECORD > self._limit
+
+    def grow(self) -> bool:
+        """Move an open batch to a larger buffer; return False if it is at its limit.
+
+        The limit is ``batch.size``, or less if the memory is used up.
+        """
+        buffer, pool = self.buffer, self._pool
+        if buffer is None or pool is None or len(buffer) >= self._limit:
+            return False
+        larger = pool.try_allocate(pool.size_for(len(buffer) + 1))
+        if larger is None:
+            return False
+        self.builder.move_to(larger)
+        self.buffer = larger
+        pool.deallocate(buffer)
+        return True
 
     def assign(self, producer: ProducerIdAndEpoch, base_sequence: int) -> None:
         """Set or change the producer id, epoch and first sequence."""
@@ -268,7 +294,7 @@ class ProducerBatch:
         size = RECORD_BATCH_OVERHEAD + sum(
             record_size_upper_bound(record.key, record.value, record.headers) for record in records
         )
-        part = ProducerBatch(bytearray(size), result, self.created_ms, pooled=False)
+        part = ProducerBatch(bytearray(size), result, self.created_ms)
         part.send_order = (*self.send_order, position)
         part.outcome_unknown = part.split_with_unknown_outcome = self.outcome_unknown
         for record in records:

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import IllegalStateError, KafkaError
-from kclient.common.runtime import Runtime
+from kclient.common.runtime import Runtime, seeded_random
 from kclient.common.types import TopicPartition
 from kclient.common.waiting import Steps
 from kclient.producer.batch_drainer import BatchDrainer, NextBatch, oldest_batch
@@ -87,8 +87,15 @@ class RecordAccumulator:
     """Queues of batches, one per partition (Kafka: RecordAccumulator).
 
     Application threads append. The sender drains batches and queues them again for a retry. No lock
-    is held while a caller waits for memory. Lock order: a queue's lock, then that of the drainer or
-    of the incomplete batches.
+    is held while a caller waits for memory. Lock order: a queue's lock, then that of the drainer,
+    of the incomplete batches or of the pool.
+
+    Attributes:
+        settings: Settings.
+        pool: Memory of the batches.
+        incomplete: Batches without an outcome.
+        drainer: The sender's access to the queues.
+        slow_nodes: Brokers that the sticky partitioner avoids.
     """
 
     def __init__(
@@ -122,7 +129,7 @@ class RecordAccumulator:
         )
         self._tasks = runtime.tasks
         self._clock = runtime.clock
-        self._random = runtime.random
+        self._uniform = seeded_random(runtime.random).random  # drawn for every full batch
         self._runner = runner
         self._retry_backoff = retry_backoff
         self.slow_nodes = slow_nodes
@@ -131,6 +138,7 @@ class RecordAccumulator:
         self._flushes: set[object] = set()  # calls of flush() in progress
         self._closed = False
         self._wakeup = wakeup
+        self._result_lock = runtime.tasks.lock()  # one for all: a lock for each costs a microsecond
 
     # -- appending --------------------------------------------------------------------------------
 
@@ -139,7 +147,7 @@ class RecordAccumulator:
         with self._lock:
             info = self._topics.get(topic)
             if info is None:
-                partitioner = BuiltInPartitioner(self.settings.batch_size, self._random.random)
+                partitioner = BuiltInPartitioner(self.settings.batch_size, self._uniform)
                 lags = self.slow_nodes.lags if self.settings.adaptive_partitioning else None
                 info = TopicInfo(topic, partitioner, self._tasks.lock, lags)
                 self._topics[topic] = info
@@ -220,10 +228,14 @@ class RecordAccumulator:
         Returns:
             The new batch, which is not registered if it was not needed, and the result of `fill`.
         """
-        size = max(self.settings.batch_size, RECORD_BATCH_OVERHEAD + record_size)
+        pool = self.pool
+        size = pool.size_for(max(queue.buffer_size, RECORD_BATCH_OVERHEAD + record_size))
+        buffer = pool.try_allocate(size)
+        if buffer is None:
+            wait_ms = 0.0 if self._runner.inside() else max_wait_ms
+            buffer = yield from pool.allocate(size, wait_ms)
         result = self.new_result(queue.topic_partition)
-        buffer = yield from self.pool.allocate(size, 0.0 if self._runner.inside() else max_wait_ms)
-        batch = ProducerBatch(buffer, result, self._clock.monotonic_ms())
+        batch = ProducerBatch(buffer, result, self._clock.monotonic_ms(), pool)
         wakes_sender = False
         try:
             with queue.lock:
@@ -272,7 +284,7 @@ class RecordAccumulator:
     def new_result(self, topic_partition: TopicPartition) -> ProduceRequestResult:
         """Return the pending result of a new batch."""
         return ProduceRequestResult(
-            topic_partition, self._tasks.condition(), self._runner, self._clock
+            topic_partition, self._tasks, self._result_lock, self._runner, self._clock
         )
 
     # -- called by the sender ---------------------------------------------------------------------

@@ -7,6 +7,7 @@ from kclient.common.files import WireBytes
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.produce_request_result import OnDelivery
+from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.topic_info import PartitionQueue
 from kclient.record import Header, RecordColumns, record_size_upper_bound
 
@@ -111,14 +112,20 @@ class Rows:
         if batch is None:
             return None
         first_index = batch.builder.record_count
-        count = batch.builder.append_many(
-            self._timestamps_ms, self.keys, self._values, self.taken, self._headers
-        )
+        count = self._append_to(batch)
+        while not self.all_taken() and batch.grow():
+            count += self._append_to(batch)
         if count == 0:
             queue.close_full_batch()
             return None
-        self.taken += count
         return Segment(batch.result, first_index, count)
+
+    def _append_to(self, batch: ProducerBatch) -> int:
+        count = batch.builder.append_many(
+            self._timestamps_ms, self.keys, self._values, self.taken, self._headers
+        )
+        self.taken += count
+        return count
 
 
 class ColumnRows:
@@ -158,9 +165,15 @@ class ColumnRows:
         if batch is None:
             return None
         first_index = batch.builder.record_count
-        count = batch.builder.append_columns(self._columns, self._rows, self.taken)
+        count = self._append_to(batch)
+        while not self.all_taken() and batch.grow():
+            count += self._append_to(batch)
         if count == 0:
             queue.close_full_batch()
             return None
-        self.taken += count
         return Segment(batch.result, first_index, count)
+
+    def _append_to(self, batch: ProducerBatch) -> int:
+        count = batch.builder.append_columns(self._columns, self._rows, self.taken)
+        self.taken += count
+        return count

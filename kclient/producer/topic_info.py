@@ -22,10 +22,12 @@ class PartitionQueue(OpenQueue):
         muted: Whether nothing may be drained; only the sender accesses it.
         leader_id: Leader of the partition as last seen by the sender, -1 for none.
         drained: Number of batches drained for the first time; only the sender accesses it.
+        buffer_size: Size of the buffer that the next batch starts with: that of the last drained
+            batch, or half of it if a quarter was used.
     """
 
     __slots__ = (
-        "batches", "drained", "leader_id", "muted", "topic_partition"
+        "batches", "buffer_size", "drained", "leader_id", "muted", "topic_partition"
     )  # fmt: skip
 
     open_batch: ProducerBatch | None
@@ -37,6 +39,7 @@ class PartitionQueue(OpenQueue):
         self.muted = False
         self.leader_id = -1
         self.drained = 0
+        self.buffer_size = 0
 
     def open(self, batch: ProducerBatch) -> None:
         """Add a new batch for appends."""
@@ -50,6 +53,8 @@ class PartitionQueue(OpenQueue):
         if not batch.send_order:
             batch.send_order = (self.drained,)
             self.drained += 1
+            size = len(batch.buffer or ())
+            self.buffer_size = size if 4 * batch.size_in_bytes > size else size // 2
 
     def put_back(self, batch: ProducerBatch) -> None:
         """Insert a batch that was drained before, in the order of first drains."""

@@ -265,6 +265,13 @@ cdef class RecordBatchBuilder:
             self._restore(before)
             raise
 
+    def move_to(self, buffer):
+        """Continue in a larger buffer; the previous one is no longer used."""
+        before = self._view  # keeps the memory until it is copied
+        cdef Memory source = self._memory
+        self._write_to(buffer)
+        memcpy(self._memory.at, source.at, min(self._end, self._memory.size))
+
     cdef tuple _mark(self):
         return (self._end, self.record_count, self._last_delta, self.first_timestamp,
                 self.max_timestamp, self.largest_record)

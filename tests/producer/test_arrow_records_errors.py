@@ -215,7 +215,7 @@ def test_full_memory_error_has_the_number_of_queued_records(topic: str) -> None:
         (note,) = caught.value.__notes__
         queued = int(note.split()[1])
         assert note == f"send_arrow: {queued} of 100 records were queued before"
-        assert queued == len(producer._core._accumulator.incomplete) * 8
+        assert queued == producer._core._accumulator.incomplete.record_count()
         assert queued > 0
         producer.close(0)
         assert producer.metrics()["buffer-available-bytes"] == 40_000

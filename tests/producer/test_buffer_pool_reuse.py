@@ -42,7 +42,7 @@ def do(world: ProducerWorld, deed: int, number: int) -> None:
 
 
 def check(world: ProducerWorld) -> None:
-    free = {id(buffer) for buffer in world.pool._free}
+    free = {id(buffer) for kept in world.pool._free.values() for buffer in kept}
     for queue in world.client.wire.values():
         for sent in queue:
             assert sent.is_untouched()

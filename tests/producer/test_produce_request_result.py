@@ -16,7 +16,7 @@ def result_of_a_batch() -> ProduceRequestResult:
     tasks, clock = SystemTasks(), SystemClock()
     errors = Metrics(clock, tasks).sensor(total="errors")
     runner = CallbackRunner(tasks, errors)
-    return ProduceRequestResult(TopicPartition("t", 0), tasks.condition(), runner, clock)
+    return ProduceRequestResult(TopicPartition("t", 0), tasks, tasks.lock(), runner, clock)
 
 
 def wait(result: ProduceRequestResult, timeout_ms: float) -> bool:

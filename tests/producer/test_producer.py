@@ -49,7 +49,7 @@ Stored = Callable[[str], list[ForeignRecord]]
 
 def test_send_waiting_for_memory_skips_linger(make: Callable[..., Producer], topic: str) -> None:
     producer = make(
-        linger_ms=60_000, batch_size=16_384, buffer_memory=2 * 16_384, max_block_ms=20_000
+        linger_ms=60_000, batch_size=4_096, buffer_memory=2 * 4_096, max_block_ms=20_000
     )
     lingering = [producer.send(topic, b"x", partition=partition) for partition in range(2)]
     waiting = producer.send(topic, b"y", partition=2)
@@ -63,7 +63,7 @@ def test_closed_sticky_batch_skips_linger(
 ) -> None:
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
         admin.create_topics([NewTopic(topic, 100, 1)])
-    producer = make(linger_ms=60_000)
+    producer = make(linger_ms=60_000, batch_size=16_384)
     futures = [producer.send(topic, bytes(1_000)) for _ in range(20)]
     assert futures[0].result(20).offset == 0
 

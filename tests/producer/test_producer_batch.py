@@ -93,6 +93,35 @@ def test_buffer_is_released_once() -> None:
     assert batch.sealed is None
 
 
+def test_batch_grows_to_its_limit_and_keeps_its_records() -> None:
+    pool = PARTS.pool(total=100_000, poolable_size=20_000)
+    first = pool.try_allocate(4_096)
+    assert first is not None
+    batch = ProducerBatch(first, PARTS.result(), 0.0, pool)
+    sizes = []
+    while True:
+        if batch.builder.append(5, None, bytes(1_000), None) < 0:
+            sizes.append(len(batch.buffer or b""))
+            if not batch.grow():
+                break
+    assert sizes == [4_096, 8_192, 16_384, 20_000]
+    assert pool.available() == 80_000
+    batch.close()
+    assert values(batch) == [bytes(1_000)] * 19
+    pool.deallocate(batch.release() or bytearray())
+    assert pool.available() == 100_000
+
+
+def test_batch_does_not_grow_without_memory() -> None:
+    pool = PARTS.pool(total=10_000, poolable_size=10_000)
+    first = pool.try_allocate(4_096)
+    assert first is not None
+    batch = ProducerBatch(first, PARTS.result(), 0.0, pool)
+    assert not batch.is_full()
+    assert not batch.grow()
+    assert batch.buffer is first
+
+
 @pytest.mark.parametrize(
     ("on_wire", "unknown", "was_unknown", "written", "in_doubt"),
     [

@@ -19,7 +19,7 @@ def parse(**options: object) -> ProducerConfig:
     ("key", "default"),
     [
         ("acks", -1),
-        ("batch.size", 16384),
+        ("batch.size", 262144),
         ("buffer.memory", 33554432),
         ("compression.gzip.level", -1),
         ("compression.lz4.level", 9),
@@ -165,9 +165,7 @@ def test_partitioners_by_name() -> None:
     assert parse(partitioner_class=None).partitioner_class is None
 
 
-def test_batch_must_fit_into_buffer_memory() -> None:
-    with pytest.raises(ConfigError, match="buffer_memory: got 9999, expected at least batch_size"):
-        parse(buffer_memory=9_999, batch_size=10_000)
+def test_batch_is_at_most_a_request_and_the_buffer_memory() -> None:
+    assert parse(buffer_memory=9_999, batch_size=10_000).batch_size == 9_999
     assert parse(buffer_memory=10_000, batch_size=10_000).batch_size == 10_000
-    # The effective batch size counts.
     assert parse(buffer_memory=9_999, batch_size=10_000, max_request_size=5_000).batch_size == 5_000

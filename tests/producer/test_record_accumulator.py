@@ -108,6 +108,13 @@ def test_muted_partition_is_not_drained() -> None:
     assert [batch.topic_partition for batch in drain(producer)] == [tp(0)]
 
 
+def test_batches_of_few_records_need_little_memory() -> None:
+    producer = plain(partitions=10, batch_size=100_000, buffer_memory=200_000, linger_ms=100)
+    for partition in range(10):
+        producer.send(bytes(100), partition)
+    assert producer.pool.available() == 200_000 - 10 * 4_096
+
+
 def test_memory_of_a_finished_batch_in_flight_is_kept() -> None:
     producer = plain()
     producer.send(b"x")

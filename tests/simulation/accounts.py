@@ -22,7 +22,7 @@ def open_accounts(producer: BlockingProducer | SteppedProducer) -> dict[str, int
         "batches": len(accumulator.incomplete),
         "numbered batches": sum(len(entry.in_flight) for entry in entries),
         "batches in flight": sum(entry.on_wire for entry in entries),
-        "bytes of memory": pool.total - pool._unpooled - sum(map(len, pool._free)),
+        "bytes of memory": pool.total - pool.available(),
     }
 
 

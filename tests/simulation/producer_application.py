@@ -82,7 +82,7 @@ class ProducerApplication(Application):
         if producer is None:
             return
         pool = producer._core._accumulator.pool
-        out = pool.total - pool._unpooled - sum(map(len, pool._free))
+        out = pool.total - pool._unpooled - pool._kept
         if not 0 <= out <= pool.total:
             raise AssertionError(f"{self.name}: {out} of {pool.total} bytes are allocated")
         for node, waiting in client_of(producer)._in_flight._queues.items():

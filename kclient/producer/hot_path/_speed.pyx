@@ -184,9 +184,11 @@ cdef object append(
     if self._builder is None:
         return None
     index = self._builder.append_next(timestamp_ms, key, value, headers)
-    if index < 0:
-        self.close_full_batch()
-        return None
+    while index < 0:
+        if not self.open_batch.grow():
+            self.close_full_batch()
+            return None
+        index = self._builder.append_next(timestamp_ms, key, value, headers)
     future = <RecordHandle>new_instance(self._future_type, NO_ARGUMENTS)
     future._result = self._result
     future._timestamp_ms = timestamp_ms

@@ -51,6 +51,10 @@ class OpenBatch(Protocol):
     result: "ProduceRequestResult"
     is_filled: bool
 
+    def grow(self) -> bool:
+        """Get memory for more records; return False if the batch may not grow."""
+        ...
+
 
 class OpenQueue:
     """The part of a partition's queue that `send` uses.
@@ -109,9 +113,11 @@ class OpenQueue:
         if builder is None or result is None:
             return None
         index = builder.append(timestamp_ms, key, value, headers)
-        if index < 0:
-            self.close_full_batch()
-            return None
+        while index < 0:
+            if self.open_batch is None or not self.open_batch.grow():
+                self.close_full_batch()
+                return None
+            index = builder.append(timestamp_ms, key, value, headers)
         future = self._future_type(
             result,
             index,

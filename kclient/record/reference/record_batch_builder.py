@@ -295,6 +295,12 @@ class RecordBatchBuilder:
         self._first_timestamp = first
         return count
 
+    def move_to(self, buffer: bytearray) -> None:
+        """Continue in a larger buffer; the previous one is no longer used."""
+        end = self.size_in_bytes
+        buffer[:end] = self._buffer[:end]
+        self._buffer = buffer
+
     def seal(
         self,
         producer_id: int = NO_PRODUCER_ID,

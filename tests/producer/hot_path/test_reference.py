@@ -57,6 +57,13 @@ class Batch:
         self.builder = builder
         self.result = Result()
         self.is_filled = False
+        self.larger: list[bytearray] = []
+
+    def grow(self) -> bool:
+        if self.larger:
+            self.builder.move_to(self.larger.pop(0))
+            return True
+        return False
 
 
 class World:
@@ -219,6 +226,16 @@ def test_full_batch_needs_a_new_batch(world: World) -> None:
     assert world.seen == [(None, NOW_NS // 1_000_000, None, bytes(200), None, None)]
     assert world.batches[1].is_filled
     assert world.queues[1].open_batch is None
+
+
+def test_open_batch_grows_until_the_record_fits(world: World) -> None:
+    world.send("t", {"value": b"a"})
+    world.batches[1].larger = [bytearray(180), bytearray(400), bytearray(800)]
+    assert world.send("t", {"value": bytes(200)}) == (1, 1, NOW_NS // 1_000_000, -1, 200)
+    assert len(world.batches[1].larger) == 1
+    assert not world.batches[1].is_filled
+    sealed = RecordBatch(world.batches[1].builder.seal())
+    assert [record.value for record in sealed.records()] == [b"a", bytes(200)]
 
 
 def test_no_open_batch_needs_a_new_batch(world: World) -> None:

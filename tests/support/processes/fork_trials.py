@@ -35,7 +35,7 @@ def locks_of(producer: Any, future: Any) -> Iterable[Any]:
     yield from (accumulator._lock, accumulator.drainer._lock)
     yield from (accumulator.incomplete._lock, accumulator.pool._lock)
     yield producer._core._sender._metadata._condition._lock
-    yield future._result._latch._lock
+    yield future._result._lock
     registry = producer._core._registry
     yield from (registry._lock, *(sensor._lock for sensor in registry._sensors))
     yield producer._core._task._state._lock

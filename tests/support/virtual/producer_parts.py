@@ -3,6 +3,7 @@
 from kclient.client.cluster import Cluster, PartitionInfo
 from kclient.common.metrics import Metrics
 from kclient.common.types import Node, TopicPartition
+from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.callback_runner import CallbackRunner
 from kclient.producer.partitioner import BuiltInPartitioner
 from kclient.producer.produce_request_result import ProduceRequestResult
@@ -26,8 +27,16 @@ class ProducerParts:
 
     def result(self, topic_partition: TopicPartition | None = None) -> ProduceRequestResult:
         """Return the pending result of a batch."""
+        tasks = self.runtime.tasks
         return ProduceRequestResult(
-            topic_partition or tp(), self.runtime.tasks.condition(), self.runner, self.clock
+            topic_partition or tp(), tasks, tasks.lock(), self.runner, self.clock
+        )
+
+    def pool(self, total: int, poolable_size: int) -> BufferPool:
+        """Return an empty pool."""
+        sensors = self.metrics.buffer_wait, self.metrics.buffer_exhausted
+        return BufferPool(
+            total, poolable_size, self.clock, self.runtime.tasks, *sensors, lambda: None
         )
 
     def complete_after(self, delay_ms: float, result: ProduceRequestResult, offset: int) -> None:
