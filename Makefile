@@ -39,7 +39,7 @@ PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 INSTALLED := $(VENV)/.kclient-installed
 COMPILED := $(VENV)/.kclient-compiled
 CHECKED := kclient tests integration examples
-EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_columns kclient/producer/hot_path/_speed
+EXTENSIONS := kclient/record/_speed kclient/record/_speed_reading kclient/record/_scan kclient/record/_speed_columns kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:

@@ -199,7 +199,8 @@ class Fetcher:
             self._failed(node, session, asked, future.error)
             return
         self._unreceived.pop(node.id, None)
-        response = future.value.body(FetchResponse)
+        outcome = future.value
+        response = outcome.body(FetchResponse)
         if response.error_code:
             error = error_of_code(response.error_code)
             self._backoff.failed(node.id)
@@ -218,7 +219,7 @@ class Fetcher:
         self._backoff.succeeded(node.id)
         self._learn_leaders(response, responses)
         size = self._buffer_response(node, asked, responses)
-        self._metrics.record_fetch(size, future.value.latency_ms, response.throttle_time_ms)
+        self._metrics.record_fetch(size, outcome.latency_ms, response.throttle_time_ms)
 
     def _failed(
         self,
@@ -306,9 +307,8 @@ class Fetcher:
             if fetch.size:
                 returned.append(partition)
             size += fetch.size
-            backlog.add(fetch.size)
             self._buffer.add(fetch)
         # The other partitions come first in the next request: a response may not hold all.
         self._subscriptions.move_to_end(returned)
-        backlog.mark_response(size)
+        backlog.add_response(size)
         return size

@@ -1,9 +1,9 @@
 """Codec of record batches of magic 2. Pure: no I/O.
 
 Code that processes single records, or many batches at a time, has two implementations with the same
-behaviour: compiled, in ``_speed.pyx``, ``_speed_columns.pyx`` and ``_scan.pyx``, and a readable
-reference in Python. The compiled one is used if it was built, unless ``KCLIENT_PURE_PYTHON=1`` is
-set; `IMPLEMENTATION` names the active one.
+behaviour: compiled, in ``_speed.pyx``, ``_speed_reading.pyx``, ``_speed_columns.pyx`` and
+``_scan.pyx``, and a readable reference in Python. The compiled one is used if it was built, unless
+``KCLIENT_PURE_PYTHON=1`` is set; `IMPLEMENTATION` names the active one.
 """
 
 import os
@@ -59,6 +59,7 @@ __all__ = [
     "EndTxnMarker",
     "Header",
     "HeaderColumn",
+    "PartitionCursor",
     "Record",
     "RecordBatch",
     "RecordBatchBuilder",
@@ -118,6 +119,7 @@ else:
 BatchCursor = _implementation.BatchCursor
 ColumnBuilder = _implementation.ColumnBuilder
 ConsumerRecord = _implementation.ConsumerRecord
+PartitionCursor = _implementation.PartitionCursor
 RecordBatch = _implementation.RecordBatch
 RecordBatchBuilder = _implementation.RecordBatchBuilder
 RecordColumns = _columns.RecordColumns

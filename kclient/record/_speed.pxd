@@ -2,6 +2,8 @@
 
 cimport cython
 from cpython.buffer cimport Py_buffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
@@ -24,6 +26,25 @@ cdef inline Memory memory_of(object view) noexcept:
     The view prevents the memory from being freed, moved or resized.
     """
     return Memory(<uint8_t *>PyMemoryView_GET_BUFFER(view).buf, PyMemoryView_GET_BUFFER(view).len)
+
+cdef inline Blob blob_of(object data) noexcept:
+    """Return the memory of bytes, which the caller must keep alive, or null for None."""
+    cdef Blob blob = Blob(NULL, -1)
+    if data is not None:
+        blob.at = <Place>PyBytes_AS_STRING(data)
+        blob.size = PyBytes_GET_SIZE(data)
+    return blob
+
+cdef inline int64_t as_int64(object value, str what, int64_t least) except -2:
+    """Return an integer of at least `least`, which is -1 or more."""
+    cdef int overflow = 0
+    cdef int64_t number
+    if isinstance(value, int):
+        number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if not overflow and number >= least:
+            return number
+    from kclient.record.record_encoder import int64_error
+    raise int64_error(value, what, least)
 
 cdef inline int varint_size(int64_t value) noexcept nogil:
     cdef uint64_t rest = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)

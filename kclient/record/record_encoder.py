@@ -146,3 +146,10 @@ def record_size_upper_bound(
     for part in (as_bytes(key, "key"), as_bytes(value, "value")):
         size += 0 if part is None else len(part)
     return size
+
+
+def int64_error(value: object, what: str, least: int) -> InvalidArgumentError | InvalidTypeError:
+    """Return the error of an argument that is no integer of 64 bits, or below `least`."""
+    if not isinstance(value, int):
+        return InvalidTypeError(f"{what}: got {type(value).__name__}, expected int")
+    return InvalidArgumentError(f"{what}: got {value}, expected {least} to 2**63 - 1")

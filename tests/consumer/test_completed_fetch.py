@@ -122,8 +122,7 @@ def test_paused_data_does_not_count_as_backlog() -> None:
 def test_next_fetch_is_sent_when_half_of_a_response_is_consumed() -> None:
     backlog = NodeBacklog()
     assert backlog.is_low()
-    backlog.add(100)
-    backlog.mark_response(100)
+    backlog.add_response(100)
     backlog.moved = False
     backlog.use(49)
     assert (backlog.is_low(), backlog.moved) == (False, True)

@@ -24,10 +24,10 @@ def implementation_with(**environment: str) -> str:
 def test_extension_is_used_if_built() -> None:
     active = implementation_with()
     if os.environ.get("KCLIENT_REQUIRE_EXTENSION") == "1":
-        assert active == "compiled kclient.record._speed"
+        assert active == "compiled kclient.record._speed_reading"
     else:
         assert active in {
-            "compiled kclient.record._speed",
+            "compiled kclient.record._speed_reading",
             "python kclient.record.reference.batch_cursor",
         }
 
@@ -47,7 +47,7 @@ def test_all_modules_have_one_implementation() -> None:
     assert (
         modules
         == {
-            "compiled": {"kclient.record._speed", "kclient.record._scan"},
+            "compiled": {"kclient.record._speed_reading", "kclient.record._scan"},
             "python": {
                 "kclient.record.reference.batch_cursor",
                 "kclient.record.reference.batch_scan",

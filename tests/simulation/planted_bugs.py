@@ -26,9 +26,9 @@ from kclient.client.in_flight_requests import InFlightRequests
 from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
 from kclient.client.metadata_response_reader import LastSeenEpochs
 from kclient.client.metadata_snapshot import MetadataSnapshot
+from kclient.consumer import completed_fetch
 from kclient.consumer.classic.rebalance import Rebalance
 from kclient.consumer.commits import AutoCommit
-from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
@@ -37,6 +37,7 @@ from kclient.consumer.subscription_state import SubscriptionState
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.transaction_manager import TransactionManager
+from kclient.record import PartitionCursor
 from tests.simulation.checker import Violation
 from tests.simulation.scenario import draw
 from tests.simulation.simulation import simulate
@@ -251,7 +252,10 @@ def _trust_requests(replace: Replace) -> None:
 
 
 def _accept_responses(replace: Replace) -> None:
-    replace(CompletedFetch, "_verify", lambda *_: None)
+    def unchecked(*given: Any, **options: Any) -> PartitionCursor:
+        return PartitionCursor(*given, **{**options, "check_crcs": False})
+
+    replace(completed_fetch, "PartitionCursor", unchecked)
 
 
 def _trust_disk(replace: Replace) -> None:

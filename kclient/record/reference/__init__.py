@@ -6,6 +6,7 @@ from kclient.record.reference.batch_scan import scan_batches, scan_headers
 from kclient.record.reference.column_builder import ColumnBuilder
 from kclient.record.reference.consumer_record import ConsumerRecord
 from kclient.record.reference.murmur2 import murmur2
+from kclient.record.reference.partition_cursor import PartitionCursor
 from kclient.record.reference.record_batch import RecordBatch, read_batches
 from kclient.record.reference.record_batch_builder import RecordBatchBuilder
 from kclient.record.reference.record_columns import RecordColumns
@@ -14,6 +15,7 @@ __all__ = [
     "BatchCursor",
     "ColumnBuilder",
     "ConsumerRecord",
+    "PartitionCursor",
     "RecordBatch",
     "RecordBatchBuilder",
     "RecordColumns",
