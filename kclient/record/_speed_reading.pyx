@@ -6,6 +6,8 @@ only after it was checked against the remaining data.
 """
 
 from types import GenericAlias
+
+cimport cython
 from cpython.buffer cimport PyBUF_READ
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -758,6 +760,7 @@ cdef class PartitionCursor(RecordParser):
 
 # ---- columns -----------------------------------------------------------------------------------
 
+@cython.final
 cdef class GrowingBuffer:
     """A bytearray that quadruples when it is full, and is trimmed at the end."""
     cdef bytearray _data
@@ -789,6 +792,7 @@ cdef class GrowingBuffer:
         return data
 
 
+@cython.final
 cdef class BinaryColumnBuilder:
     """Builder of one column of byte strings."""
     cdef GrowingBuffer _offsets, data, _validity
@@ -823,11 +827,12 @@ cdef class BinaryColumnBuilder:
         )
 
 
+@cython.final
 cdef class ColumnBuilder:
     """Builder of columns; records are added by `BatchCursor.take_columns`."""
     cdef GrowingBuffer _offsets, _timestamps, _timestamp_types, _header_offsets
     cdef BinaryColumnBuilder _keys, _values, _header_keys, _header_values
-    cdef Py_ssize_t _max_bytes
+    cdef Py_ssize_t _max_bytes, _untimed
     cdef readonly Py_ssize_t length
     cdef public int64_t next_offset
 
@@ -858,6 +863,7 @@ cdef class ColumnBuilder:
         (<int64_t *>self._offsets.reserve(8))[0] = offset
         (<int64_t *>self._timestamps.reserve(8))[0] = fields.timestamp
         self._timestamp_types.reserve(1)[0] = append_time
+        self._untimed += fields.timestamp < 0
         self._keys.add(fields.key)
         self._values.add(fields.value)
         for name, value in header_list(fields) if fields.header_count else ():
@@ -873,7 +879,7 @@ cdef class ColumnBuilder:
         """Return the columns; the builder must not be used afterwards."""
         return Columns(
             self.length, self.next_offset, self._offsets.finish(), self._timestamps.finish(),
-            self._timestamp_types.finish(), self._keys.finish(), self._values.finish(),
+            self._timestamp_types.finish(), self._untimed, self._keys.finish(), self._values.finish(),
             self._header_offsets.finish(), self._header_keys.finish(), self._header_values.finish(),
         )
 

@@ -3,7 +3,9 @@
 Arrow is an optional dependency (``pip install kclient[arrow]``), imported at its first use.
 """
 
+import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ from kclient.record.columns import BinaryColumn, Columns, HeaderColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_FEW_ROWS = 1024
 
 PartitionColumns = tuple[str, int, Columns]
 """Topic, partition and its columns."""
@@ -41,8 +45,13 @@ def record_schema() -> "pa.Schema":
     Raises:
         ConfigError: pyarrow is not installed.
     """
-    arrow = import_pyarrow()
-    schema: pa.Schema = arrow.schema(
+    schema: pa.Schema = _schema(import_pyarrow())
+    return schema
+
+
+@lru_cache(maxsize=1)  # it costs as much as the conversion of a thousand rows
+def _schema(arrow: Any) -> Any:
+    return arrow.schema(
         [
             arrow.field("topic", arrow.string(), nullable=False),
             arrow.field("partition", arrow.int32(), nullable=False),
@@ -54,7 +63,6 @@ def record_schema() -> "pa.Schema":
             arrow.field("headers", _headers_type(arrow)),
         ]
     )
-    return schema
 
 
 def to_arrow(parts: Sequence[PartitionColumns]) -> "pa.RecordBatch":
@@ -66,7 +74,7 @@ def to_arrow(parts: Sequence[PartitionColumns]) -> "pa.RecordBatch":
         ConfigError: pyarrow is not installed.
     """
     arrow = import_pyarrow()
-    schema = record_schema()
+    schema = _schema(arrow)
     batches: list[pa.RecordBatch] = [_part_to_arrow(arrow, schema, *part) for part in parts]
     if len(batches) == 1:
         return batches[0]
@@ -98,8 +106,8 @@ def _part_to_arrow(
     length = columns.length
     batch: pa.RecordBatch = arrow.RecordBatch.from_arrays(
         [
-            arrow.repeat(topic, length),
-            arrow.repeat(arrow.scalar(partition, arrow.int32()), length),
+            _topics(topic, length),
+            _fixed(arrow, arrow.int32(), partition.to_bytes(4, sys.byteorder) * length, length),
             _fixed(arrow, arrow.int64(), columns.offsets, length),
             _timestamps(arrow, schema.field("timestamp").type, columns),
             _fixed(arrow, arrow.int8(), columns.timestamp_types, length),
@@ -112,17 +120,29 @@ def _part_to_arrow(
     return batch
 
 
-def _fixed(arrow: Any, kind: Any, data: bytearray, length: int) -> Any:
+def _topics(topic: str, length: int) -> Any:
+    """Return a column of one topic; calls share its memory."""
+    rows = _FEW_ROWS
+    while rows < length:
+        rows *= 2
+    return _topic_rows(topic, rows).slice(0, length)
+
+
+@lru_cache(maxsize=8)
+def _topic_rows(topic: str, rows: int) -> Any:
+    return import_pyarrow().repeat(topic, rows)
+
+
+def _fixed(arrow: Any, kind: Any, data: WireBytes, length: int) -> Any:
     return arrow.Array.from_buffers(kind, length, [None, arrow.py_buffer(data)])
 
 
 def _timestamps(arrow: Any, kind: Any, columns: Columns) -> Any:
+    if not columns.untimed:
+        return _fixed(arrow, kind, columns.timestamps, columns.length)
     compute = import_module("pyarrow.compute")
     millis = _fixed(arrow, arrow.int64(), columns.timestamps, columns.length)
-    present = compute.greater_equal(millis, 0)
-    if compute.all(present).as_py() is False:
-        millis = compute.if_else(present, millis, None)
-    return millis.cast(kind)
+    return compute.if_else(compute.greater_equal(millis, 0), millis, None).cast(kind)
 
 
 def _binary(arrow: Any, kind: Any, column: BinaryColumn) -> Any:

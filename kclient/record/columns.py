@@ -122,6 +122,7 @@ class Columns:
         offsets: Offsets, 64 bits, native order.
         timestamps: Milliseconds since the epoch, 64 bits, native order.
         timestamp_types: One byte per record, see `TimestampType`.
+        untimed: Number of records without a timestamp, which is -1 for them.
         keys: Keys.
         values: Values.
         header_offsets: ``length + 1`` integers of 32 bits: record i has the headers from
@@ -135,6 +136,7 @@ class Columns:
     offsets: bytearray
     timestamps: bytearray
     timestamp_types: bytearray
+    untimed: int
     keys: BinaryColumn
     values: BinaryColumn
     header_offsets: bytearray

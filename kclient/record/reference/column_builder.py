@@ -125,6 +125,7 @@ class ColumnBuilder:
             offsets=bytearray(self._offsets.tobytes()),
             timestamps=bytearray(self._timestamps.tobytes()),
             timestamp_types=bytearray(self._timestamp_types.tobytes()),
+            untimed=sum(timestamp < 0 for timestamp in self._timestamps),
             keys=self._keys.finish(),
             values=self._values.finish(),
             header_offsets=bytearray(self._header_offsets.tobytes()),
