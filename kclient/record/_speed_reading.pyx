@@ -101,7 +101,9 @@ cdef inline bint take_blob(Place *at, Place end, Blob *out) noexcept nogil:
     cdef int64_t size = 0
     if not take_varint(at, end, VARINT_BYTES, &size) or size < -1 or size > end - at[0]:
         return False
-    out.at = NULL if size < 0 else at[0]
+    out.at = NULL
+    if size >= 0:
+        out.at = at[0]
     out.size = size
     if size > 0:
         at[0] += size

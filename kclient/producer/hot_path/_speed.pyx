@@ -29,10 +29,14 @@ cdef extern from *:
 
     /* Classes of Python code have collected instances, also if their base has not. Without the
        collector's header an instance is 16 bytes smaller, and its allocation starts no collection.
-       For a class that was just created, without instances and slots of its own. */
+       For a class that was just created, and has no instances yet; one that adds slots, a dict or
+       weak references stays collected. */
     static void set_not_collected(PyObject *class_object) {
         PyTypeObject *kind = (PyTypeObject *)class_object;
-        if (PyType_HasFeature(kind, Py_TPFLAGS_HAVE_GC)) {
+        if (PyType_HasFeature(kind, Py_TPFLAGS_HAVE_GC)
+            && !PyType_HasFeature(kind->tp_base, Py_TPFLAGS_HAVE_GC)
+            && kind->tp_basicsize == kind->tp_base->tp_basicsize && kind->tp_itemsize == 0
+            && kind->tp_dictoffset == 0 && kind->tp_weaklistoffset == 0) {
             kind->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
             kind->tp_free = PyObject_Free;
         }
@@ -61,7 +65,7 @@ cdef type SYSTEM_LOCK = type(RLock())
 
 
 def leave_to_reference_counts(cls, **options):
-    """Exclude instances of a new class from garbage collection, as those of its base."""
+    """Exclude instances of a new class without fields from garbage collection, as its base's."""
     super(RecordHandle, cls).__init_subclass__(**options)
     set_not_collected(cls)
 

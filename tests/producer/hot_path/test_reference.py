@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from importlib import import_module
 from os import environ
@@ -338,6 +339,17 @@ def test_compiled_futures_are_not_tracked_by_the_garbage_collector() -> None:
         future = world.sending.send("t", b"v")
         assert not gc.is_tracked(future)
         assert sys.getsizeof(future) <= 48
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_futures_of_a_subclass_with_fields_are_collected(twin: Twin) -> None:
+    subclass = type("Subclass", (twin.path.RecordHandle,), {})
+    future = subclass(None, 0, 0, -1, -1)
+    future.itself = future
+    seen = weakref.ref(future)
+    del future
+    gc.collect()
+    assert seen() is None
 
 
 def active_with(**environment: str) -> str:
