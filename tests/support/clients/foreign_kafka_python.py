@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from socket import socket
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.net.inet import KafkaNetSocket
 from kafka.structs import OffsetAndMetadata
 
 from tests.support.clients.foreign_record import (
@@ -17,6 +19,25 @@ from tests.support.clients.foreign_record import (
 )
 
 _POLL_MS = 200
+_sock_connect = KafkaNetSocket.sock_connect
+
+
+async def _connect_or_close(
+    self: KafkaNetSocket, net: Any, sock: socket, address: Any, timeout_at: float | None = None
+) -> Any:
+    """Close the socket if the attempt ends: kafka-python 3.0.12 leaves it open.
+
+    If the garbage collector finds it during a test, that test fails with a ResourceWarning. It
+    happens when a client is closed while it connects.
+    """
+    try:
+        return await _sock_connect(self, net, sock, address, timeout_at=timeout_at)
+    except BaseException:
+        sock.close()
+        raise
+
+
+KafkaNetSocket.sock_connect = _connect_or_close
 
 
 class KafkaPythonClient:
