@@ -8,8 +8,7 @@ from kclient.network.transport_layer import TransportLayer
 
 _SIZE = struct.Struct(">i")
 _FIRST_BUFFER = 64 * 1024
-_SECOND_BUFFER = 4 * 1024 * 1024
-_GROWTH = 4
+_ZEROS = memoryview(bytes(1024 * 1024))
 
 _TLS_ALERT = 0x15
 _TLS_HANDSHAKE = 0x16
@@ -20,8 +19,7 @@ class NetworkReceive:
     """Frame that is read from a channel (Kafka: NetworkReceive).
 
     The buffer grows with the bytes that arrived, not with the claimed size: a peer that claims
-    100 MB and sends nothing costs 64 KiB, and one that sends 64 KiB costs 4 MiB at most. The steps
-    are few because each of them copies: most frames fit in the second buffer, of their exact size.
+    100 MB and sends nothing costs 64 KiB.
 
     Attributes:
         source: Id of the channel.
@@ -89,7 +87,8 @@ class NetworkReceive:
         while self._filled < self._size:
             if self._filled == len(self._view):
                 self._grow()
-            count = transport.read_into(self._view[self._filled :])
+            with self._view[self._filled :] as free:  # no view may be left when the buffer grows
+                count = transport.read_into(free)
             if not count:
                 return read
             read += count
@@ -133,11 +132,14 @@ class NetworkReceive:
         return True
 
     def _grow(self) -> None:
-        """Replace the full buffer by a larger one."""
-        larger = bytearray(min(self._size, max(_SECOND_BUFFER, _GROWTH * len(self._buffer))))
-        larger[: len(self._buffer)] = self._buffer
-        self._buffer = larger
-        self._view = memoryview(larger)
+        """Double the buffer; the allocator extends a large one without a copy."""
+        self._view.release()
+        missing = min(self._size, 2 * len(self._buffer)) - len(self._buffer)
+        while missing:
+            step = min(missing, len(_ZEROS))
+            self._buffer += _ZEROS[:step]
+            missing -= step
+        self._view = memoryview(self._buffer)
 
 
 def foreign_peer(prefix: bytes) -> str | None:
