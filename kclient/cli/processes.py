@@ -3,11 +3,14 @@
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
+
+_LOG_END = 2_000  # characters of a log in an error
 
 
 class Process:
@@ -76,15 +79,22 @@ class Process:
         except subprocess.TimeoutExpired:
             raise KafkaTimeoutError(f"{self.name} did not end; see {self.log}") from None
 
-    def read_line(self) -> str:
-        """Return the next line the process prints.
+    def read_line(self, timeout_s: float = 60.0) -> str:
+        """Return the next line the process prints; kill it if there is none in time.
 
         Raises:
-            KafkaError: It ended without printing one.
+            KafkaError: It ended without printing one; the text has the end of its log.
         """
-        line = self._output.readline() if self._output is not None else b""
+        deadline = threading.Timer(timeout_s, self._process.kill)
+        deadline.daemon = True
+        deadline.start()
+        try:
+            line = self._output.readline() if self._output is not None else b""
+        finally:
+            deadline.cancel()
         if not line:
-            raise KafkaError(f"{self.name} ended early; see {self.log}")
+            last = self.log.read_text(errors="replace").strip()[-_LOG_END:]
+            raise KafkaError(f"{self.name} ended early; see {self.log}: {last}")
         return line.decode().strip()
 
 
@@ -95,6 +105,9 @@ def start_broker(data_directory: Path, log: Path, *options: str) -> tuple[Proces
         data_directory: Directory of its data.
         log: File of its standard error.
         options: Further options of ``kclient broker``.
+
+    Raises:
+        KafkaError: It did not start.
     """
     broker = Process(
         "broker",
@@ -102,7 +115,11 @@ def start_broker(data_directory: Path, log: Path, *options: str) -> tuple[Proces
         ["broker", "--data-dir", str(data_directory), "--listen", "127.0.0.1:0", *options],
         log,
     )
-    line = broker.read_line()
-    while not line.startswith("bootstrap.servers="):
+    try:
         line = broker.read_line()
+        while not line.startswith("bootstrap.servers="):
+            line = broker.read_line()
+    except BaseException:
+        broker.stop()
+        raise
     return broker, line.partition("=")[2]

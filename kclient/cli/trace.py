@@ -9,8 +9,6 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +70,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="KEY=VALUE",
         help="any producer option by its dotted name; may be repeated",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the statistics as JSON")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="write a picture")
+    parser.add_argument("--json", type=_output, metavar="FILE", help="write the statistics as JSON")
+    parser.add_argument("--svg", type=_output, metavar="FILE", help="write a picture")
     parser.set_defaults(run=run)
+
+
+def _output(given: str) -> Path:
+    """Check before the records are sent that a file can be written after it."""
+    path = Path(given)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"got {given!r}, expected a file that can be written")
+    return path
 
 
 def run(options: argparse.Namespace) -> int:
@@ -82,11 +88,8 @@ def run(options: argparse.Namespace) -> int:
     if options.bootstrap_server is not None:
         journey = _trace(options, options.bootstrap_server)
     else:
-        with _own_broker() as (bootstrap, requests):
-            journey = _trace(options, bootstrap)
-        with requests.open(encoding="utf-8") as lines:
-            journey.broker_times.read_log(lines)
-        requests.unlink()
+        with tempfile.TemporaryDirectory(prefix="kclient-trace-") as directory:
+            journey = _trace_with_own_broker(options, Path(directory))
     report = journey.report()
     if not report.sections:
         raise KafkaError("no traced record was acknowledged")
@@ -95,19 +98,16 @@ def run(options: argparse.Namespace) -> int:
     return 1 if report.sections[0].failed else 0
 
 
-@contextmanager
-def _own_broker() -> Iterator[tuple[str, Path]]:
-    """Run a companion broker; yield its address, and its request log, complete after the block."""
-    number, name = tempfile.mkstemp(prefix="kclient-trace-", suffix=".requests")
-    os.close(number)
-    requests = Path(name)
-    with tempfile.TemporaryDirectory(prefix="kclient-trace-") as directory:
-        log = Path(directory) / "broker.log"
-        broker, bootstrap = start_broker(
-            Path(directory) / "data", log, "--request-log", str(requests)
-        )
-        with broker:
-            yield bootstrap, requests
+def _trace_with_own_broker(options: argparse.Namespace, directory: Path) -> Journey:
+    requests = directory / "requests.log"
+    broker, bootstrap = start_broker(
+        directory / "data", directory / "broker.log", "--request-log", str(requests)
+    )
+    with broker:
+        journey = _trace(options, bootstrap)
+    with requests.open(encoding="utf-8") as lines:  # complete when the broker has ended
+        journey.broker_times.read_log(lines)
+    return journey
 
 
 def _trace(options: argparse.Namespace, bootstrap: str) -> Journey:

@@ -155,7 +155,7 @@ class CompletedFetch:
         self._after_unread = 0
         cursor = self._cursor = _cursor(state.partition, data, position, config)
         self.size = self._remaining = cursor.size
-        self._tail_error = self._found_error(owed_a_batch)
+        self._tail_error = self._found_error(owed_a_batch=owed_a_batch)
         self.end: FetchPosition | None = None
         if not data.error_code and self._tail_error is None:
             self.end = position._replace(offset=cursor.end_offset, offset_epoch=cursor.end_epoch)
@@ -253,7 +253,7 @@ class CompletedFetch:
 
     # --- inside
 
-    def _found_error(self, owed_a_batch: bool) -> KafkaError | None:  # noqa: FBT001
+    def _found_error(self, *, owed_a_batch: bool) -> KafkaError | None:
         """Return the error of the data after the last batch; an incomplete batch is none."""
         cursor, data = self._cursor, self.data.records
         if cursor.problem is not None:

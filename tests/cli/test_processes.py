@@ -47,6 +47,28 @@ def test_errors_of_a_child_are_in_its_log(module: Path) -> None:
         assert "ValueError: a defect" in child.log.read_text()
 
 
+def test_error_of_a_child_that_ends_has_the_end_of_its_log(module: Path) -> None:
+    ended = r"(?s)program ended early.*ValueError: a defect"
+    with (
+        process(module, "raise ValueError('a defect')") as child,
+        pytest.raises(KafkaError, match=ended),
+    ):
+        child.read_line()
+
+
+def test_child_that_prints_nothing_is_killed(module: Path) -> None:
+    with process(module, "signal.pause()") as child:
+        with pytest.raises(KafkaError, match="program ended early"):
+            child.read_line(timeout_s=0.1)
+        child.close_input()
+        assert not child.is_running()
+
+
+def test_broker_that_does_not_start_reports_the_cause(tmp_path: Path) -> None:
+    with pytest.raises(KafkaError, match=r"(?s)broker ended early; .*no_such_key"):
+        start_broker(tmp_path / "data", tmp_path / "broker.log", "--config", "no_such_key=1")
+
+
 def test_broker_reports_its_address(tmp_path: Path) -> None:
     broker, address = start_broker(tmp_path / "data", tmp_path / "broker.log")
     host, _, port = address.partition(":")

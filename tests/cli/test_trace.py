@@ -61,3 +61,13 @@ def test_cluster_that_does_not_respond_fails_the_command(
 ) -> None:
     assert main(["trace", "-b", closed_port, "--timeout", "0.2"]) == 1
     assert "kclient trace: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", [".", "missing/trace.json"])
+@pytest.mark.parametrize("option", ["--json", "--svg"])
+def test_output_that_cannot_be_written_is_refused_at_once(
+    tmp_path: Path, capsys: Captured, option: str, place: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["trace", option, str(tmp_path / place)])
+    assert "expected a file that can be written" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """Cursor that reads the consecutive batches of a partition in slices."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from types import ModuleType
 from typing import Any
@@ -188,7 +187,10 @@ def story(
     twin: ModuleType, data: bytearray, start: int, todo: Any, *, committed: bool
 ) -> list[Any]:
     """Do the steps, and write down what came of them."""
-    hides: Callable[[Any], bool] = lambda batch: batch.producer_id == 5  # noqa: E731
+
+    def hides(batch: Any) -> bool:
+        return bool(batch.producer_id == 5)
+
     cursor = twin.PartitionCursor(data, "t", 1, start, 3, hides=hides if committed else None)
     found: list[Any] = [cursor.size, cursor.end_offset, cursor.end_epoch, str(cursor.problem)]
     for name, number in [*todo, ("take", 99)]:
