@@ -106,6 +106,11 @@ def whole_number(low: int) -> Callable[[str], int]:
 
 def seconds(most: float) -> Callable[[str], float]:
     """Return a parser of seconds, more than 0 and at most `most`."""
+    return positive_number(most, "seconds")
+
+
+def positive_number(most: float, what: str) -> Callable[[str], float]:
+    """Return a parser of a number of `what`, more than 0 and at most `most`."""
 
     def parse(text: str) -> float:
         try:
@@ -114,7 +119,7 @@ def seconds(most: float) -> Callable[[str], float]:
             value = math.nan
         if not 0 < value <= most:
             raise argparse.ArgumentTypeError(
-                f"got {text!r:.80}, expected seconds, more than 0 and at most {most:g}"
+                f"got {text!r:.80}, expected {what}, more than 0 and at most {most:g}"
             )
         return value
 

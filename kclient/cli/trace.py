@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kclient.cli.common_options import key_values, seconds, whole_number
+from kclient.cli.common_options import key_values, positive_number, seconds, whole_number
 from kclient.cli.processes import start_broker
 from kclient.common.arguments import LONGEST_S
 from kclient.common.errors import KafkaError
@@ -40,7 +40,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument(
         "--rate",
-        type=seconds(1e6),
+        type=positive_number(1e6, "records per second"),
         default=500.0,
         metavar="R",
         help="records per second (default: %(default)g)",

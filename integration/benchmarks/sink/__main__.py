@@ -5,12 +5,14 @@ It prints its port, and ends when its standard input does.
 
 import selectors
 import socket
+import struct
 import sys
 import time
 
 from integration.benchmarks.sink.connection import Connection
 from integration.benchmarks.sink.other_requests import OtherRequests
 from integration.benchmarks.sink.topics import Topics
+from kclient.common.errors import KafkaError
 
 _HOST = "127.0.0.1"
 _READ, _BOTH = selectors.EVENT_READ, selectors.EVENT_READ | selectors.EVENT_WRITE
@@ -57,7 +59,8 @@ class SinkBroker:
                 connection.receive()
         except ConnectionError:
             self._close(connection)
-        except Exception as error:  # noqa: BLE001 - a request that is not understood ends its connection
+        except (KafkaError, ValueError, LookupError, struct.error) as error:
+            # A request that cannot be decoded ends its connection; a defect ends the process.
             print(f"sink broker: {error!r}", file=sys.stderr, flush=True)
             self._close(connection)
         else:
