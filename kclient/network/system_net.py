@@ -5,6 +5,7 @@ No other module of the package imports `socket`.
 
 import contextlib
 import errno
+import importlib
 import math
 import os
 import resource
@@ -14,11 +15,16 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from itertools import starmap, tee
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kclient.common.interrupts import signals_take_effect
 from kclient.common.runtime import READABLE, Address, Listener, LookUp, Poller, StreamSocket
 from kclient.network.name_resolver import NameLookUp, NameResolver
+
+_nonblocking: Any = None  # compiled, for Linux
+if os.environ.get("KCLIENT_PURE_PYTHON", "") in {"", "0"}:
+    with contextlib.suppress(ImportError):
+        _nonblocking = importlib.import_module("kclient.network._nonblocking")
 
 _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 _KEPT_DESCRIPTORS = 128
@@ -27,7 +33,15 @@ _LAST_PORT = 65_535
 
 
 class SystemStreamSocket(socket.socket):
-    """Non-blocking TCP socket; reads and writes are the methods of `socket.socket` itself."""
+    """Non-blocking TCP socket.
+
+    Reads and writes are functions of `kclient.network._nonblocking`, if that was compiled, and
+    otherwise the methods of `socket.socket` itself.
+    """
+
+    if not TYPE_CHECKING and _nonblocking is not None:
+        recv_into = _nonblocking.recv_into
+        sendmsg = _nonblocking.sendmsg
 
     def connect_error(self) -> int:
         """Return the errno of a finished connect attempt; 0 if it succeeded."""
@@ -115,10 +129,12 @@ class SystemPoller:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
+        self._epoll = -1 if _nonblocking is None else self.fileno()
         self._bell = _make_bell()
-        self._selector.register(self._bell.fileno(), READABLE, None)
-        # Sources without interest: the selectors module has no empty interest.
-        self._unwatched: dict[int, object] = {}
+        # Data and events by descriptor; the selector has those with events only, since it knows no
+        # empty interest.
+        self._sources: dict[int, tuple[object, int]] = {}
+        self._watch(self._bell.fileno(), READABLE, None)
 
     def fileno(self) -> int:
         """Return a descriptor that is readable while `poll` would return at once.
@@ -133,44 +149,60 @@ class SystemPoller:
         """Watch `source` for `events`, a sum of READABLE and WRITABLE; 0 watches for nothing."""
         if data is None:
             raise ValueError("data: got None, expected an object that poll() returns")
+        self._watch(source.fileno(), events, data)
+
+    def _watch(self, descriptor: int, events: int, data: object) -> None:
         if events:
-            self._selector.register(source.fileno(), events, data)
-        else:
-            self._unwatched[source.fileno()] = data
+            self._selector.register(descriptor, events)
+        self._sources[descriptor] = (data, events)
 
     def modify(self, source: StreamSocket | Listener, events: int) -> None:
         """Watch for other events."""
         descriptor = source.fileno()
-        if descriptor in self._unwatched:
-            if events:
-                self._selector.register(descriptor, events, self._unwatched.pop(descriptor))
-        elif events:
-            data = self._selector.get_key(descriptor).data
-            self._selector.modify(descriptor, events, data)
+        data, before = self._sources[descriptor]
+        if not before:
+            self._watch(descriptor, events, data)
+            return
+        if events:
+            self._selector.modify(descriptor, events)
         else:
-            self._unwatched[descriptor] = self._selector.unregister(descriptor).data
+            self._selector.unregister(descriptor)
+        self._sources[descriptor] = (data, events)
 
     def unregister(self, source: StreamSocket | Listener) -> None:
         """Stop watching; call it before the source is closed."""
         descriptor = source.fileno()
-        if self._unwatched.pop(descriptor, None) is None:
+        _, events = self._sources.pop(descriptor)
+        if events:
             self._selector.unregister(descriptor)
 
     def poll(self, timeout_ms: float | None) -> list[tuple[object, int]]:
         """Return (data, ready events) pairs; wait at most `timeout_ms`, without limit for None."""
-        timeout = None if timeout_ms is None or math.isinf(timeout_ms) else timeout_ms / 1000.0
-        if timeout == 0:
-            selected = self._selector.select(0)
+        selected: list[tuple[int, int]] = []
+        if timeout_ms == 0:
+            selected = self._select_now()
         else:
+            timeout = None if timeout_ms is None or math.isinf(timeout_ms) else timeout_ms / 1000.0
             with signals_take_effect():
-                selected = self._selector.select(timeout)
+                if self._epoll >= 0:  # first without waiting: a wait releases the lock
+                    selected = _nonblocking.ready(self._epoll)
+                if not selected:
+                    selected = _by_descriptor(self._selector.select(timeout))
         ready = []
-        for key, events in selected:
-            if key.data is None:
+        for descriptor, events in selected:
+            data, interest = self._sources[descriptor]
+            if data is None:
                 self._bell.silence()
             else:
-                ready.append((key.data, events))
+                ready.append((data, events & interest))
         return ready
+
+    def _select_now(self) -> list[tuple[int, int]]:
+        """Return the descriptors that are ready now, with their events."""
+        if self._epoll < 0:
+            return _by_descriptor(self._selector.select(0))
+        now: list[tuple[int, int]] = _nonblocking.ready(self._epoll)
+        return now
 
     def wakeup(self) -> None:
         """Make the present or the next `poll` return at once."""
@@ -180,6 +212,10 @@ class SystemPoller:
         """Release the poller's own descriptors; idempotent."""
         self._bell.close()
         self._selector.close()
+
+
+def _by_descriptor(selected: list[tuple[selectors.SelectorKey, int]]) -> list[tuple[int, int]]:
+    return [(key.fd, events) for key, events in selected]
 
 
 class _Bell(Protocol):
@@ -227,8 +263,7 @@ class _PipeBell:
 
     def silence(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            while len(os.read(self._reader, 4096)) == 4096:
-                pass
+            _discard(self._reader)
         # Last: a thread that rings before this line does not write, and what it has changed is
         # seen by the caller.
         self._is_readable = False
@@ -272,6 +307,13 @@ class _SocketBell:
         self._writer.close()
 
 
+def _read_all(descriptor: int) -> None:
+    """Read what a non-blocking descriptor holds, and discard it."""
+    while len(os.read(descriptor, 4096)) == 4096:
+        pass
+
+
+_discard: Callable[[int], None] = _read_all if _nonblocking is None else _nonblocking.discard
 _ONE = (1).to_bytes(8, "little")  # an eventfd takes exactly eight bytes
 
 
