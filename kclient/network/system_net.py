@@ -376,6 +376,9 @@ class SystemNet:
         try:
             return NameLookUp.ended(host, port, _resolve(host, port, socket.AI_NUMERICHOST))
         except socket.gaierror:
+            if _has_invalid_label(host):
+                refused = OSError(f"{host!r:.80} is not a host name: a label is empty or too long")
+                return NameLookUp.ended(host, port, refused)
             return self._resolver.look_up(host, port, on_done)  # a name, not an address
         except OSError as error:
             return NameLookUp.ended(host, port, error)
@@ -437,6 +440,10 @@ def _resolve(host: str, port: int, flags: int = 0) -> list[Address]:
     except UnicodeError as error:  # a label is too long or empty; raised before any look-up
         raise OSError(f"{host!r:.80} is not a host name: {error}") from error
     return list(dict.fromkeys(_address(entry[4]) for entry in found))
+
+
+def _has_invalid_label(host: str) -> bool:
+    return any(not 0 < len(label) < 64 for label in host.removesuffix(".").split("."))
 
 
 def _family(address: Address) -> socket.AddressFamily:
