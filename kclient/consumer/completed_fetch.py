@@ -28,14 +28,20 @@ class NodeBacklog:
 
     Attributes:
         bytes: Buffered bytes.
-        moved: Whether bytes were consumed since `moved` was last cleared.
     """
 
-    __slots__ = ("_last_response_bytes", "bytes", "moved")
+    __slots__ = ("_last_response_bytes", "_moved", "_node_id", "bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, node_id: int, moved: "dict[int, NodeBacklog]") -> None:
+        """Initialize.
+
+        Args:
+            node_id: The broker.
+            moved: Receives the backlog by broker when bytes are consumed.
+        """
         self.bytes = 0
-        self.moved = False
+        self._node_id = node_id
+        self._moved = moved
         self._last_response_bytes = 0
 
     def add(self, size: int) -> None:
@@ -45,13 +51,13 @@ class NodeBacklog:
     def use(self, size: int) -> None:
         """Remove bytes that were consumed or dropped."""
         self.bytes -= size
-        self.moved = True
+        self._moved[self._node_id] = self
 
     def add_response(self, size: int) -> None:
         """Add a response."""
         self.bytes += size
         self._last_response_bytes = size
-        self.moved = True
+        self._moved[self._node_id] = self
 
     def is_low(self) -> bool:
         """Return whether the next fetch should be sent."""
@@ -109,6 +115,7 @@ class CompletedFetch:
         unread: Records that were put back; `take` returns them first, and no others.
         initialized: Whether the log start offset, the high watermark and the last stable offset
             were copied to `state`.
+        is_aside: Whether the partition is paused, so that the data is not part of the backlog.
     """
 
     __slots__ = (
@@ -118,12 +125,12 @@ class CompletedFetch:
         "_deserializes",
         "_epoch_before",
         "_remaining",
-        "_set_aside",
         "_tail_error",
         "data",
         "end",
         "fetch_offset",
         "initialized",
+        "is_aside",
         "last_epoch",
         "next_fetch_offset",
         "size",
@@ -149,7 +156,7 @@ class CompletedFetch:
         self.initialized = False
         self._deserializes = deserializes
         self._backlog = backlog
-        self._set_aside = False
+        self.is_aside = False
         # Records of the last take that were put back, and the offset after them.
         self.unread: list[ConsumerRecord] = []
         self._after_unread = 0
@@ -230,19 +237,15 @@ class CompletedFetch:
         self.next_fetch_offset = unread[0].offset
         self.last_epoch = records[consumed - 1].leader_epoch if consumed else self._epoch_before
 
-    def follow_pause(self) -> bool:
-        """Return whether the partition is paused.
-
-        The data of a paused partition does not count against the broker's backlog.
-        """
-        paused = self.state.paused
-        if paused != self._set_aside:
-            self._set_aside = paused
-            if paused:
-                self._backlog.use(self._remaining)
-            else:
-                self._backlog.add(self._remaining)
-        return paused
+    def set_aside(self, *, paused: bool) -> None:
+        """Remove the data of a paused partition from the broker's backlog, or add it again."""
+        if paused == self.is_aside:
+            return
+        self.is_aside = paused
+        if paused:
+            self._backlog.use(self._remaining)
+        else:
+            self._backlog.add(self._remaining)
 
     def drop(self) -> None:
         """Discard all data."""
@@ -280,7 +283,7 @@ class CompletedFetch:
         """Remove bytes from the backlog; a negative number of those that are read again."""
         if size:
             self._remaining -= size
-            if not self._set_aside:
+            if not self.is_aside:
                 self._backlog.use(size)
 
     def _take_unread(self, max_records: int) -> list[ConsumerRecord]:

@@ -283,7 +283,8 @@ class ConsumerCore:
         """Pause or resume partitions."""
         states = [self.subscriptions.state(partition) for partition in partitions]
         for state in states:
-            state.paused = paused
+            state.set_paused(paused=paused)
+            self.buffer.follow_pause(state)
         self.loop.service_at_next_poll()
 
     def _leave_group(self) -> None:

@@ -1,6 +1,6 @@
 """Buffer of fetched data (Kafka: FetchBuffer)."""
 
-from collections import deque
+from collections import OrderedDict
 
 from kclient.common.types import TopicPartition
 from kclient.consumer.completed_fetch import CompletedFetch
@@ -12,11 +12,15 @@ class FetchBuffer:
 
     The fetches of a partition form a chain: each starts where the previous one ends. A fetch that
     does not continue its chain, because the position has changed, is stale and is dropped.
+
+    Fetches of paused partitions are not in the queue: however many these are, `first` looks at one.
     """
 
     def __init__(self) -> None:
-        self._queue: deque[CompletedFetch] = deque()
+        # A dict, so that a fetch is removed in the same time wherever it is.
+        self._queue: OrderedDict[CompletedFetch, None] = OrderedDict()
         self._chains: dict[TopicPartition, list[CompletedFetch]] = {}
+        self._count = 0
 
     def add(self, fetch: CompletedFetch) -> bool:
         """Queue a fetch; return False and drop it if it is stale."""
@@ -25,7 +29,11 @@ class FetchBuffer:
             fetch.drop()
             return False
         self._chains.setdefault(fetch.state.partition, []).append(fetch)
-        self._queue.append(fetch)
+        fetch.set_aside(paused=fetch.state.paused)
+        if not fetch.is_aside:
+            self._queue[fetch] = None
+        self._count += 1
+        fetch.state.mark_changed()
         return True
 
     def next_position(self, state: TopicPartitionState) -> FetchPosition | None:
@@ -46,19 +54,33 @@ class FetchBuffer:
 
     def first(self) -> CompletedFetch | None:
         """Return the first fetch whose partition is not paused."""
-        for fetch in self._queue:
-            if not fetch.follow_pause():
-                return fetch
-        return None
+        return next(iter(self._queue), None)
+
+    def follow_pause(self, state: TopicPartitionState) -> None:
+        """Keep the fetches of a paused partition back, or queue them first once it is resumed."""
+        chain = self._chains.get(state.partition, ())
+        if not chain or chain[0].is_aside is state.paused:
+            return
+        for fetch in reversed(chain):
+            fetch.set_aside(paused=state.paused)
+            if state.paused:
+                del self._queue[fetch]
+            else:
+                self._queue[fetch] = None
+                self._queue.move_to_end(fetch, last=False)
 
     def remove(self, fetch: CompletedFetch) -> None:
         """Remove a fetch that is exhausted or stale."""
         fetch.drop()
-        self._queue.remove(fetch)
+        if not fetch.is_aside:
+            del self._queue[fetch]
+        self._count -= 1
         chain = self._chains[fetch.state.partition]
         chain.remove(fetch)
         if not chain:
             del self._chains[fetch.state.partition]
+        if fetch.end is None or fetch.end.offset != fetch.next_fetch_offset:
+            fetch.state.mark_changed()
 
     def drop(self, partition: TopicPartition) -> None:
         """Remove all fetches of a partition."""
@@ -67,18 +89,18 @@ class FetchBuffer:
 
     def retain(self, assigned: dict[TopicPartition, TopicPartitionState]) -> None:
         """Remove all fetches that belong to no current assignment."""
-        for fetch in list(self._queue):
-            if assigned.get(fetch.state.partition) is not fetch.state:
-                self.remove(fetch)
+        for partition, chain in list(self._chains.items()):
+            if assigned.get(partition) is not chain[0].state:
+                self.drop(partition)
 
     def clear(self) -> None:
         """Remove all fetches."""
-        for fetch in list(self._queue):
-            self.remove(fetch)
+        for partition in list(self._chains):
+            self.drop(partition)
 
     def is_empty(self) -> bool:
         """Return whether there are no fetches."""
-        return not self._queue
+        return not self._count
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return self._count

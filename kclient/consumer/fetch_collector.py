@@ -116,8 +116,8 @@ class FetchCollector:
         if position is None or position.offset != fetch.next_fetch_offset:
             return
         fetch.put_back(records, consumed)
-        fetch.state.position = FetchPosition(
-            fetch.next_fetch_offset, fetch.last_epoch, position.leader
+        fetch.state.rewind(
+            FetchPosition(fetch.next_fetch_offset, fetch.last_epoch, position.leader)
         )
 
     def count(self, records: int) -> None:
@@ -143,7 +143,7 @@ class FetchCollector:
 
     def _rewind(self, state: TopicPartitionState, position: FetchPosition) -> None:
         if self._subscriptions.holds(state) and state.has_valid_position():
-            state.position = position
+            state.rewind(position)
             self._buffer.drop(state.partition)
 
     def _current(self) -> CompletedFetch | None:
@@ -223,6 +223,7 @@ class FetchCollector:
         position = state.position
         if position is not None and fetch.next_fetch_offset != position.offset:
             self._before.append((state, position))
+            # Not marked as changed: the next fetch still starts after the buffered data.
             state.position = FetchPosition(
                 fetch.next_fetch_offset, fetch.last_epoch, position.leader
             )

@@ -5,12 +5,15 @@ updates its copy of that list with every request and every response. If the two 
 session ends: the next request is a full request that starts another.
 """
 
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from kclient.common.broker_errors import FetchSessionIdNotFoundError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.topic_partition_state import FetchPosition, TopicPartitionState
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.fetch import (
     FetchPartition,
@@ -28,12 +31,26 @@ _MAX_EPOCH = 2**31 - 1
 
 
 class FetchPartitionData(NamedTuple):
-    """One partition of a fetch request (Kafka: FetchRequest.PartitionData)."""
+    """One partition of a fetch request (Kafka: FetchRequest.PartitionData).
+
+    Attributes:
+        topic_id: Topic id, zero if unknown.
+        position: Position to fetch from.
+        state: The assignment of the partition that the fetch is made for.
+    """
 
     topic_id: bytes
-    fetch_offset: int
-    max_bytes: int
-    current_leader_epoch: int = -1
+    position: FetchPosition
+    state: TopicPartitionState
+
+    def is_sent_as(self, other: "FetchPartitionData") -> bool:
+        """Return whether a request has the same fields for both."""
+        mine, its = self.position, other.position
+        return (
+            mine.offset == its.offset
+            and self.topic_id == other.topic_id
+            and mine.leader.epoch == its.leader.epoch
+        )
 
 
 class FetchRequestData(NamedTuple):
@@ -47,8 +64,8 @@ class FetchRequestData(NamedTuple):
         can_use_topic_ids: Whether every topic of the session has a known id.
     """
 
-    to_send: dict[TopicPartition, FetchPartitionData]
-    to_forget: dict[TopicPartition, bytes]
+    to_send: Mapping[TopicPartition, FetchPartitionData]
+    to_forget: Mapping[TopicPartition, bytes]
     session_id: int
     session_epoch: int
     can_use_topic_ids: bool
@@ -83,16 +100,18 @@ class FetchRequestBuilder:
             isolation_level=config.isolation_level,
             session_id=self._data.session_id,
             session_epoch=self._data.session_epoch,
-            topics=_topics(self._data.to_send),
+            topics=_topics(self._data.to_send, config.max_partition_fetch_bytes),
             forgotten_topics_data=_forgotten(self._data.to_forget) if version >= 7 else [],
             rack_id=config.client_rack,
         )
 
 
-def _topics(partitions: dict[TopicPartition, FetchPartitionData]) -> list[FetchTopic]:
+def _topics(
+    partitions: Mapping[TopicPartition, FetchPartitionData], max_bytes: int
+) -> list[FetchTopic]:
     topics: dict[str, FetchTopic] = {}
     for partition, data in partitions.items():
-        topic = topics.get(partition.topic)
+        position, topic = data.position, topics.get(partition.topic)
         if topic is None:
             topic = topics[partition.topic] = FetchTopic(
                 topic=partition.topic, topic_id=data.topic_id
@@ -100,15 +119,15 @@ def _topics(partitions: dict[TopicPartition, FetchPartitionData]) -> list[FetchT
         topic.partitions.append(
             FetchPartition(
                 partition=partition.partition,
-                current_leader_epoch=data.current_leader_epoch,
-                fetch_offset=data.fetch_offset,
-                partition_max_bytes=data.max_bytes,
+                current_leader_epoch=position.leader.epoch,
+                fetch_offset=position.offset,
+                partition_max_bytes=max_bytes,
             )
         )
     return list(topics.values())
 
 
-def _forgotten(partitions: dict[TopicPartition, bytes]) -> list[ForgottenTopic]:
+def _forgotten(partitions: Mapping[TopicPartition, bytes]) -> list[ForgottenTopic]:
     topics: dict[tuple[str, bytes], ForgottenTopic] = {}
     for partition, topic_id in partitions.items():
         key = (partition.topic, topic_id)
@@ -123,6 +142,7 @@ class FetchSessionHandler:
 
     Attributes:
         partitions: All partitions of the last request, including unchanged ones.
+        topics: Names of their topics by id.
     """
 
     def __init__(self, node_id: int, log_context: LogContext = NO_LOG_CONTEXT) -> None:
@@ -131,21 +151,40 @@ class FetchSessionHandler:
         self._session_id = _INVALID_SESSION_ID
         self._epoch = _INITIAL_EPOCH
         self.partitions: dict[TopicPartition, FetchPartitionData] = {}
+        self.topics: dict[bytes, str] = {}
+        self._without_id: set[TopicPartition] = set()
 
-    def build(self, wanted: dict[TopicPartition, FetchPartitionData]) -> FetchRequestData:
-        """Return the request that sets the partitions of the session to `wanted`."""
-        before, self.partitions = self.partitions, wanted
-        if self._epoch in {_INITIAL_EPOCH, _FINAL_EPOCH}:
+    def build(
+        self,
+        wanted: Mapping[TopicPartition, FetchPartitionData],
+        changed: Iterable[TopicPartition],
+    ) -> FetchRequestData:
+        """Return the request that sets the partitions of the session to `wanted`.
+
+        Args:
+            wanted: Partitions to fetch.
+            changed: Those that may differ from the partitions of the last request.
+        """
+        if self._is_full():
+            self.partitions = {}
+            self.topics = {}
+            self._without_id = set()
+            for partition, data in wanted.items():
+                self._set(partition, data)
             return self._request(wanted, {})
-        to_forget = {
-            partition: data.topic_id
-            for partition, data in before.items()
+        to_send: dict[TopicPartition, FetchPartitionData] = {}
+        to_forget: dict[TopicPartition, bytes] = {}
+        for partition in changed:
+            before, now = self.partitions.get(partition), wanted.get(partition)
             # A recreated topic has another id: remove the old one, add the new one.
-            if partition not in wanted or _recreated(data, wanted[partition])
-        }
-        to_send = {
-            partition: data for partition, data in wanted.items() if before.get(partition) != data
-        }
+            if before is not None and (now is None or _recreated(before, now)):
+                to_forget[partition] = before.topic_id
+            if now is None:
+                self._remove(partition)
+            else:
+                self._set(partition, now)
+                if before is None or not now.is_sent_as(before):
+                    to_send[partition] = now
         return self._request(to_send, to_forget)
 
     def build_close(self) -> FetchRequestData | None:
@@ -153,11 +192,12 @@ class FetchSessionHandler:
         if self._session_id == _INVALID_SESSION_ID:
             return None
         self.partitions = {}
+        self._without_id = set()
         self._epoch = _FINAL_EPOCH
         return self._request({}, {})
 
     def handle_response(
-        self, session_id: int, responded: set[TopicPartition], *, throttled: bool
+        self, session_id: int, responded: AbstractSet[TopicPartition], *, throttled: bool
     ) -> str | None:
         """Process a response without an error code.
 
@@ -169,8 +209,8 @@ class FetchSessionHandler:
         Returns:
             None, or the reason why the response must not be used.
         """
-        full = self._epoch in {_INITIAL_EPOCH, _FINAL_EPOCH}
-        extra = responded - self.partitions.keys()
+        full = self._is_full()
+        extra = {each for each in responded if each not in self.partitions}
         missing = self.partitions.keys() - responded if full else set()
         if extra or missing:
             if full and not responded and throttled:
@@ -203,13 +243,28 @@ class FetchSessionHandler:
         """Process a request without a response: the broker may have received it or not."""
         self._close_and_start_over()
 
+    def _is_full(self) -> bool:
+        """Return whether the request in flight, or else the next one, contains all partitions."""
+        return self._epoch in {_INITIAL_EPOCH, _FINAL_EPOCH}
+
+    def _set(self, partition: TopicPartition, data: FetchPartitionData) -> None:
+        self.partitions[partition] = data
+        if data.topic_id == ZERO_UUID:
+            self._without_id.add(partition)
+        else:
+            self._without_id.discard(partition)
+            self.topics[data.topic_id] = partition.topic
+
+    def _remove(self, partition: TopicPartition) -> None:
+        self.partitions.pop(partition, None)
+        self._without_id.discard(partition)
+
     def _request(
         self,
-        to_send: dict[TopicPartition, FetchPartitionData],
-        to_forget: dict[TopicPartition, bytes],
+        to_send: Mapping[TopicPartition, FetchPartitionData],
+        to_forget: Mapping[TopicPartition, bytes],
     ) -> FetchRequestData:
-        ids_known = all(data.topic_id != ZERO_UUID for data in self.partitions.values())
-        ids_known = ids_known and all(topic_id != ZERO_UUID for topic_id in to_forget.values())
+        ids_known = not self._without_id and ZERO_UUID not in to_forget.values()
         return FetchRequestData(to_send, to_forget, self._session_id, self._epoch, ids_known)
 
     def _start_over(self) -> None:

@@ -1,7 +1,5 @@
 """Prefetching of records (Kafka: Fetcher, AbstractFetch)."""
 
-from typing import NamedTuple
-
 from kclient.client.client_request import ClientResponse
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
@@ -15,16 +13,11 @@ from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.fetch_buffer import FetchBuffer
-from kclient.consumer.fetch_session_handler import (
-    FetchPartitionData,
-    FetchRequestBuilder,
-    FetchSessionHandler,
-)
+from kclient.consumer.fetch_plan import FetchPlan, NodePlan
+from kclient.consumer.fetch_session_handler import FetchRequestBuilder, FetchSessionHandler
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
-from kclient.consumer.topic_partition_state import FetchPosition, TopicPartitionState
 from kclient.protocol.messages.fetch import FetchResponse, PartitionData
-from kclient.protocol.types import ZERO_UUID
 
 
 class NodeBackoff:
@@ -49,13 +42,6 @@ class NodeBackoff:
     def is_waiting(self, node_id: int, now_ms: float) -> bool:
         """Return whether a broker is in backoff."""
         return now_ms < self._until_ms.get(node_id, 0.0)
-
-
-class _Asked(NamedTuple):
-    """A partition of a request with its position at that time."""
-
-    state: TopicPartitionState
-    position: FetchPosition
 
 
 class Fetcher:
@@ -83,12 +69,15 @@ class Fetcher:
         self._metadata = metadata
         self._subscriptions = subscriptions
         self._buffer = buffer
+        self._plan = FetchPlan(subscriptions, metadata.cluster, buffer)
         self._config = config
         self._deserializes = config.has_deserializers()
         self._metrics = metrics
         self._backoff = backoff
         self._sessions: dict[int, FetchSessionHandler] = {}
         self._backlogs: dict[int, NodeBacklog] = {}
+        # Those from which bytes were consumed since the last `send_fetches`.
+        self._moved: dict[int, NodeBacklog] = {}
         self._in_flight: set[int] = set()
         # Consecutive responses that exceeded the receive limit, by broker.
         self._unreceived: dict[int, int] = {}
@@ -96,8 +85,8 @@ class Fetcher:
 
     def wants_to_send(self) -> bool:
         """Return whether the backlog of a broker has become low since the last `send_fetches`."""
-        for node_id, backlog in self._backlogs.items():
-            if backlog.moved and node_id not in self._in_flight and backlog.is_low():
+        for node_id, backlog in self._moved.items():
+            if node_id not in self._in_flight and backlog.is_low():
                 return True
         return False
 
@@ -114,12 +103,19 @@ class Fetcher:
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        for backlog in self._backlogs.values():
-            backlog.moved = False
-        wanted = self._wanted(now_ms)
-        for node, asked in wanted.items():
-            self._send(node, asked)
-        return len(wanted)
+        self._moved.clear()
+        self._plan.update(now_ms)
+        if self._plan.leaderless:
+            self._metadata.request_update()
+        plans = self._plan.nodes
+        ready = [
+            plan
+            for plan in plans.values()
+            if plan.partitions and not self._is_blocked(plan.node, now_ms)
+        ]
+        for plan in ready:
+            self._send(plan)
+        return len(ready)
 
     def close(self) -> int:
         """Queue a request to each broker that closes its session; return the number of requests."""
@@ -137,24 +133,6 @@ class Fetcher:
 
     # --- requests
 
-    def _wanted(self, now_ms: float) -> dict[Node, dict[TopicPartition, _Asked]]:
-        nodes = self._metadata.cluster().nodes
-        blocked: dict[int, bool] = {}
-        wanted: dict[Node, dict[TopicPartition, _Asked]] = {}
-        for state in self._subscriptions.fetchable(now_ms):
-            node = state.fetch_node(nodes, now_ms)
-            if node is None:
-                self._metadata.request_update()
-                continue
-            if node.id not in blocked:
-                blocked[node.id] = self._is_blocked(node, now_ms)
-            if blocked[node.id]:
-                continue
-            position = self._buffer.next_position(state)
-            if position is not None:
-                wanted.setdefault(node, {})[state.partition] = _Asked(state, position)
-        return wanted
-
     def _is_blocked(self, node: Node, now_ms: float) -> bool:
         backlog = self._backlogs.get(node.id)
         return (
@@ -164,25 +142,16 @@ class Fetcher:
             or self._network.is_unavailable(node)
         )
 
-    def _send(self, node: Node, asked: dict[TopicPartition, _Asked]) -> None:
-        cluster = self._metadata.cluster()
+    def _send(self, plan: NodePlan) -> None:
+        node = plan.node
         session = self._sessions.get(node.id)
         if session is None:
             session = self._sessions[node.id] = FetchSessionHandler(node.id, self._log_context)
-        data = session.build(
-            {
-                partition: FetchPartitionData(
-                    cluster.topic_id(partition.topic) or ZERO_UUID,
-                    position.offset,
-                    self._config.max_partition_fetch_bytes,
-                    position.leader.epoch,
-                )
-                for partition, (_, position) in asked.items()
-            }
-        )
+        data = session.build(plan.partitions, plan.changed)
+        plan.changed = {}
         self._in_flight.add(node.id)
         self._network.send(node, FetchRequestBuilder(data, self._config)).on_done(
-            lambda future: self._completed(node, session, asked, future)
+            lambda future: self._completed(node, session, future)
         )
 
     # --- responses
@@ -191,12 +160,11 @@ class Fetcher:
         self,
         node: Node,
         session: FetchSessionHandler,
-        asked: dict[TopicPartition, _Asked],
         future: RequestFuture[ClientResponse],
     ) -> None:
         self._in_flight.discard(node.id)
         if future.error is not None:
-            self._failed(node, session, asked, future.error)
+            self._failed(node, session, future.error)
             return
         self._unreceived.pop(node.id, None)
         outcome = future.value
@@ -210,7 +178,7 @@ class Fetcher:
             return
         responses = self._by_partition(response, session)
         problem = session.handle_response(
-            response.session_id, set(responses), throttled=response.throttle_time_ms > 0
+            response.session_id, responses.keys(), throttled=response.throttle_time_ms > 0
         )
         if problem is not None:
             self._backoff.failed(node.id)
@@ -218,22 +186,16 @@ class Fetcher:
             return
         self._backoff.succeeded(node.id)
         self._learn_leaders(response, responses)
-        size = self._buffer_response(node, asked, responses)
+        size = self._buffer_response(node, session, responses)
         self._metrics.record_fetch(size, outcome.latency_ms, response.throttle_time_ms)
 
-    def _failed(
-        self,
-        node: Node,
-        session: FetchSessionHandler,
-        asked: dict[TopicPartition, _Asked],
-        error: KafkaError,
-    ) -> None:
+    def _failed(self, node: Node, session: FetchSessionHandler, error: KafkaError) -> None:
         self._log.info("fetch from %s failed: %s", node, error)
         self._backoff.failed(node.id)
         if isinstance(error.__cause__, InvalidReceiveError):
             self._count_unreceived(node, error.__cause__)
         session.handle_failure()
-        for entry in asked.values():
+        for entry in session.partitions.values():
             entry.state.clear_preferred_read_replica()
 
     def _count_unreceived(self, node: Node, cause: InvalidReceiveError) -> None:
@@ -249,7 +211,7 @@ class Fetcher:
     def _by_partition(
         self, response: FetchResponse, session: FetchSessionHandler
     ) -> dict[TopicPartition, PartitionData]:
-        names = {data.topic_id: partition.topic for partition, data in session.partitions.items()}
+        names = session.topics
         responses: dict[TopicPartition, PartitionData] = {}
         for topic in response.responses:
             name = topic.topic or names.get(topic.topic_id, "")
@@ -278,19 +240,18 @@ class Fetcher:
     def _buffer_response(
         self,
         node: Node,
-        asked: dict[TopicPartition, _Asked],
+        session: FetchSessionHandler,
         responses: dict[TopicPartition, PartitionData],
     ) -> int:
         backlog = self._backlogs.get(node.id)
         if backlog is None:
-            backlog = self._backlogs[node.id] = NodeBacklog()
+            backlog = self._backlogs[node.id] = NodeBacklog(node.id, self._moved)
         size = 0
         owed_a_batch = True
-        returned: list[TopicPartition] = []
         for partition, data in responses.items():
-            entry = asked.get(partition)
+            entry = session.partitions[partition]
             has_data = bool(data.records)
-            if entry is None or not self._subscriptions.holds(entry.state):
+            if not self._subscriptions.holds(entry.state):
                 # Not assigned any more. The whole batch may have been in this partition.
                 owed_a_batch = owed_a_batch and not has_data
                 continue
@@ -304,11 +265,7 @@ class Fetcher:
                 owed_a_batch=owed_a_batch,
             )
             owed_a_batch = owed_a_batch and not has_data
-            if fetch.size:
-                returned.append(partition)
             size += fetch.size
             self._buffer.add(fetch)
-        # The other partitions come first in the next request: a response may not hold all.
-        self._subscriptions.move_to_end(returned)
         backlog.add_response(size)
         return size

@@ -73,7 +73,7 @@ class ListOffsetsRequests:
 
     def send(
         self, timestamps: Mapping[TopicPartition, int]
-    ) -> dict[frozenset[TopicPartition], RequestFuture[ListOffsetsResult]]:
+    ) -> dict[tuple[TopicPartition, ...], RequestFuture[ListOffsetsResult]]:
         """Look up the first offset at or after each timestamp, or a special position.
 
         Returns:
@@ -93,7 +93,7 @@ class ListOffsetsRequests:
             self._metadata.request_update()
             self._note_leaderless(leaderless)
         return {
-            frozenset(asked): self._network.send(node, self._builder(asked)).then(
+            tuple(asked): self._network.send(node, self._builder(asked)).then(
                 partial(self._read, asked)
             )
             for node, asked in groups.items()

@@ -96,7 +96,7 @@ class MissingPartitionsLog:
         self._metadata = metadata
         self._subscriptions = subscriptions
         self._log = log_context.logger(__name__)
-        self._next_ms: dict[str, float] = {}
+        self._next_ms: dict[str | TopicPartition, float] = {}
         self._seen: tuple[object, ...] = ()
         self._next_look_ms = 0.0
 
@@ -118,8 +118,8 @@ class MissingPartitionsLog:
                 self._next_ms[name] = now_ms + _LOG_INTERVAL_MS
                 self._log.warning("%s", problem)
 
-    def _problems(self) -> dict[str, KafkaError]:
-        found: dict[str, KafkaError | None]
+    def _problems(self) -> dict[str | TopicPartition, KafkaError]:
+        found: dict[str | TopicPartition, KafkaError | None]
         if self._subscriptions.is_group_managed():
             found = {
                 topic: topic_problem(self._metadata, topic)
@@ -127,7 +127,7 @@ class MissingPartitionsLog:
             }
         else:
             found = {
-                str(partition): partition_problem(self._metadata, partition)
+                partition: partition_problem(self._metadata, partition)
                 for partition in self._subscriptions.assigned
             }
         return {
@@ -136,10 +136,10 @@ class MissingPartitionsLog:
             if problem is not None and not isinstance(problem, LeaderNotAvailableError)
         }
 
-    def _is_wanted(self, name: str) -> bool:
-        if self._subscriptions.is_group_managed():
-            return name in self._subscriptions.topics
-        return any(str(partition) == name for partition in self._subscriptions.assigned)
+    def _is_wanted(self, name: str | TopicPartition) -> bool:
+        if isinstance(name, TopicPartition):
+            return name in self._subscriptions.assigned
+        return self._subscriptions.is_group_managed() and name in self._subscriptions.topics
 
 
 def _missing(what: str, why: str) -> UnknownTopicOrPartitionError:

@@ -68,14 +68,14 @@ class OffsetLookup:
         self._next_attempt_ms = now_ms + backoff.backoff(self._attempts)
         self._attempts += 1
         for partitions, future in futures.items():
-            self._in_flight |= partitions
+            self._in_flight.update(partitions)
             future.on_done(partial(self._take, partitions))
         return self._next_attempt_ms - now_ms
 
     def _take(
-        self, partitions: frozenset[TopicPartition], future: RequestFuture[ListOffsetsResult]
+        self, partitions: tuple[TopicPartition, ...], future: RequestFuture[ListOffsetsResult]
     ) -> None:
-        self._in_flight -= partitions
+        self._in_flight.difference_update(partitions)
         if future.error is not None:
             if not future.error.retriable:
                 self._error = future.error

@@ -47,7 +47,7 @@ class PositionUpdater:
         self._cluster_seen: Cluster | None = None
         self._version_seen = -1
         self._lookup: CommittedLookup | None = None
-        self._looked_up: Sequence[TopicPartitionState] = ()
+        self._looked_up: frozenset[TopicPartitionState] = frozenset()
 
     def step(self, now_ms: float) -> bool:
         """Send requests that are due; return whether every partition has a valid position.
@@ -92,8 +92,8 @@ class PositionUpdater:
     def _from_committed(
         self, missing: list[TopicPartitionState], committed: CommittedOffsets, now_ms: float
     ) -> None:
-        if self._lookup is None or any(state not in self._looked_up for state in missing):
-            self._looked_up = missing
+        if self._lookup is None or not self._looked_up.issuperset(missing):
+            self._looked_up = frozenset(missing)
             self._lookup = CommittedLookup(state.partition for state in missing)
         lookup = self._lookup
         lookup.step(committed, self._backoff, now_ms)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from enum import Enum
 
@@ -11,7 +11,11 @@ from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.auto_offset_reset import NONE, AutoOffsetReset
 from kclient.consumer.errors import OffsetsOutOfRangeError
 from kclient.consumer.rebalance_listener import RebalanceListener
-from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState
+from kclient.consumer.topic_partition_state import (
+    ChangedPartitions,
+    FetchState,
+    TopicPartitionState,
+)
 
 _NO_LISTENER = RebalanceListener()
 
@@ -27,6 +31,8 @@ class SubscriptionType(Enum):
 
 class SubscriptionState:
     """Subscribed topics, assigned partitions and the state of each.
+
+    With thousands of partitions, few change between two polls: only these are inspected.
 
     Attributes:
         default_reset: Reset policy of partitions without a valid position.
@@ -50,6 +56,10 @@ class SubscriptionState:
         self.given_up: frozenset[TopicPartition] = frozenset()
         self.version = 0
         self._group_topics: frozenset[str] = frozenset()
+        # Changes that are not yet in the two below.
+        self._changed: ChangedPartitions = {}
+        self._without_position: dict[TopicPartition, TopicPartitionState] = {}
+        self._not_taken: ChangedPartitions = {}
 
     # --- subscription
 
@@ -155,18 +165,12 @@ class SubscriptionState:
         """Return whether a state belongs to the current assignment."""
         return self.assigned.get(state.partition) is state
 
-    def move_to_end(self, partitions: Sequence[TopicPartition]) -> None:
-        """Move assigned partitions to the end of the fetch order."""
-        if partitions:
-            last = {partition: self.assigned[partition] for partition in partitions}
-            others = {key: state for key, state in self.assigned.items() if key not in last}
-            self.assigned = others | last
-
     def in_state(self, fetch_state: FetchState, now_ms: float) -> list[TopicPartitionState]:
-        """Return the partitions in a fetch state whose next attempt is due."""
+        """Return the partitions in a state other than ``FETCHING`` whose next attempt is due."""
+        self._process_changes()
         return [
             state
-            for state in self.assigned.values()
+            for state in self._without_position.values()
             if state.fetch_state is fetch_state and state.next_attempt_ms <= now_ms
         ]
 
@@ -174,17 +178,16 @@ class SubscriptionState:
         """Return the state of each assigned partition."""
         return list(self.assigned.values())
 
-    def fetchable(self, now_ms: float) -> list[TopicPartitionState]:
-        """Return the partitions to fetch from whose next attempt is due, in the fetch order."""
-        return [
-            state
-            for state in self.assigned.values()
-            if state.is_fetchable() and state.next_attempt_ms <= now_ms
-        ]
+    def take_changed(self) -> ChangedPartitions:
+        """Return the partitions that changed since the last call, assigned or not."""
+        self._process_changes()
+        taken, self._not_taken = self._not_taken, {}
+        return taken
 
     def has_all_positions(self) -> bool:
         """Return whether every partition has a valid position."""
-        return all(state.has_valid_position() for state in self.assigned.values())
+        self._process_changes()
+        return not self._without_position
 
     def all_consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets that a commit without arguments commits: every valid position."""
@@ -214,11 +217,26 @@ class SubscriptionState:
     def _assign(self, partitions: Iterable[TopicPartition]) -> None:
         before = self.assigned
         assigned = {
-            partition: before.get(partition) or TopicPartitionState(partition)
+            partition: before.get(partition) or TopicPartitionState(partition, self._changed)
             for partition in partitions
         }
+        self._changed.update((partition, None) for partition in before if partition not in assigned)
         self.assigned = assigned
         self.version += 1
+
+    def _process_changes(self) -> None:
+        """Update the partitions without a position for those that changed."""
+        changed = self._changed
+        if not changed:
+            return
+        for partition in changed:
+            state = self.assigned.get(partition)
+            if state is None or state.has_valid_position():
+                self._without_position.pop(partition, None)
+            else:
+                self._without_position[partition] = state
+        self._not_taken.update(changed)
+        changed.clear()
 
     def _want(self, topics: frozenset[str]) -> bool:
         changed = topics != self.topics

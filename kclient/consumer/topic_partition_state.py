@@ -3,6 +3,7 @@
 Kafka: TopicPartitionState, FetchState and FetchPosition of SubscriptionState.
 """
 
+import math
 from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
@@ -15,6 +16,9 @@ from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
 
 NO_LEADER = LeaderAndEpoch(None, -1)
+
+ChangedPartitions = dict[TopicPartition, None]
+"""Partitions in the order of their changes; unlike that of a set, the order is reproducible."""
 
 
 class FetchPosition(NamedTuple):
@@ -72,6 +76,9 @@ class TopicPartitionState:
     A partition that is revoked and assigned again gets a new object, so that responses to earlier
     requests can be recognized as stale.
 
+    Each change of what `SubscriptionState` and `FetchPlan` derive from a state adds the partition
+    to `changed`, so that they do not have to inspect every partition.
+
     Attributes:
         partition: The partition.
         position: Position of the next fetch, None until it is known.
@@ -85,6 +92,7 @@ class TopicPartitionState:
     """
 
     __slots__ = (
+        "_changed",
         "_failures",
         "_preferred_replica",
         "_preferred_until_ms",
@@ -100,8 +108,15 @@ class TopicPartitionState:
         "reset_policy",
     )
 
-    def __init__(self, partition: TopicPartition) -> None:
+    def __init__(self, partition: TopicPartition, changed: ChangedPartitions) -> None:
+        """Initialize.
+
+        Args:
+            partition: The partition.
+            changed: Receives the partition now and with each change.
+        """
         self.partition = partition
+        self._changed = changed
         self.fetch_state = FetchState.INITIALIZING
         self.position: FetchPosition | None = None
         self.paused = False
@@ -114,6 +129,7 @@ class TopicPartitionState:
         self._failures = 0
         self._preferred_replica: int | None = None
         self._preferred_until_ms = 0.0
+        self.mark_changed()
 
     def __repr__(self) -> str:
         return f"<{self.partition} {self.fetch_state.name} {self.position}>"
@@ -125,6 +141,20 @@ class TopicPartitionState:
     def has_valid_position(self) -> bool:
         """Return whether the position is valid."""
         return self.fetch_state is FetchState.FETCHING
+
+    def mark_changed(self) -> None:
+        """Register a change of the state, or of the buffered data of the partition."""
+        self._changed[self.partition] = None
+
+    def set_paused(self, *, paused: bool) -> None:
+        """Pause or resume the partition."""
+        self.paused = paused
+        self.mark_changed()
+
+    def rewind(self, position: FetchPosition) -> None:
+        """Set the position back to records that were not returned."""
+        self.position = position
+        self.mark_changed()
 
     def seek(self, position: FetchPosition) -> None:
         """Set a position that needs no validation."""
@@ -179,6 +209,7 @@ class TopicPartitionState:
         """Delay the next request after a failure, longer with each consecutive one."""
         self.next_attempt_ms = now_ms + backoff.backoff(self._failures)
         self._failures += 1
+        self.mark_changed()
 
     def retry_succeeded(self) -> None:
         """Reset the backoff after a successful request."""
@@ -207,16 +238,25 @@ class TopicPartitionState:
         """Fetch from a preferred read replica until `until_ms` (KIP-392)."""
         self._preferred_replica = replica
         self._preferred_until_ms = until_ms
+        self.mark_changed()
 
     def clear_preferred_read_replica(self) -> None:
         """Fetch from the leader again."""
-        self._preferred_replica = None
+        if self._preferred_replica is not None:
+            self._preferred_replica = None
+            self.mark_changed()
 
     def preferred_read_replica(self, now_ms: float) -> int | None:
         """Return the preferred read replica, None if there is none or it has expired."""
         if self._preferred_replica is not None and now_ms >= self._preferred_until_ms:
-            self._preferred_replica = None
+            self.clear_preferred_read_replica()
         return self._preferred_replica
+
+    def changes_at_ms(self, now_ms: float) -> float:
+        """Return the time at which `fetch_node` or the backoff will change, infinity if none."""
+        if now_ms < self.next_attempt_ms:
+            return self.next_attempt_ms
+        return math.inf if self._preferred_replica is None else self._preferred_until_ms
 
     def fetch_node(self, nodes: Mapping[int, Node], now_ms: float) -> Node | None:
         """Return the broker to fetch from, None if the leader is unknown.
@@ -242,3 +282,4 @@ class TopicPartitionState:
         self.fetch_state = state
         self.next_attempt_ms = 0.0
         self._failures = 0
+        self.mark_changed()

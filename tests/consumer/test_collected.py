@@ -17,10 +17,10 @@ def fetch(number: int, count: int, start: int = 0) -> CompletedFetch:
     log = VirtualLog(end_offset=start)
     log.append(*[b"v"] * count)
     return CompletedFetch(
-        TopicPartitionState((ORDERS_0, ORDERS_1)[number]),
+        TopicPartitionState((ORDERS_0, ORDERS_1)[number], {}),
         PartitionData(records=log.read(start, 1 << 20, 0)),
         FetchPosition(start),
-        NodeBacklog(),
+        NodeBacklog(1, {}),
         CONFIG,
         deserializes=False,
     )

@@ -40,8 +40,8 @@ class Fetch:
     def __init__(
         self, log: VirtualLog, offset: int = 0, *, error_code: int = 0, committed: bool = False
     ) -> None:
-        self.state = TopicPartitionState(ORDERS_0)
-        self.backlog = NodeBacklog()
+        self.state = TopicPartitionState(ORDERS_0, {})
+        self.backlog = NodeBacklog(1, {})
         data = PartitionData(
             partition_index=0,
             error_code=error_code,
@@ -109,23 +109,23 @@ def test_backlog_shrinks_by_consumed_batches() -> None:
 def test_paused_data_does_not_count_as_backlog() -> None:
     fetch = Fetch(log_of(2, 2))
     whole = fetch.backlog.bytes
-    assert not fetch.made.follow_pause()
-    fetch.state.paused = True
-    assert fetch.made.follow_pause()
-    assert fetch.made.follow_pause()
-    assert fetch.backlog.bytes == 0
-    fetch.state.paused = False
-    assert not fetch.made.follow_pause()
+    assert not fetch.made.is_aside
+    for _ in range(2):
+        fetch.made.set_aside(paused=True)
+        assert (fetch.made.is_aside, fetch.backlog.bytes) == (True, 0)
+    fetch.made.set_aside(paused=False)
     assert fetch.backlog.bytes == whole
 
 
 def test_next_fetch_is_sent_when_half_of_a_response_is_consumed() -> None:
-    backlog = NodeBacklog()
+    moved: dict[int, NodeBacklog] = {}
+    backlog = NodeBacklog(7, moved)
     assert backlog.is_low()
     backlog.add_response(100)
-    backlog.moved = False
+    assert moved == {7: backlog}
+    moved.clear()
     backlog.use(49)
-    assert (backlog.is_low(), backlog.moved) == (False, True)
+    assert (backlog.is_low(), moved) == (False, {7: backlog})
     backlog.use(1)
     assert backlog.is_low()
 

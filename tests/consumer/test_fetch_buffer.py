@@ -21,9 +21,9 @@ class Buffered:
 
     def __init__(self) -> None:
         self.buffer = FetchBuffer()
-        self.backlog = NodeBacklog()
-        self.orders_0 = TopicPartitionState(ORDERS_0)
-        self.orders_1 = TopicPartitionState(ORDERS_1)
+        self.backlog = NodeBacklog(1, {})
+        self.orders_0 = TopicPartitionState(ORDERS_0, {})
+        self.orders_1 = TopicPartitionState(ORDERS_1, {})
         for state in (self.orders_0, self.orders_1):
             state.seek(FetchPosition(0, 1, LEADER))
 
@@ -39,6 +39,10 @@ class Buffered:
         )
         self.backlog.add(fetch.size)
         return fetch
+
+    def pause(self, state: TopicPartitionState, *, paused: bool) -> None:
+        state.set_paused(paused=paused)
+        self.buffer.follow_pause(state)
 
     def add(self, state: TopicPartitionState, *offsets: int) -> list[CompletedFetch]:
         fetches = [self.fetch(state, offset) for offset in offsets]
@@ -93,7 +97,7 @@ def test_seek_makes_the_chain_stale(buffered: Buffered) -> None:
 
 def test_new_assignment_makes_the_chain_stale(buffered: Buffered) -> None:
     buffered.add(buffered.orders_0, 0)
-    again = TopicPartitionState(ORDERS_0)
+    again = TopicPartitionState(ORDERS_0, {})
     again.seek(FetchPosition(0, 1, LEADER))
     assert buffered.buffer.next_position(again) == FetchPosition(0, 1, LEADER)
     assert buffered.buffer.is_empty()
@@ -103,13 +107,42 @@ def test_first_fetch_is_that_of_a_partition_that_is_not_paused(buffered: Buffere
     (paused,) = buffered.add(buffered.orders_0, 0)
     (other,) = buffered.add(buffered.orders_1, 0)
     assert buffered.buffer.first() is paused
-    buffered.orders_0.paused = True
+    buffered.pause(buffered.orders_0, paused=True)
     assert buffered.buffer.first() is other
     buffered.buffer.remove(other)
     assert buffered.buffer.first() is None
     assert not buffered.buffer.is_empty()
-    buffered.orders_0.paused = False
+    buffered.pause(buffered.orders_0, paused=False)
     assert buffered.buffer.first() is paused
+
+
+def test_paused_data_is_no_backlog_and_comes_first_in_order_after_resume(
+    buffered: Buffered,
+) -> None:
+    first, second = buffered.add(buffered.orders_0, 0, 3)
+    (other,) = buffered.add(buffered.orders_1, 0)
+    whole = buffered.backlog.bytes
+    for _ in range(2):  # the second call changes nothing
+        buffered.pause(buffered.orders_0, paused=True)
+        assert buffered.backlog.bytes == other.size
+    (third,) = buffered.add(buffered.orders_0, 6)  # its fetch was in flight
+    assert buffered.backlog.bytes == other.size
+    assert (len(buffered.buffer), buffered.buffer.first()) == (4, other)
+    buffered.pause(buffered.orders_0, paused=False)
+    assert buffered.backlog.bytes == whole + third.size
+    for fetch in (first, second, third, other):
+        assert buffered.buffer.first() is fetch
+        buffered.buffer.remove(fetch)
+    assert (buffered.buffer.is_empty(), buffered.backlog.bytes) == (True, 0)
+
+
+def test_paused_fetches_can_be_dropped(buffered: Buffered) -> None:
+    buffered.add(buffered.orders_0, 0, 3)
+    buffered.pause(buffered.orders_0, paused=True)
+    buffered.buffer.drop(ORDERS_0)
+    assert (buffered.buffer.is_empty(), buffered.backlog.bytes) == (True, 0)
+    buffered.pause(buffered.orders_0, paused=False)
+    assert buffered.buffer.first() is None
 
 
 def test_removed_fetch_leaves_the_rest_of_its_chain(buffered: Buffered) -> None:
@@ -136,7 +169,9 @@ def test_drop_and_clear_release_the_backlog(buffered: Buffered) -> None:
 def test_only_fetches_of_the_assignment_are_retained(buffered: Buffered) -> None:
     buffered.add(buffered.orders_0, 0)
     buffered.add(buffered.orders_1, 0)
-    buffered.buffer.retain({ORDERS_0: TopicPartitionState(ORDERS_0), ORDERS_1: buffered.orders_1})
+    buffered.buffer.retain(
+        {ORDERS_0: TopicPartitionState(ORDERS_0, {}), ORDERS_1: buffered.orders_1}
+    )
     assert [fetch.state for fetch in iter_first(buffered.buffer)] == [buffered.orders_1]
 
 

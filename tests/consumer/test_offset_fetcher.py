@@ -97,12 +97,12 @@ class Requests:
 
     def send(
         self, timestamps: Mapping[TopicPartition, int]
-    ) -> dict[frozenset[TopicPartition], RequestFuture[ListOffsetsResult]]:
+    ) -> dict[tuple[TopicPartition, ...], RequestFuture[ListOffsetsResult]]:
         if self.leaderless:
             return {}
         self.sent.append(dict(timestamps))
         self.futures.append(RequestFuture())
-        return {frozenset(timestamps): self.futures[-1]}
+        return {tuple(timestamps): self.futures[-1]}
 
 
 BACKOFF = ExponentialBackoff(100, 1000, lambda: 0.0)

@@ -1,13 +1,18 @@
 """Subscription and assignment of a consumer."""
 
+import itertools
 import math
 import re
 from collections.abc import Callable
+from operator import methodcaller
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kclient.client.metadata import LeaderAndEpoch
 from kclient.common.errors import IllegalStateError
-from kclient.common.types import OffsetAndMetadata, TopicPartition
+from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.auto_offset_reset import EARLIEST, NONE
 from kclient.consumer.errors import OffsetsOutOfRangeError
 from kclient.consumer.rebalance_listener import RebalanceListener
@@ -17,6 +22,7 @@ from tests.consumer.conftest import ORDERS_0, ORDERS_1
 
 LISTENER = RebalanceListener()
 PAYMENTS = TopicPartition("payments", 0)
+has_valid_position = methodcaller("has_valid_position")
 
 
 @pytest.fixture
@@ -148,18 +154,50 @@ def test_leader_requests_topics_of_all_members(subscriptions: SubscriptionState)
     assert subscriptions.metadata_topics() == {"a"}
 
 
-def test_partitions_with_data_move_to_the_end_of_the_fetch_order(
-    subscriptions: SubscriptionState,
+def test_changed_partitions_are_returned_once_in_order(subscriptions: SubscriptionState) -> None:
+    assert not subscriptions.take_changed()
+    subscriptions.assign_from_user([ORDERS_1, ORDERS_0])
+    assert list(subscriptions.take_changed()) == [ORDERS_1, ORDERS_0]
+    subscriptions.state(ORDERS_0).seek(FetchPosition(1))
+    assert subscriptions.has_all_positions() is False
+    subscriptions.state(ORDERS_1).seek(FetchPosition(1))
+    assert list(subscriptions.take_changed()) == [ORDERS_0, ORDERS_1]
+    assert not subscriptions.take_changed()
+    subscriptions.assign_from_user([ORDERS_0, PAYMENTS])
+    assert list(subscriptions.take_changed()) == [PAYMENTS, ORDERS_1]  # the latter was removed
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["assign", "seek", "reset", "validate"]),
+            st.lists(st.sampled_from([ORDERS_0, ORDERS_1, PAYMENTS]), unique=True),
+        )
+    )
+)
+def test_partitions_without_position_are_those_of_a_full_scan(
+    steps: list[tuple[str, list[TopicPartition]]],
 ) -> None:
-    subscriptions.assign_from_user([ORDERS_0, ORDERS_1, PAYMENTS])
-    state = subscriptions.state(ORDERS_0)
-    seen = subscriptions.assigned
-    subscriptions.move_to_end([ORDERS_0])
-    assert list(subscriptions.assigned) == [ORDERS_1, PAYMENTS, ORDERS_0]
-    assert subscriptions.holds(state)
-    assert list(seen) == [ORDERS_0, ORDERS_1, PAYMENTS]  # other threads may be reading it
-    subscriptions.move_to_end([])
-    assert list(subscriptions.assigned) == [ORDERS_1, PAYMENTS, ORDERS_0]
+    subscriptions = SubscriptionState(EARLIEST)
+    epochs = itertools.count()
+    for what, partitions in steps:
+        if what == "assign":
+            subscriptions.assign_from_user(partitions)
+        for state in map(subscriptions.assigned.get, partitions):
+            if state is None:
+                continue
+            if what == "seek":
+                state.seek(FetchPosition(1, 0))
+            elif what == "reset":
+                state.reset(EARLIEST)
+            elif what == "validate":
+                leader = LeaderAndEpoch(Node(1, "h", 9092), next(epochs))
+                state.take_leader(leader, can_validate=True)
+        states = subscriptions.states()
+        assert subscriptions.has_all_positions() == all(map(has_valid_position, states))
+        for fetch_state in set(FetchState) - {FetchState.FETCHING}:
+            found = subscriptions.in_state(fetch_state, 0.0)
+            assert set(found) == {each for each in states if each.fetch_state is fetch_state}
 
 
 def test_partitions_of_a_state_are_listed_when_their_next_attempt_is_due(
@@ -170,22 +208,7 @@ def test_partitions_of_a_state_are_listed_when_their_next_attempt_is_due(
     second.next_attempt_ms = 50.0
     assert subscriptions.in_state(FetchState.INITIALIZING, 49.0) == [first]
     assert subscriptions.in_state(FetchState.INITIALIZING, 50.0) == [first, second]
-    assert subscriptions.in_state(FetchState.FETCHING, 50.0) == []
-
-
-def test_fetchable_partitions_are_those_with_a_valid_position(
-    subscriptions: SubscriptionState,
-) -> None:
-    subscriptions.assign_from_user([ORDERS_0, ORDERS_1, PAYMENTS])
-    first, second, third = subscriptions.states()
-    first.seek(FetchPosition(1))
-    second.seek(FetchPosition(2))
-    second.next_attempt_ms = 50.0
-    third.seek(FetchPosition(3))
-    third.paused = True
-    assert subscriptions.fetchable(49.0) == [first]
-    subscriptions.move_to_end([ORDERS_0])
-    assert subscriptions.fetchable(50.0) == [second, first]
+    assert subscriptions.in_state(FetchState.AWAIT_RESET, 50.0) == []
 
 
 def test_commit_covers_every_valid_position(subscriptions: SubscriptionState) -> None:

@@ -27,7 +27,7 @@ BACKOFF = ExponentialBackoff(100, 1000, lambda: 0.0)
 
 @pytest.fixture
 def state() -> TopicPartitionState:
-    return TopicPartitionState(ORDERS_0)
+    return TopicPartitionState(ORDERS_0, {})
 
 
 def fetching(state: TopicPartitionState, offset: int = 10, epoch: int = 4) -> None:
@@ -44,7 +44,7 @@ def test_new_partition_has_no_position(state: TopicPartitionState) -> None:
 
 def test_paused_partition_keeps_its_valid_position(state: TopicPartitionState) -> None:
     fetching(state)
-    state.paused = True
+    state.set_paused(paused=True)
     assert (state.is_fetchable(), state.has_valid_position()) == (False, True)
     assert state.committable() == OffsetAndMetadata(10, "", 4)
 
@@ -185,7 +185,7 @@ EVENTS = {
 
 @given(st.lists(st.sampled_from(sorted(EVENTS)), max_size=12))
 def test_position_exists_in_the_states_that_have_one(events: list[str]) -> None:
-    state = TopicPartitionState(ORDERS_0)
+    state = TopicPartitionState(ORDERS_0, {})
     for event in events:
         EVENTS[event](state)
         assert (state.position is None) == (
