@@ -292,8 +292,8 @@ class CompletedFetch:
         if self.unread:
             self.next_fetch_offset = self.unread[0].offset
         else:
-            self.next_fetch_offset = self._after_unread
             self._cursor.seek(self._after_unread, self.last_epoch)
+            self._follow()
         return taken
 
     def _located(self, error: KafkaError) -> KafkaError:

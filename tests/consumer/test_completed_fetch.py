@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kclient.common.errors import KafkaError
@@ -164,6 +164,7 @@ def test_put_back_of_nothing_changes_nothing() -> None:
         st.tuples(st.integers(1, 6), st.integers(0, 6), st.booleans()), min_size=1, max_size=10
     ),
 )
+@example(counts=[2], steps=[(2, 0, False), (1, 0, True)])  # the batch is read again, in part
 def test_any_mixture_of_takes_returns_each_record_once(
     counts: list[int], steps: Iterable[tuple[int, int, bool]]
 ) -> None:
