@@ -1,26 +1,38 @@
-"""``kclient trace``: sends records and shows how long they are in each stage.
+"""``kclient trace``: sends records, reads them, and shows how long they are in each stage.
 
 Without --bootstrap-server it starts a companion broker of its own, in another process, and the
-stages in the broker are exact. Any other broker counts as one stage.
+stages in the broker are exact. Any other broker counts as one stage. A consumer in a thread of its
+own commits after each poll. Ctrl-C ends the command and shows what was traced until then.
 """
 
 import argparse
 import json
 import os
+import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 from kclient.cli.common_options import key_values, positive_number, seconds, whole_number
 from kclient.cli.processes import start_broker
 from kclient.common.arguments import LONGEST_S
-from kclient.common.errors import KafkaError
+from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.types import TopicPartition
+from kclient.consumer.consumer import Consumer
 from kclient.journey import Journey, Report, as_svg, as_table
+from kclient.network.system_runtime import system_runtime
 from kclient.producer.producer import Producer
 
 _WARM_UP = 50
 """Records that are not traced: the first ones wait for connections and metadata."""
+
+_POLL_S = 0.5
+_INTERRUPTED_S = 2.0
+"""Wait for records in flight after Ctrl-C."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -34,6 +46,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="HOST:PORT[,…]",
         help="brokers to connect to; by default a companion broker is started",
     )
+    _add_load_options(parser)
+    _add_journey_options(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_load_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", default="kclient-trace", help="topic (default: %(default)s)")
     parser.add_argument(
         "--records", type=whole_number(1), default=1000, help="how many (default: %(default)s)"
@@ -51,6 +69,23 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--acks", default="all", choices=("all", "1", "0"), help="acks")
     parser.add_argument("--linger-ms", type=whole_number(0), default=5, help="linger.ms")
     parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any producer option by its dotted name; may be repeated",
+    )
+    parser.add_argument(
+        "--consumer-config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any consumer option by its dotted name; may be repeated",
+    )
+
+
+def _add_journey_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--sample",
         type=seconds(LONGEST_S),
         metavar="SECONDS",
@@ -63,16 +98,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="SECONDS",
         help="fail if the cluster does not respond within this time (default: %(default)g)",
     )
-    parser.add_argument(
-        "--config",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="any producer option by its dotted name; may be repeated",
-    )
     parser.add_argument("--json", type=_output, metavar="FILE", help="write the statistics as JSON")
     parser.add_argument("--svg", type=_output, metavar="FILE", help="write a picture")
-    parser.set_defaults(run=run)
 
 
 def _output(given: str) -> Path:
@@ -86,39 +113,174 @@ def _output(given: str) -> Path:
 def run(options: argparse.Namespace) -> int:
     """Trace records and show the result; return 0 if every traced record was acknowledged."""
     if options.bootstrap_server is not None:
-        journey = _trace(options, options.bootstrap_server)
+        traced = _trace(options, options.bootstrap_server)
     else:
         with tempfile.TemporaryDirectory(prefix="kclient-trace-") as directory:
-            journey = _trace_with_own_broker(options, Path(directory))
-    report = journey.report()
+            traced = _trace_with_own_broker(options, Path(directory))
+    report = traced.journey.report()
+    if report.sections:
+        print(as_table(report), end="")
+        _write_files(options, report)
+    if traced.interrupt is not None:
+        raise traced.interrupt
     if not report.sections:
         raise KafkaError("no traced record was acknowledged")
-    print(as_table(report), end="")
-    _write_files(options, report)
     return 1 if report.sections[0].failed else 0
 
 
-def _trace_with_own_broker(options: argparse.Namespace, directory: Path) -> Journey:
+class _Traced(NamedTuple):
+    """Ended journey, and the interrupt that ended it, if there was one."""
+
+    journey: Journey
+    interrupt: KeyboardInterrupt | None
+
+
+def _trace_with_own_broker(options: argparse.Namespace, directory: Path) -> _Traced:
     requests = directory / "requests.log"
     broker, bootstrap = start_broker(
         directory / "data", directory / "broker.log", "--request-log", str(requests)
     )
     with broker:
-        journey = _trace(options, bootstrap)
+        traced = _trace(options, bootstrap)
+    times = traced.journey.broker_times
     with requests.open(encoding="utf-8") as lines:  # complete when the broker has ended
-        journey.broker_times.read_log(lines)
-    return journey
+        times.read_log(lines)
+    return traced
 
 
-def _trace(options: argparse.Namespace, bootstrap: str) -> Journey:
-    with Producer(_producer_options(options, bootstrap)) as producer:
+def _trace(options: argparse.Namespace, bootstrap: str) -> _Traced:
+    interrupt = None
+    with (
+        Producer(_producer_options(options, bootstrap)) as producer,
+        Consumer(_consumer_options(options, bootstrap)) as consumer,
+    ):
         value = bytes(options.size)
-        for _ in range(_WARM_UP):
-            producer.send(options.topic, value).result(options.timeout)
-        with Journey(producer, interval=options.sample or 0) as journey:
-            _send(producer, options, value)
-            journey.close(options.timeout)
-    return journey
+        producer.send(options.topic, value).result(options.timeout)  # creates the topic
+        with _Reader(consumer, producer, options) as reader:
+            for _ in range(_WARM_UP):
+                producer.send(options.topic, value).result(options.timeout)
+            journey = Journey(producer, consumer, interval=options.sample or 0)
+            print(
+                f"tracing {options.records:,} records, {options.rate:g} per second", file=sys.stderr
+            )
+            with journey:
+                try:
+                    _send(producer, options, value)
+                    _await_end(journey, producer, reader, options.timeout)
+                except KeyboardInterrupt as error:
+                    interrupt = error
+                    _end_early(options, journey, producer, consumer, reader)
+    return _Traced(journey, interrupt)
+
+
+def _end_early(
+    options: argparse.Namespace,
+    journey: Journey,
+    producer: Producer[Any, Any],
+    consumer: Consumer[Any, Any],
+    reader: "_Reader",
+) -> None:
+    """End the journey after Ctrl-C, with the records in flight if there is still a broker."""
+    if options.bootstrap_server is not None:  # a terminal has interrupted the own broker, too
+        with suppress(KafkaError):
+            _await_end(journey, producer, reader, _INTERRUPTED_S)
+    reader.stop()
+    producer.close(0)
+    consumer.close(0)
+    journey.close(_INTERRUPTED_S)
+
+
+def _await_end(
+    journey: Journey, producer: Producer[Any, Any], reader: "_Reader", timeout: float
+) -> None:
+    """Wait until all records have their outcome, and those that are traced were committed."""
+    producer.flush(timeout)
+    ends: dict[TopicPartition, int] = {}
+    for trace in journey.traces():
+        partition = TopicPartition(trace.topic, trace.partition)
+        ends[partition] = max(ends.get(partition, 0), trace.offset + 1)
+    reader.await_commit(ends, timeout)
+
+
+class _Reader:
+    """Thread that reads the records that arrive while its ``with`` block runs, and commits them."""
+
+    def __init__(
+        self,
+        consumer: Consumer[Any, Any],
+        producer: Producer[Any, Any],
+        options: argparse.Namespace,
+    ) -> None:
+        self._consumer = consumer
+        self._timeout = options.timeout
+        tasks = system_runtime().tasks
+        self._changed = tasks.condition()  # guards: _committed, _error
+        self._committed: dict[TopicPartition, int] = {}
+        self._error: KafkaError | None = None
+        self._ended = False
+        partitions = [
+            TopicPartition(options.topic, info.partition)
+            for info in producer.partitions_for(options.topic)
+        ]
+        consumer.assign(partitions)
+        consumer.seek_to_end()
+        for partition in partitions:
+            consumer.position(partition, options.timeout)
+        self._task = tasks.spawn("kclient-trace-reader", self._read)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the thread. Idempotent."""
+        if not self._ended:
+            self._ended = True
+            self._consumer.wakeup()
+            self._task.join(self._timeout)
+
+    def await_commit(self, offsets: Mapping[TopicPartition, int], timeout: float) -> None:
+        """Wait until the offsets are committed.
+
+        Raises:
+            KafkaTimeoutError: They were not committed in time.
+            KafkaError: The consumer failed.
+        """
+
+        def is_over() -> bool:
+            reached = (self._committed.get(each, 0) >= end for each, end in offsets.items())
+            return self._error is not None or all(reached)
+
+        with self._changed:
+            in_time = self._changed.wait_for(is_over, timeout)
+            if self._error is not None:
+                raise self._error
+        if not in_time:
+            raise KafkaTimeoutError(f"the consumer did not read all records within {timeout:g} s")
+
+    def _read(self) -> bool:
+        """Poll and commit; return whether to continue."""
+        try:
+            records = self._consumer.poll(_POLL_S)
+            if records:
+                self._consumer.commit(timeout=self._timeout)
+        except KafkaError as error:
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+            return False
+        with self._changed:
+            for partition in records.partitions():
+                self._committed[partition] = records.records(partition)[-1].offset + 1
+            self._changed.notify_all()
+        return not self._ended
 
 
 def _producer_options(options: argparse.Namespace, bootstrap: str) -> dict[str, object]:
@@ -130,6 +292,17 @@ def _producer_options(options: argparse.Namespace, bootstrap: str) -> dict[str, 
         "max.block.ms": round(options.timeout * 1000),
         **({} if options.acks == "all" else {"enable.idempotence": False}),
         **key_values("--config", options.config),
+    }
+
+
+def _consumer_options(options: argparse.Namespace, bootstrap: str) -> dict[str, object]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "client.id": f"kclient-trace-{os.getpid()}",
+        "group.id": "kclient-trace",
+        "enable.auto.commit": False,
+        "default.api.timeout.ms": round(options.timeout * 1000),
+        **key_values("--consumer-config", options.consumer_config),
     }
 
 

@@ -26,6 +26,7 @@ from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.membership import NO_EPOCH, CommittingMember, MemberEpoch
+from kclient.consumer.record_tracer import RecordTracer
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.messages.committed_offsets import (
@@ -55,7 +56,11 @@ class _Commit:
 
 
 class OffsetCommitter:
-    """Sends commits to the coordinator in order, and runs the callbacks of asynchronous ones."""
+    """Sends commits to the coordinator in order, and runs the callbacks of asynchronous ones.
+
+    Attributes:
+        tracer: Receives the commits, or None; set by any thread.
+    """
 
     def __init__(
         self,
@@ -76,6 +81,7 @@ class OffsetCommitter:
         self._member = member
         self._subscriptions = subscriptions
         self._on_committed = on_committed
+        self.tracer: RecordTracer | None = None
         self._waiting: deque[_Commit] = deque()
         self._sent: dict[int, _Commit] = {}
         self._run_user_code = run_user_code
@@ -86,6 +92,8 @@ class OffsetCommitter:
     def commit(self, offsets: Offsets) -> RequestFuture[None]:
         """Queue one attempt; `step` sends it once the coordinator is known."""
         commit = _Commit(dict(offsets))
+        if (tracer := self.tracer) is not None:
+            tracer.commit_queued(offsets)
         if (given_up := self._given_up(commit)) is not None:
             commit.future.fail(given_up)
         elif offsets:
@@ -202,6 +210,8 @@ class OffsetCommitter:
                 self._finder.mark_unknown(str(error))
             return
         self._failures.succeeded()
+        if (tracer := self.tracer) is not None:
+            tracer.committed(commit.offsets)
         try:
             self._on_committed(commit.offsets)
         finally:

@@ -112,6 +112,7 @@ class CompletedFetch:
         last_epoch: Leader epoch of the last batch returned, -1 if unknown.
         end: Position after the last batch; None if the data ends with an error.
         size: Size of the batches in bytes.
+        trace: Marks of the response by a tracer, None without one.
         unread: Records that were put back; `take` returns them first, and no others.
         initialized: Whether the log start offset, the high watermark and the last stable offset
             were copied to `state`.
@@ -135,6 +136,7 @@ class CompletedFetch:
         "next_fetch_offset",
         "size",
         "state",
+        "trace",
         "unread",
     )
 
@@ -148,12 +150,14 @@ class CompletedFetch:
         *,
         deserializes: bool,
         owed_a_batch: bool = True,
+        trace: object = None,
     ) -> None:
         self.state = state
         self.data = data
         self.fetch_offset = self.next_fetch_offset = position.offset
         self.last_epoch = self._epoch_before = position.offset_epoch
         self.initialized = False
+        self.trace = trace
         self._deserializes = deserializes
         self._backlog = backlog
         self.is_aside = False

@@ -58,6 +58,7 @@ from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.foreign_names import CLOSE, COMMIT, CONSUMER_NAMES, POLL, SUBSCRIBE, TIMEOUT
 from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
+from kclient.consumer.record_tracer import RecordTracer
 from kclient.consumer.wiring import Wiring
 from kclient.network.system_runtime import system_runtime
 from kclient.record import ConsumerRecord
@@ -600,6 +601,15 @@ class Consumer(
         An iteration counts its records every 100 ms.
         """
         return self._core.metrics_snapshot()
+
+    @property
+    def client_id(self) -> str:
+        """The ``client.id`` that brokers receive."""
+        return self._core.client_id
+
+    def set_tracer(self, tracer: RecordTracer | None) -> None:
+        """Trace records, or none any more; used by `kclient.journey.Journey`. For any thread."""
+        self._core.set_tracer(tracer)
 
     def close(self, timeout: float | None = _CLOSE_TIMEOUT_S, **_unknown: Never) -> None:
         """Commit if auto-commit is enabled, revoke the partitions, leave the group, and disconnect.

@@ -36,6 +36,7 @@ from kclient.consumer.offset_fetcher import OffsetLookup
 from kclient.consumer.poll_loop import PollLoop
 from kclient.consumer.position_updater import PositionUpdater
 from kclient.consumer.rebalance_listener import RebalanceListener
+from kclient.consumer.record_tracer import RecordTracer
 from kclient.consumer.subscription_state import SubscriptionState, SubscriptionType
 from kclient.consumer.topic_partition_state import (
     FetchPosition,
@@ -67,14 +68,17 @@ class ConsumerCore:
     never changed in place.
 
     Attributes:
+        client_id: The ``client.id`` that brokers receive.
         closed: Whether the consumer is closed.
         pending: Records of the iteration; those from `next_pending` on are not returned yet.
         next_pending: Index of the next record of the iteration.
         next_tick_ms: Time at which the iteration enters a call again.
         unreturned: Result of a poll that is not returned to its caller yet.
+        tracer: Receives the start and the end of polls, or None.
     """
 
     config: ConsumerConfig
+    client_id: str
     clock: Clock
     tasks: Tasks
     lock: ConsumerLock
@@ -99,6 +103,7 @@ class ConsumerCore:
     next_pending: int = field(default=0, init=False)
     next_tick_ms: float = field(default=0.0, init=False)
     unreturned: object = field(default=None, init=False)
+    tracer: RecordTracer | None = field(default=None, init=False)
     # The pending records while they are being put back.
     _putting_back: tuple[list[ConsumerRecord], int] | None = field(default=None, init=False)
     _polling: bool = field(default=False, init=False)
@@ -178,10 +183,14 @@ class ConsumerCore:
         with deferred_signals():  # as in `call`, with fewer Python calls
             self.begin_call(polls=True)
             try:
+                if (tracer := self.tracer) is not None:
+                    tracer.poll_started()
                 found = self.loop.take_buffered(target) or perform(
                     self.loop.poll(target, timeout_ms), self.clock
                 )
                 self.unreturned = result = finish(target) if found else None
+                if found and (tracer := self.tracer) is not None:  # set by another thread
+                    tracer.poll_returned()
             finally:
                 self.end_call(polls=True)
         return result
@@ -449,6 +458,13 @@ class ConsumerCore:
         self._check_open()
         managed = self.subscriptions.is_group_managed()
         return set(self.subscriptions.topics) if managed else set()
+
+    def set_tracer(self, tracer: RecordTracer | None) -> None:
+        """Report the steps of records to a tracer, or to none any more."""
+        self.tracer = self.collector.tracer = tracer
+        self.fetcher.set_tracer(tracer)
+        if self.group is not None:
+            self.group.set_tracer(tracer)
 
     def metrics_snapshot(self) -> dict[str, float]:
         """Return the metrics."""

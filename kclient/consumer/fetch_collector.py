@@ -29,6 +29,7 @@ from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
 from kclient.consumer.errors import CorruptBatchError
 from kclient.consumer.fetch_buffer import FetchBuffer
+from kclient.consumer.record_tracer import RecordTracer
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import FetchPosition, TopicPartitionState
 from kclient.record import ConsumerRecord
@@ -51,6 +52,9 @@ class FetchCollector:
 
     A fetch is dropped if its partition is not assigned any more, has another position, or awaits
     validation. Fetches of paused partitions stay in the buffer.
+
+    Attributes:
+        tracer: Takes the records from the fetches instead, or None; set by any thread.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class FetchCollector:
         self._clock = clock
         self._backoff = backoff
         self._metrics = metrics
+        self.tracer: RecordTracer | None = None
         self._last: CompletedFetch | None = None
         self._before: list[tuple[TopicPartitionState, FetchPosition]] = []
         self._counted = 0
@@ -91,7 +96,11 @@ class FetchCollector:
                 fetch = self._current()
                 if fetch is None:
                     return
-                target.take_from(fetch)
+                tracer = self.tracer
+                if tracer is None:
+                    target.take_from(fetch)
+                else:
+                    tracer.take(target, fetch)
                 self._advance(fetch)
         except KafkaError:
             # Records before the error are returned; the next call raises it again.

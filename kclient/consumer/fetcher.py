@@ -1,5 +1,7 @@
 """Prefetching of records (Kafka: Fetcher, AbstractFetch)."""
 
+from dataclasses import replace
+
 from kclient.client.client_request import ClientResponse
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
@@ -15,6 +17,7 @@ from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_plan import FetchPlan, NodePlan
 from kclient.consumer.fetch_session_handler import FetchRequestBuilder, FetchSessionHandler
+from kclient.consumer.record_tracer import RecordTracer
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.messages.fetch import FetchResponse, PartitionData
@@ -71,6 +74,8 @@ class Fetcher:
         self._buffer = buffer
         self._plan = FetchPlan(subscriptions, metadata.cluster, buffer)
         self._config = config
+        self._tracer: RecordTracer | None = None
+        self._reads_with = config  # with the deserializers of the tracer, if there is one
         self._deserializes = config.has_deserializers()
         self._metrics = metrics
         self._backoff = backoff
@@ -89,6 +94,18 @@ class Fetcher:
             if node_id not in self._in_flight and backlog.is_low():
                 return True
         return False
+
+    def set_tracer(self, tracer: RecordTracer | None) -> None:
+        """Report fetch responses to a tracer, or to none any more. For any thread."""
+        config = self._config
+        if tracer is not None:
+            config = replace(
+                config,
+                key_deserializer=tracer.timed(config.key_deserializer),
+                value_deserializer=tracer.timed(config.value_deserializer),
+            )
+        self._reads_with = config
+        self._tracer = tracer
 
     def has_in_flight(self) -> bool:
         """Return whether a fetch is in flight."""
@@ -186,7 +203,9 @@ class Fetcher:
             return
         self._backoff.succeeded(node.id)
         self._learn_leaders(response, responses)
-        size = self._buffer_response(node, session, responses)
+        tracer = self._tracer
+        trace = None if tracer is None else tracer.fetched(outcome)
+        size = self._buffer_response(node, session, responses, trace)
         self._metrics.record_fetch(size, outcome.latency_ms, response.throttle_time_ms)
 
     def _failed(self, node: Node, session: FetchSessionHandler, error: KafkaError) -> None:
@@ -242,6 +261,7 @@ class Fetcher:
         node: Node,
         session: FetchSessionHandler,
         responses: dict[TopicPartition, PartitionData],
+        trace: object,
     ) -> int:
         backlog = self._backlogs.get(node.id)
         if backlog is None:
@@ -260,9 +280,10 @@ class Fetcher:
                 data,
                 entry.position,
                 backlog,
-                self._config,
+                self._reads_with,
                 deserializes=self._deserializes,
                 owed_a_batch=owed_a_batch,
+                trace=trace,
             )
             owed_a_batch = owed_a_batch and not has_data
             size += fetch.size

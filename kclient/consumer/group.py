@@ -6,6 +6,7 @@ from kclient.consumer.commits import AutoCommit, OffsetCommitter
 from kclient.consumer.committed_offsets import CommittedOffsets
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.membership import Membership
+from kclient.consumer.record_tracer import RecordTracer
 from kclient.consumer.subscription_state import SubscriptionState
 
 
@@ -42,6 +43,10 @@ class Group:
             if self.membership.holds_back():
                 return wait_ms
         return min(wait_ms, self.auto_commit.step(now_ms))
+
+    def set_tracer(self, tracer: RecordTracer | None) -> None:
+        """Report commits to a tracer, or to none any more."""
+        self.commits.tracer = tracer
 
     def auto_commits(self) -> bool:
         """Return whether automatic commits are enabled."""

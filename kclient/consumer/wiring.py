@@ -126,6 +126,7 @@ class Wiring:
         )
         return ConsumerCore(
             config=self.config,
+            client_id=self.config.client_id or _CLIENT_ID,
             clock=self.clock,
             tasks=self.runtime.tasks,
             lock=self.lock,

@@ -1,6 +1,7 @@
-"""Journey of records: the time of each stage, from `send` to the delivery callback.
+"""Journey of records: the time of each stage, from `send` to the commit of the consumer.
 
-``with Journey(producer) as journey:`` traces some of the records that are sent in the block;
+``with Journey(producer, consumer) as journey:`` traces some of the records that are sent in the
+block, and all polls;
 ``print(as_table(journey.report()))`` prints the statistics.
 """
 

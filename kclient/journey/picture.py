@@ -58,7 +58,7 @@ def _section(section: Section, top: int) -> Iterator[str]:
     yield _text(16, top + 36, section.note, "start", kind="small")
     yield _text(_BAR_START, top + 58, "medians, one after the other", "start", kind="small")
     yield _text(_VALUE_END, top + 58, "p50 in ms", "end", kind="small")
-    yield _text(_HISTOGRAM_START, top + 58, "all records, in ms", "start", kind="small")
+    yield _text(_HISTOGRAM_START, top + 58, "distribution, in ms", "start", kind="small")
     first = top + 66
     end = first + _ROW * (len(rows) + 1)
     lowest, highest = _decades((*rows, section.whole))
@@ -88,7 +88,7 @@ def _row(row: StageTimes, y: int, start: float, length: float, *, bold: bool) ->
 
 
 def _kind(name: str) -> str:
-    if name.startswith("broker"):
+    if name.startswith("broker") or name == "fetch wait":  # the record is in the broker
         return "broker"
     return "wire" if name.startswith("wire") else "client"
 

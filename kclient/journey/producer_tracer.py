@@ -8,7 +8,8 @@ from kclient.common.errors import KafkaError
 from kclient.common.runtime import Condition
 from kclient.common.types import RecordMetadata
 from kclient.journey.broker_times import BrokerTimes
-from kclient.journey.stages import BROKER_IN_ALL, PRODUCER_STAGES, Trace, durations
+from kclient.journey.stages import BROKER_IN_ALL, PRODUCER_STAGES
+from kclient.journey.traces import Trace, durations
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.protocol.api_keys import ApiKey

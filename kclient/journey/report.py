@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kclient.common.metrics import percentile
-from kclient.journey.stages import Stage, Trace
+from kclient.journey.stages import Stage
+from kclient.journey.traces import Trace
 
 _NS_PER_MS = 1e6
 
@@ -92,7 +93,7 @@ class Report:
 
 
 def summarize(
-    title: str, stages: Iterable[Stage], traces: Sequence[Trace], *, failed: int, note: str
+    title: str, stages: Iterable[Stage], traces: Sequence[Trace], *, failed: int = 0, note: str
 ) -> Section | None:
     """Return the statistics of traces; None if there are none.
 

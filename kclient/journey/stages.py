@@ -1,7 +1,5 @@
-"""Stages of a record, in the order of the code, and the stages of one traced record."""
+"""Stages of a record and of a request, in the order of the code."""
 
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -132,38 +130,73 @@ BROKER_IN_ALL = Stage(
     "the sender wakes up because the response has arrived; the broker's stages are not known",
 )
 
+CONSUMER_STAGES = (
+    Stage(
+        "fetch wait",
+        "kclient/consumer/fetcher.py",
+        "send_fetches",
+        "fetch-latency-avg",
+        "the broker starts to write the response to the Fetch request that returns the record",
+    ),
+    Stage(
+        "wire",
+        "kclient/network/selector.py",
+        "poll",
+        "ResponseSendTimeMs",
+        "the consumer wakes up because the response has arrived",
+    ),
+    Stage(
+        "fetch buffer",
+        "kclient/consumer/fetch_buffer.py",
+        "first",
+        "",
+        "the response is read and decoded, and a poll takes records of the partition from it",
+    ),
+    Stage(
+        "decode",
+        "kclient/consumer/completed_fetch.py",
+        "take",
+        "",
+        "the batches are checked and decompressed, and their records are objects or columns",
+    ),
+    Stage(
+        "deserializing",
+        "kclient/record/reference/batch_cursor.py",
+        "_deserialized",
+        "",
+        "the deserializers have returned the keys and values of these records",
+    ),
+    Stage(
+        "handed out",
+        "kclient/consumer/consumer_core.py",
+        "take_records",
+        "",
+        "the interceptors have run, the next fetch is sent, and `poll` returns",
+    ),
+    Stage(
+        "processing",
+        "kclient/consumer/consumer.py",
+        "poll",
+        "time-between-poll-avg",
+        "the application polls again, or commits the offset after the record",
+    ),
+    Stage(
+        "commit",
+        "kclient/consumer/commits.py",
+        "commit",
+        "commit-latency-avg",
+        "the group coordinator has acknowledged an offset after the record",
+    ),
+)
 
-class Trace(NamedTuple):
-    """Stages of one record, without gap or overlap.
-
-    Attributes:
-        topic: Topic.
-        partition: Partition.
-        offset: Offset; -1 if the broker sent no response.
-        started_ns: Start of the first stage, on the monotonic clock.
-        ended_ns: End of the last stage.
-        durations_ns: Time of each stage by name, in order.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    started_ns: int
-    ended_ns: int
-    durations_ns: dict[str, int]
-
-
-def durations(names: Sequence[str], points_ns: Sequence[int]) -> dict[str, int]:
-    """Return the time of each stage, from the points between them.
-
-    Some points are milliseconds as float, which differ from nanoseconds in the last digit; a point
-    is therefore never earlier than the one before.
-
-    Args:
-        names: The stages.
-        points_ns: Start of the first one and end of each.
-    """
-    ordered: list[int] = []
-    for point in points_ns:
-        ordered.append(max(point, ordered[-1]) if ordered else point)
-    return {name: end - start for name, (start, end) in zip(names, pairwise(ordered), strict=True)}
+_FETCH_UNTIL = {
+    "broker local": "the log is read, or the broker finds fewer bytes than `fetch.min.bytes`",
+    "broker remote": "records have arrived, or `fetch.max.wait.ms` has passed",
+    "wire back": "the consumer wakes up because the response has arrived",
+}
+FETCH_STAGES = tuple(
+    stage._replace(until=_FETCH_UNTIL.get(stage.name, stage.until))
+    for stage in PRODUCER_STAGES
+    if stage.name.startswith(("wire", "broker"))
+)
+"""Stages of a Fetch request."""

@@ -66,8 +66,8 @@ WORDS = {
 PATTERN = re.compile(r"\b(" + "|".join(WORDS) + r")\b", re.IGNORECASE)
 # A module's docstring begins with the noun that the module is.
 OPENING = re.compile(r"(What|Who|Where|Which|How|When|Whether|Let|Says?|Tells?)\b")
-# Names and texts of other projects, which are quoted as they are.
-QUOTED: tuple[str, ...] = ()
+# Names that are quoted as they are: a stage of a record's journey.
+QUOTED: tuple[str, ...] = ("handed out",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ LIMITS = {
     "common": Limits(small=2, single_importer=2),
     "consumer": Limits(single_importer=4),
     "errors.py": Limits(small=1),
-    "journey": Limits(single_importer=3),
+    "journey": Limits(single_importer=4),
     "network": Limits(small=1, single_importer=1, chains=1),
     "producer": Limits(single_importer=9),
     "protocol": Limits(small=1, single_importer=3),

@@ -1,11 +1,11 @@
-"""Journey of a producer's records: which are traced, and what is reported."""
+"""Journey of records: which are traced, and what is reported."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from kclient import Producer
-from kclient.common.errors import KafkaError
+from kclient import Consumer, Producer, TopicPartition
+from kclient.common.errors import InvalidArgumentError, KafkaError
 from kclient.journey import Journey
 from kclient.journey.stages import BROKER_IN_ALL
 from kclient.testing import EmbeddedCluster
@@ -65,3 +65,119 @@ def test_refused_record_ends_its_trace(bootstrap: str) -> None:
             producer.send("orders", bytes(2000))
         assert journey.close() == 0
         assert journey.traces() == []
+
+
+READ = ["fetch wait", "fetch buffer", "decode", "deserializing", "handed out", "processing"]
+
+
+def reader(bootstrap: str, topic: str, **options: object) -> Consumer[object, object]:
+    made: Consumer[object, object] = Consumer(
+        {"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest", **options}
+    )
+    made.assign([TopicPartition(topic, 0)])
+    return made
+
+
+def read(consumer: Consumer[object, object], count: int) -> None:
+    while count > 0:
+        count -= len(consumer.poll(5.0))
+
+
+def test_journey_of_a_record_ends_with_its_commit(bootstrap: str) -> None:
+    options = {"group_id": "whole", "enable_auto_commit": False, "value_deserializer": bytes.decode}
+    with (
+        Producer(bootstrap_servers=bootstrap) as producer,
+        reader(bootstrap, "whole", **options) as consumer,
+        Journey(producer, consumer, interval=0) as journey,
+    ):
+        for _ in range(20):
+            producer.send("whole", b"a", partition=0)
+        read(consumer, 20)
+        consumer.commit()
+        producer.flush()
+        sent, consumed = journey.report().sections
+    assert (sent.title, consumed.title) == (
+        "from send() to the delivery callback",
+        "from send() to the commit",
+    )
+    names = [each.stage.name for each in consumed.stages]
+    assert names[-7:] == [*READ, "commit"]
+    assert [trace.offset for trace in journey.consumed_traces()] == list(range(20))
+    assert sum(each.share for each in consumed.stages) == pytest.approx(1.0)
+
+
+def test_only_records_that_the_producer_traced_are_reported(bootstrap: str) -> None:
+    with (
+        Producer(bootstrap_servers=bootstrap) as producer,
+        reader(bootstrap, "some") as consumer,
+    ):
+        producer.send("some", b"before the journey", partition=0).result(timeout=20)
+        with Journey(producer, consumer, interval=0) as journey:
+            producer.send("some", b"a", partition=0)
+            producer.send_many("some", [b"not traced"] * 5, partition=0)
+            read(consumer, 7)
+            producer.send("some", b"not read", partition=0).result(timeout=20)
+    assert [trace.offset for trace in journey.consumed_traces()] == [1]
+    _, consumed = journey.report().sections
+    assert consumed.title == "from send() to the end of processing"
+    assert "1 of 2 traced records were consumed" in consumed.note
+
+
+def test_consumer_alone_is_traced_from_its_fetch(bootstrap: str) -> None:
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        producer.send_many("alone", [b"a"] * 5, partition=0).result(timeout=20)
+    with reader(bootstrap, "alone") as consumer:
+        with Journey(consumer=consumer, interval=0) as journey:
+            read(consumer, 5)
+        assert journey.close() == 0
+    (section,) = journey.report().sections
+    assert section.title == "from the Fetch request to the end of processing"
+    assert [each.stage.name for each in section.stages] == [
+        name for name in READ if name != "deserializing"
+    ]
+    assert journey.traces() == []
+
+
+def test_polls_of_a_consumer_alone_are_sampled(bootstrap: str) -> None:
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        producer.send_many("sampled", [b"a"] * 50_000, partition=0).result(timeout=20)
+    with (
+        reader(bootstrap, "sampled") as consumer,
+        Journey(consumer=consumer, interval=0.001) as journey,
+    ):
+        polls = 0
+
+        def sampled() -> bool:
+            nonlocal polls
+            consumer.seek_to_beginning()
+            for _ in range(100):
+                read(consumer, 1)
+            polls += 100
+            return len(journey.consumed_traces()) >= 5
+
+        wait_until(sampled, "5 polls are traced")
+        assert 5 <= len(journey.consumed_traces()) < polls / 5
+
+
+def test_consumer_in_another_process_continues_the_traces(bootstrap: str) -> None:
+    with (
+        Producer(bootstrap_servers=bootstrap) as producer,
+        Journey(producer, interval=0) as sending,
+    ):
+        producer.send("elsewhere", b"a", partition=0).result(timeout=20)
+    lines = list(sending.lines())
+    with (
+        reader(bootstrap, "elsewhere") as consumer,
+        Journey(consumer=consumer, interval=0) as reading,
+    ):
+        read(consumer, 1)
+    reading.read_lines(lines)
+    (trace,) = reading.consumed_traces()
+    assert trace.started_ns == sending.traces()[0].started_ns
+    (section,) = reading.report().sections
+    assert section.title == "from send() to the end of processing"
+
+
+def test_journey_without_clients_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="expected a producer or a consumer"):
+        Journey()

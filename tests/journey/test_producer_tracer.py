@@ -8,7 +8,8 @@ import pytest
 from kclient import Producer
 from kclient.common.broker_errors import InvalidRecordError, NotLeaderOrFollowerError
 from kclient.journey import Journey
-from kclient.journey.stages import PRODUCER_STAGES, Trace
+from kclient.journey.stages import PRODUCER_STAGES
+from kclient.journey.traces import Trace
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing import EmbeddedCluster
 from kclient.testing.broker_faults import BrokerFaults

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from kclient.journey.report import Report, Section, summarize
-from kclient.journey.stages import Stage, Trace
+from kclient.journey.stages import Stage
+from kclient.journey.traces import Trace
 
 MS = 1_000_000
 FIRST = Stage("first", "a.py", "f", "first-avg", "the first ends")
