@@ -132,6 +132,7 @@ class LogManager:
     Attributes:
         failures: Offline state of the directory.
         last_broker_epoch: Broker epoch of the last clean shutdown, or -1.
+        on_retention: Called with each partition whose log start offset retention has advanced.
     """
 
     def __init__(
@@ -168,6 +169,7 @@ class LogManager:
         self._more_to_remove = False
         self._has_unflushed_names = False
         self.last_broker_epoch = -1
+        self.on_retention: Callable[[TopicPartition], None] = _ignore
 
     def start(self) -> None:
         """Lock the directory, and read its checkpoints. Idempotent.
@@ -490,6 +492,7 @@ class LogManager:
             count = log.maintenance.delete_old_segments(now_ms)
             if count:
                 _log.info("%s: retention deleted %d segments", log.partition, count)
+                self.on_retention(log.partition)
 
         _for_each(self.all_logs(), delete)
 
@@ -509,6 +512,10 @@ class LogManager:
             self._check_open("remove deleted logs")
             self._start_deletions()
         self._more_to_remove = self._deletion.remove_due(now_ms)
+
+
+def _ignore(_: TopicPartition) -> None:
+    """Do nothing."""
 
 
 def _acquire_lock(files: Files, data_dir: Path) -> AbstractContextManager[None]:

@@ -1,10 +1,9 @@
 """Produce and fetch requests that wait: for the high watermark, or for `min_bytes`."""
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
 
 from kclient.broker.replication.delayed_operation import DelayedOperation
-from kclient.broker.replication.fetch_params import AppendResult, FetchParams, FetchPartition
+from kclient.broker.replication.fetch_params import AppendResult, FetchParams, FetchPosition
 from kclient.broker.replication.partition import Partition
 from kclient.common.broker_errors import RequestTimedOutError
 from kclient.common.errors import KafkaError
@@ -17,23 +16,12 @@ PartitionLookup = Callable[[TopicPartition], Partition]
 AppendResults = dict[TopicPartition, AppendResult]
 
 
-class FetchPartitionStatus(NamedTuple):
-    """State of one partition of a delayed fetch (Kafka: FetchPartitionStatus).
-
-    Attributes:
-        wanted: Requested offset and limits.
-        appended_before: The partition's count of appended bytes before it was read.
-    """
-
-    wanted: FetchPartition
-    appended_before: int
-
-
 class DelayedFetch(DelayedOperation):
     """Fetch that completes when its partitions have `min_bytes`, or one of them has an error.
 
     The bytes appended since the first read follow from the partitions' byte counts, so that the
-    cost of a try does not depend on the log (Kafka's DelayedFetch compares positions).
+    cost of a try does not depend on the log (Kafka's DelayedFetch compares positions). For a fetch
+    session it depends on the partitions that changed, and not on those of the session.
     """
 
     def __init__(
@@ -41,7 +29,7 @@ class DelayedFetch(DelayedOperation):
         lock: Condition,
         deadline_ms: float,
         params: FetchParams,
-        watches: Mapping[TopicPartition, FetchPartitionStatus],
+        waiting: Callable[[], Iterable[FetchPosition]],
         found_bytes: int,
         lookup: PartitionLookup,
         on_done: Callable[[], None],
@@ -49,7 +37,7 @@ class DelayedFetch(DelayedOperation):
         super().__init__(lock, deadline_ms)
         self._isolation = params.isolation
         self._missing_bytes = params.min_bytes - found_bytes
-        self._watches = watches
+        self._waiting = waiting
         self._lookup = lookup
         self._on_done = on_done
 
@@ -57,8 +45,8 @@ class DelayedFetch(DelayedOperation):
         """Complete if there are enough bytes, or if a partition has an error."""
         gained = 0
         try:
-            for topic_partition, watch in self._watches.items():
-                gained += self._gained(self._lookup(topic_partition), watch)
+            for position in self._waiting():
+                gained += self._gained(self._lookup(position.topic_partition), position)
         except KafkaError:
             return self.force_complete()
         return gained >= self._missing_bytes and self.force_complete()
@@ -67,15 +55,16 @@ class DelayedFetch(DelayedOperation):
         """Read again and return the result."""
         self._on_done()
 
-    def _gained(self, partition: Partition, watch: FetchPartitionStatus) -> int:
-        wanted = watch.wanted
+    def _gained(self, partition: Partition, position: FetchPosition) -> int:
+        wanted = position.wanted
         partition.check_leader_epoch(wanted.current_leader_epoch)
-        if partition.appended_bytes == watch.appended_before:
+        gained = partition.appended_bytes - position.appended_bytes
+        if not gained:
             return 0
         # With read_committed, appended records may belong to an open transaction.
         if partition.readable_end(self._isolation) <= wanted.fetch_offset:
             return 0
-        return min(partition.appended_bytes - watch.appended_before, wanted.max_bytes)
+        return min(gained, wanted.max_bytes)
 
 
 class DelayedProduce(DelayedOperation):

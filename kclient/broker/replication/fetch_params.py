@@ -1,11 +1,12 @@
 """Parameters and results of fetches and appends."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kclient.common.errors import KafkaError
 from kclient.common.files import WirePart
+from kclient.common.types import TopicPartition
 
 
 class FetchIsolation(IntEnum):
@@ -59,6 +60,7 @@ class FetchResult(NamedTuple):
         records: Record batches, or empty. The first is complete, the last may be partial.
         aborted: Aborted transactions within the records, as (producer id, first offset).
         diverging_epoch: Epoch and end offset at which the fetcher's log diverges from this one.
+        appended_bytes: The partition's count of appended bytes before it was read.
     """
 
     error: KafkaError | None = None
@@ -68,6 +70,62 @@ class FetchResult(NamedTuple):
     records: WirePart = b""
     aborted: list[tuple[int, int]] | None = None
     diverging_epoch: tuple[int, int] | None = None
+    appended_bytes: int = 0
+
+
+FetchResults = dict[TopicPartition, FetchResult]
+
+
+class FetchPosition:
+    """Partition of a fetch, with the state of its last read (Kafka: FetchPartitionStatus).
+
+    Attributes:
+        topic_partition: The partition.
+        wanted: Requested offset and limits.
+        appended_bytes: The partition's count of appended bytes before it was read.
+    """
+
+    __slots__ = ("appended_bytes", "topic_partition", "wanted")
+
+    def __init__(self, topic_partition: TopicPartition, wanted: FetchPartition) -> None:
+        self.topic_partition = topic_partition
+        self.wanted = wanted
+        self.appended_bytes = 0
+
+
+class FetchSource(Protocol):
+    """Partitions of a fetch: those that a request names, or those of a session that changed."""
+
+    def watch_keys(self) -> Sequence[Hashable]:
+        """Return the keys under which a delayed fetch is watched; none if it cannot wait."""
+        ...
+
+    def take(self) -> Sequence[FetchPosition]:
+        """Return the partitions to read now, in order."""
+        ...
+
+    def waiting(self) -> Sequence[FetchPosition]:
+        """Return the partitions that may have got bytes since the last `take`."""
+        ...
+
+
+class NamedPartitions:
+    """Partitions that a request names, which are read in each attempt."""
+
+    def __init__(self, positions: Sequence[FetchPosition]) -> None:
+        self._positions = positions
+
+    def watch_keys(self) -> Sequence[Hashable]:
+        """Return the partitions."""
+        return [each.topic_partition for each in self._positions]
+
+    def take(self) -> Sequence[FetchPosition]:
+        """Return all."""
+        return self._positions
+
+    def waiting(self) -> Sequence[FetchPosition]:
+        """Return all."""
+        return self._positions
 
 
 class AppendResult(NamedTuple):

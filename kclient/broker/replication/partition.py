@@ -241,8 +241,14 @@ class Partition:
 
     def bounds(self) -> FetchResult:
         """Return a fetch result without records."""
-        log = self.log
-        return FetchResult(None, log.high_watermark, log.last_stable_offset, log.log_start_offset)
+        log, appended_bytes = self.log, self._appended_bytes  # what follows from now on is new
+        return FetchResult(
+            None,
+            log.high_watermark,
+            log.last_stable_offset,
+            log.log_start_offset,
+            appended_bytes=appended_bytes,
+        )
 
     def check_leader_epoch(self, epoch: int) -> None:
         """Check the leader epoch of a client; -1 is unknown and always valid.

@@ -1,7 +1,7 @@
 """Partitions of this broker, with appends and fetches that span several of them."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -19,14 +19,15 @@ from kclient.broker.replication.delayed_requests import (
     AppendResults,
     DelayedFetch,
     DelayedProduce,
-    FetchPartitionStatus,
 )
 from kclient.broker.replication.fetch_params import (
     CONSUMER,
     AppendResult,
     FetchParams,
-    FetchPartition,
+    FetchPosition,
     FetchResult,
+    FetchResults,
+    FetchSource,
 )
 from kclient.broker.replication.partition import ACKS_ALL, Partition
 from kclient.common.broker_errors import (
@@ -65,8 +66,12 @@ class _Offline(NamedTuple):
     config: LogConfig
 
 
-FetchResults = dict[TopicPartition, FetchResult]
+PartitionObserver = Callable[[TopicPartition], Sequence[Hashable]]
 TopicConfigReader = Callable[[MetadataImage, str], LogConfig]
+
+
+def _no_keys(_: TopicPartition) -> Sequence[Hashable]:
+    return ()
 
 
 class ReplicaManager:
@@ -76,6 +81,13 @@ class ReplicaManager:
     when a request opens a partition that was offline. It is read without the lock: a single look-up
     sees the table before a change or after it. Lock order: the controller's, if it publishes; this
     lock; the log manager's.
+
+    Attributes:
+        timer: Deadlines of delayed operations.
+        fetch_purgatory: Delayed fetches.
+        produce_purgatory: Delayed appends.
+        changed: Called with each partition that changed; returns the keys of the delayed fetches
+            that are watched for it under other keys, as those of sessions.
     """
 
     def __init__(
@@ -90,11 +102,13 @@ class ReplicaManager:
         self._tasks = tasks = runtime.tasks
         self._log_manager = log_manager
         self._topic_config = topic_config
+        log_manager.on_retention = self._complete_delayed
         self._lock = tasks.condition()
         self._partitions: dict[TopicPartition, Partition] = {}
         self._offline: dict[TopicPartition, _Offline] = {}
         self._unflushed: set[TopicPartition] = set()
         self._operation_lock = tasks.condition()
+        self.changed: PartitionObserver = _no_keys
         self.timer = OperationTimer(tasks.condition())
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory(
             tasks.condition(), self.timer
@@ -143,6 +157,11 @@ class ReplicaManager:
             # A new object for each caller: a shared one would accumulate tracebacks.
             return KafkaStorageError(str(offline.error))
         return UnknownTopicOrPartitionError(f"This server does not host {topic_partition}")
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the data directory is offline, which no change of a partition shows."""
+        return self._log_manager.is_offline
 
     def step(self, now_ms: float) -> float:
         """Run log maintenance, and finish appends whose flush failed.
@@ -206,57 +225,72 @@ class ReplicaManager:
                 self._complete_delayed(topic_partition)
 
     def _complete_delayed(self, topic_partition: TopicPartition) -> None:
-        """Try to complete the operations that wait for a partition's log end or high watermark."""
+        """Try to complete the operations that wait for a change of a partition.
+
+        It is called after each change that a fetch can return: of the log end, the high watermark,
+        the log start offset and the leader.
+        """
         self.produce_purgatory.check_and_complete(topic_partition)
         self.fetch_purgatory.check_and_complete(topic_partition)
+        for key in self.changed(topic_partition):
+            self.fetch_purgatory.check_and_complete(key)
 
     def fetch_records(
         self,
         params: FetchParams,
-        wanted: Mapping[TopicPartition, FetchPartition],
+        source: FetchSource,
         on_done: Callable[[FetchResults], None],
     ) -> None:
         """Read from several partitions; `on_done` receives the results, now or once complete."""
-        # Before the read: what is appended from now on counts as new.
-        hosted = ((tp, self._partitions.get(tp)) for tp in wanted)
-        before = {tp: 0 if found is None else found.appended_bytes for tp, found in hosted}
-        results = self._read(params, wanted)
+        positions = source.take()
+        results = self._read(params, positions)
         if params.replica_id != CONSUMER:
-            results = self._update_follower(params.replica_id, wanted, results)
-        found = sum(len(result.records) for result in results.values())
-        failed = any(r.error or r.diverging_epoch for r in results.values())
-        if params.max_wait_ms <= 0 or not wanted or found >= params.min_bytes or failed:
+            self._update_follower(params.replica_id, positions, results)
+        found, failed = 0, False
+        for result in results.values():
+            found += len(result.records)
+            failed = failed or result.error is not None or result.diverging_epoch is not None
+        if params.max_wait_ms <= 0 or found >= params.min_bytes or failed:
             on_done(results)
             return
+        keys = source.watch_keys()
+        if not keys:
+            on_done(results)
+            return
+        for position in positions:
+            position.appended_bytes = results[position.topic_partition].appended_bytes
         operation = DelayedFetch(
             self._operation_lock,
             self._clock.monotonic_ms() + params.max_wait_ms,
             params,
-            {tp: FetchPartitionStatus(wanted[tp], before[tp]) for tp in wanted},
+            source.waiting,
             found,
             self.partition,
-            lambda: on_done(self._read(params, wanted)),
+            lambda: on_done(self._read(params, source.take())),
         )
-        self.fetch_purgatory.try_complete_else_watch(operation, list(wanted))
+        self.fetch_purgatory.try_complete_else_watch(operation, keys)
+
+    def delete_records(self, topic_partition: TopicPartition, offset: int) -> int:
+        """Delete the records of a partition before an offset, as `Partition.delete_records`."""
+        log_start_offset = self.partition(topic_partition).delete_records(offset)
+        self._complete_delayed(topic_partition)
+        return log_start_offset
 
     def _update_follower(
-        self,
-        replica: int,
-        wanted: Mapping[TopicPartition, FetchPartition],
-        results: FetchResults,
-    ) -> FetchResults:
-        """Advance a follower to its fetch offsets; return the results with the errors of that."""
-        updated = dict(results)
-        for topic_partition, result in results.items():
+        self, replica: int, positions: Iterable[FetchPosition], results: FetchResults
+    ) -> None:
+        """Advance a follower to its fetch offsets; put the errors of that into the results."""
+        for position in positions:
+            topic_partition = position.topic_partition
+            result = results[topic_partition]
             if result.error is None and result.diverging_epoch is None:
                 try:
                     partition = self.partition(topic_partition)
-                    partition.update_follower(replica, wanted[topic_partition].fetch_offset)
+                    partition.update_follower(replica, position.wanted.fetch_offset)
                 except KafkaError as error:
-                    updated[topic_partition] = FetchResult(error=error)
+                    results[topic_partition] = FetchResult(error=error)
                 else:
                     self._complete_delayed(topic_partition)
-        return updated
 
     def _append(
         self,
@@ -294,16 +328,14 @@ class ReplicaManager:
             is_committed=high_watermark > info.last_offset,
         )
 
-    def _read(
-        self, params: FetchParams, wanted: Mapping[TopicPartition, FetchPartition]
-    ) -> FetchResults:
+    def _read(self, params: FetchParams, positions: Iterable[FetchPosition]) -> FetchResults:
         results: FetchResults = {}
         left = params.max_bytes
         nothing_yet = True
-        for topic_partition, part in wanted.items():
-            limit = max(0, min(left, part.max_bytes))
-            result = self._read_one(params, topic_partition, part, limit, at_least_one=nothing_yet)
-            results[topic_partition] = result
+        for position in positions:
+            limit = max(0, min(left, position.wanted.max_bytes))
+            result = self._read_one(params, position, limit, at_least_one=nothing_yet)
+            results[position.topic_partition] = result
             if result.records:
                 nothing_yet = False
                 left -= len(result.records)
@@ -312,12 +344,12 @@ class ReplicaManager:
     def _read_one(
         self,
         params: FetchParams,
-        topic_partition: TopicPartition,
-        part: FetchPartition,
+        position: FetchPosition,
         limit: int,
         *,
         at_least_one: bool,
     ) -> FetchResult:
+        topic_partition, part = position.topic_partition, position.wanted
         try:
             partition = self.partition(topic_partition)
         except KafkaError as error:
@@ -445,7 +477,7 @@ class ReplicaManager:
             for topic_partition in removed:
                 # Delayed operations complete with UNKNOWN_TOPIC_OR_PARTITION.
                 self.fetch_purgatory.complete_all(topic_partition)
-                self.produce_purgatory.check_and_complete(topic_partition)
+                self._complete_delayed(topic_partition)
 
     def _reconfigure(self, image: MetadataImage, topic: TopicImage) -> None:
         config = self._topic_config(image, topic.name)

@@ -276,6 +276,13 @@ class BrokerServer:
             "node.id": str(config.node_id),
             "process.roles": "broker,controller",
         }
+        fetch_sessions = FetchSessionCache(
+            config.max_incremental_fetch_session_cache_slots,
+            runtime.clock,
+            runtime.random,
+            runtime.tasks.condition(),
+        )
+        storage.replicas.changed = fetch_sessions.partition_changed
         return BrokerServices(
             config=config,
             clock=runtime.clock,
@@ -288,12 +295,7 @@ class BrokerServer:
             topic_creation=AutoTopicCreationManager(config, controller),
             configs=ConfigHelper(config, static),
             producer_ids=ProducerIdManager(config.node_id, controller, runtime.tasks.condition()),
-            fetch_sessions=FetchSessionCache(
-                config.max_incremental_fetch_session_cache_slots,
-                runtime.clock,
-                runtime.random,
-                runtime.tasks.condition(),
-            ),
+            fetch_sessions=fetch_sessions,
         )
 
 

@@ -3,12 +3,21 @@
 The broker keeps the partitions of a session with what it sent last. A request of the session names
 only the partitions that changed on the client, and its response contains only those with records,
 an error or other offsets. Without a free slot the response has session id 0: the fetch is full.
+
+Unlike in Kafka, a request of a session does not read all of its partitions: its cost depends on the
+partitions that have changed, which the replica manager reports.
 """
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple, Protocol
 
-from kclient.broker.replication.fetch_params import FetchPartition, FetchResult
+from kclient.broker.replication.fetch_params import (
+    FetchPartition,
+    FetchPosition,
+    FetchResult,
+    FetchSource,
+    NamedPartitions,
+)
 from kclient.common.broker_errors import (
     NONE,
     FetchSessionIdNotFoundError,
@@ -18,6 +27,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock, Condition
+from kclient.common.types import TopicPartition
 from kclient.common.uuids import RandomSource
 from kclient.protocol.messages.fetch import FetchRequest
 
@@ -31,36 +41,48 @@ MIN_EVICTION_MS = 120_000.0
 """Age from which a session may be evicted (``min.incremental.fetch.session.eviction.ms``)."""
 
 MAX_CACHED_PARTITIONS = 250_000
-"""Partitions of all sessions together, about 500 bytes each: clients determine their number."""
+"""Partitions of all sessions together, about 600 bytes each: clients determine their number."""
 
 PartitionKey = tuple[str | bytes, int]
 """Topic name or topic id, and partition."""
 
+PartitionResult = tuple["CachedPartition", FetchResult]
 
-class CachedPartition:
+
+class CachedPartition(FetchPosition):
     """Partition of a fetch, with what was sent last (Kafka: FetchSession.CachedPartition).
 
     Attributes:
-        name: Topic name; empty while the topic id is unknown.
         topic_id: Topic id, 16 bytes; zero in requests with names.
-        index: Number of the partition.
-        wanted: Offset and limits of the client.
+        session: The session that has it, or None.
     """
 
-    __slots__ = ("_high_watermark", "_log_start_offset", "index", "name", "topic_id", "wanted")
+    __slots__ = ("_high_watermark", "_log_start_offset", "session", "topic_id")
 
-    def __init__(self, name: str, topic_id: bytes, index: int, wanted: FetchPartition) -> None:
-        self.name = name
+    def __init__(
+        self, topic_partition: TopicPartition, topic_id: bytes, wanted: FetchPartition
+    ) -> None:
+        super().__init__(topic_partition, wanted)
         self.topic_id = topic_id
-        self.index = index
-        self.wanted = wanted
+        self.session: FetchSession | None = None
         self._high_watermark = self._log_start_offset = -1
+
+    @property
+    def name(self) -> str:
+        """Topic name; empty while the topic id is unknown."""
+        return self.topic_partition.topic
+
+    @property
+    def index(self) -> int:
+        """Number of the partition."""
+        return self.topic_partition.partition
 
     def update(self, result: FetchResult) -> bool:
         """Record the result of a fetch; return whether the response must contain it.
 
         After an error the partition is sent again when the error has ended.
         """
+        self.appended_bytes = result.appended_bytes
         failed = result.error is not None or result.diverging_epoch is not None
         changed = (
             failed
@@ -73,9 +95,18 @@ class CachedPartition:
             self._log_start_offset = result.log_start_offset
         return changed
 
+    def is_read_to_end(self, result: FetchResult) -> bool:
+        """Return whether a consumer gets nothing more until the partition changes."""
+        failed = result.error is not None or result.diverging_epoch is not None
+        return not failed and self.wanted.fetch_offset >= result.high_watermark
+
 
 class FetchSession:
     """Partitions of one client on one broker. Guarded by the lock of the cache.
+
+    A fetch reads only the partitions that may have something to return. These are those that have
+    changed or that the client has named since the last fetch, and those that it has not read to
+    their end.
 
     Attributes:
         id: Session id, not 0.
@@ -84,7 +115,9 @@ class FetchSession:
         uses_topic_ids: Whether its requests have topic ids.
         created_ms: Monotonic time of its creation.
         last_used_ms: Monotonic time of the last request.
-        partitions: Partitions in the order in which they are read.
+        partitions: All partitions.
+        changed: Partitions to read by the next `take`, in order.
+        taken: Partitions that the present request reads.
     """
 
     def __init__(
@@ -96,6 +129,38 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = self.last_used_ms = now_ms
         self.partitions: dict[PartitionKey, CachedPartition] = {}
+        self.changed: dict[CachedPartition, None] = {}
+        self.taken: dict[CachedPartition, None] = {}
+
+    def mark_all(self) -> None:
+        """Let the next `take` return all partitions."""
+        self.changed.update(dict.fromkeys(self.partitions.values()))
+
+    def take(self) -> list[CachedPartition]:
+        """Return the partitions to read; changes from now on are read by the next `take`."""
+        self.taken.update(self.changed)
+        self.changed = {}
+        return list(self.taken)
+
+    def select(self, results: Sequence[PartitionResult]) -> list[PartitionResult]:
+        """Return the partitions that the response must contain.
+
+        Those with records are read after the others by the next fetch, so that the limit of a
+        response does not starve these.
+        """
+        selected: list[PartitionResult] = []
+        unread: dict[CachedPartition, None] = {}
+        returned: dict[CachedPartition, None] = {}
+        for partition, result in results:
+            if partition.update(result):
+                selected.append((partition, result))
+            if len(result.records):
+                returned[partition] = None
+            elif not partition.is_read_to_end(result):
+                unread[partition] = None
+        self.taken = {}
+        self.changed = {**unread, **self.changed, **returned}
+        return selected
 
     def is_evictable_for(self, size: int, now_ms: float, *, is_privileged: bool) -> bool:
         """Return whether a new session of a size may evict this one."""
@@ -123,30 +188,80 @@ class Selected(NamedTuple):
 
     error_code: int
     session_id: int
-    partitions: list[tuple[CachedPartition, FetchResult]]
+    partitions: Sequence[PartitionResult]
 
 
-class FetchContext(NamedTuple):
-    """Partitions to read for a request, and the selection of those in its response.
+class FetchContext(FetchSource, Protocol):
+    """Partitions to read for a request, and the selection of those in its response."""
 
-    Attributes:
-        partitions: Partitions to read, in order.
-        select: Returns the content of the response from the results, one for each partition.
+    def take(self) -> Sequence[CachedPartition]:
+        """Return the partitions to read now, in order."""
+        ...
+
+    def select(self, results: Sequence[PartitionResult]) -> Selected:
+        """Return the content of the response from the results of the last `take`."""
+        ...
+
+
+class FullFetch(NamedPartitions):
+    """Fetch whose request names all partitions."""
+
+    def __init__(
+        self,
+        partitions: Sequence[CachedPartition],
+        select: Callable[[Sequence[PartitionResult]], Selected],
+    ) -> None:
+        super().__init__(partitions)
+        self._partitions = partitions
+        self.select = select
+
+    def take(self) -> Sequence[CachedPartition]:
+        """Return all."""
+        return self._partitions
+
+
+def _sessionless(partitions: list[CachedPartition]) -> FullFetch:
+    return FullFetch(partitions, lambda results: Selected(NONE, INVALID_SESSION_ID, results))
+
+
+def _refused(error: KafkaError) -> FullFetch:
+    return FullFetch([], lambda _: Selected(code_of(error), INVALID_SESSION_ID, []))
+
+
+class IncrementalFetch:
+    """Fetch of those partitions of a session that may have something to return.
+
+    The session counts as superseded, and is not changed, when a later request has begun.
     """
 
-    partitions: list[CachedPartition]
-    select: Callable[[list[FetchResult]], Selected]
+    def __init__(self, session: FetchSession, lock: Condition) -> None:
+        self._session = session
+        self._epoch = session.epoch
+        self._lock = lock
 
+    def watch_keys(self) -> Sequence[Hashable]:
+        """Return the session: its partitions are watched from request to request."""
+        return (self._session,)
 
-def _sessionless(partitions: list[CachedPartition]) -> FetchContext:
-    def select(results: list[FetchResult]) -> Selected:
-        return Selected(NONE, INVALID_SESSION_ID, list(zip(partitions, results, strict=True)))
+    def take(self) -> Sequence[CachedPartition]:
+        """Return the partitions to read now."""
+        session = self._session
+        with self._lock:
+            return session.take() if session.epoch == self._epoch else list(session.taken)
 
-    return FetchContext(partitions, select)
+    def waiting(self) -> Sequence[CachedPartition]:
+        """Return the partitions that were read, and those that have changed since."""
+        session = self._session
+        with self._lock:
+            return list({**session.taken, **session.changed})
 
-
-def _refused(error: KafkaError) -> FetchContext:
-    return FetchContext([], lambda _: Selected(code_of(error), INVALID_SESSION_ID, []))
+    def select(self, results: Sequence[PartitionResult]) -> Selected:
+        """Return the content of the response."""
+        session = self._session
+        with self._lock:
+            if session.epoch != self._epoch:
+                return Selected(code_of(InvalidFetchSessionEpochError()), session.id, [])
+            return Selected(NONE, session.id, session.select(results))
 
 
 class FetchSessionCache:
@@ -169,10 +284,28 @@ class FetchSessionCache:
         self._random = random
         self._lock = lock
         self._sessions: dict[int, FetchSession] = {}
+        self._watched: dict[TopicPartition, list[CachedPartition]] = {}  # of all sessions
         self._cached_partitions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def partition_changed(self, topic_partition: TopicPartition) -> Sequence[FetchSession]:
+        """Let the sessions with a partition read it; return them, as keys of delayed fetches.
+
+        It is called after the change, and may be called by any thread.
+        """
+        # Safe without the lock: a session reads a partition after it was added.
+        if topic_partition not in self._watched:
+            return ()
+        found = []
+        with self._lock:
+            for partition in self._watched.get(topic_partition, ()):
+                session = partition.session
+                if session is not None:
+                    session.changed[partition] = None
+                    found.append(session)
+        return found
 
     def context(
         self,
@@ -181,6 +314,7 @@ class FetchSessionCache:
         name_of: Callable[[bytes], str],
         *,
         is_privileged: bool,
+        reads_all: bool = False,
     ) -> FetchContext:
         """Return the context of a request (Kafka: FetchManager.newContext).
 
@@ -189,11 +323,12 @@ class FetchSessionCache:
             version: Version of the request.
             name_of: Returns the topic name of an id, or an empty string.
             is_privileged: Whether the client is a follower.
+            reads_all: Whether all partitions of a session are read, also those without a change.
         """
         by_id = version >= _TOPIC_IDS
         named = _partitions(body, name_of, by_id=by_id)
         if body.session_epoch not in {INITIAL_EPOCH, FINAL_EPOCH}:
-            return self._incremental(body, named, name_of, by_id=by_id)
+            return self._incremental(body, named, name_of, by_id=by_id, reads_all=reads_all)
         if body.session_id != INVALID_SESSION_ID:
             with self._lock:
                 self._remove(body.session_id)
@@ -206,21 +341,22 @@ class FetchSessionCache:
     ) -> FetchContext:
         """Return the context of a full fetch, whose response creates a session."""
 
-        def select(results: list[FetchResult]) -> Selected:
-            found = list(zip(partitions.values(), results, strict=True))
-            for partition, result in found:
+        def select(results: Sequence[PartitionResult]) -> Selected:
+            for partition, result in results:
                 partition.update(result)
             with self._lock:
                 session = self._create(
                     len(partitions), is_privileged=is_privileged, uses_topic_ids=by_id
                 )
                 if session is None:
-                    return Selected(NONE, INVALID_SESSION_ID, found)
-                session.partitions = partitions
-                self._cached_partitions += len(partitions)
-                return Selected(NONE, session.id, found)
+                    return Selected(NONE, INVALID_SESSION_ID, results)
+                for key, partition in partitions.items():
+                    self._add(session, key, partition)
+                # What changed since they were read is unknown.
+                session.mark_all()
+                return Selected(NONE, session.id, results)
 
-        return FetchContext(list(partitions.values()), select)
+        return FullFetch(list(partitions.values()), select)
 
     def _incremental(
         self,
@@ -229,6 +365,7 @@ class FetchSessionCache:
         name_of: Callable[[bytes], str],
         *,
         by_id: bool,
+        reads_all: bool,
     ) -> FetchContext:
         with self._lock:
             session = self._sessions.get(body.session_id)
@@ -244,19 +381,11 @@ class FetchSessionCache:
                 self._remove(session.id)
                 return _sessionless(partitions)
             self._touch(session)
-            session.epoch = expected = next_epoch(session.epoch)
-            partitions = list(session.partitions.values())
-            for partition in partitions if by_id else ():
-                partition.name = partition.name or name_of(partition.topic_id)
-
-        def select(results: list[FetchResult]) -> Selected:
-            with self._lock:
-                if session.epoch != expected:
-                    code = code_of(InvalidFetchSessionEpochError())
-                    return Selected(code, session.id, [])
-                return Selected(NONE, session.id, _changed(session, partitions, results))
-
-        return FetchContext(partitions, select)
+            session.epoch = next_epoch(session.epoch)
+            if reads_all or session.is_privileged:
+                session.mark_all()
+            self._resolve(session, name_of)
+        return IncrementalFetch(session, self._lock)
 
     def _apply(
         self,
@@ -268,15 +397,45 @@ class FetchSessionCache:
     ) -> None:
         """Add, change and remove the partitions that a request names."""
         cached = session.partitions
-        before = len(cached)
         for key, partition in named:
-            known = cached.setdefault(key, partition)
+            known = cached.get(key)
+            if known is None:
+                self._add(session, key, known := partition)
             known.wanted = partition.wanted
+            session.changed[known] = None
         for topic in body.forgotten_topics_data:
             topic_key = topic.topic_id if by_id else topic.topic
             for index in topic.partitions:
-                cached.pop((topic_key, index), None)
-        self._cached_partitions += len(cached) - before
+                forgotten = cached.pop((topic_key, index), None)
+                if forgotten is not None:
+                    session.changed.pop(forgotten, None)
+                    session.taken.pop(forgotten, None)
+                    self._drop(forgotten)
+
+    def _resolve(self, session: FetchSession, name_of: Callable[[bytes], str]) -> None:
+        """Name the partitions whose topic id was unknown; each fetch reads them."""
+        for partition in (*session.taken, *session.changed):
+            if not partition.name:
+                name = name_of(partition.topic_id)
+                if name:
+                    partition.topic_partition = TopicPartition(name, partition.index)
+                    self._watched.setdefault(partition.topic_partition, []).append(partition)
+
+    def _add(self, session: FetchSession, key: PartitionKey, partition: CachedPartition) -> None:
+        session.partitions[key] = partition
+        partition.session = session
+        self._cached_partitions += 1
+        if partition.name:
+            self._watched.setdefault(partition.topic_partition, []).append(partition)
+
+    def _drop(self, partition: CachedPartition) -> None:
+        partition.session = None
+        self._cached_partitions -= 1
+        watched = self._watched.get(partition.topic_partition)
+        if watched is not None and partition in watched:
+            watched.remove(partition)
+            if not watched:
+                del self._watched[partition.topic_partition]
 
     def _create(
         self, size: int, *, is_privileged: bool, uses_topic_ids: bool
@@ -322,7 +481,8 @@ class FetchSessionCache:
     def _remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
-            self._cached_partitions -= len(session.partitions)
+            for partition in session.partitions.values():
+                self._drop(partition)
 
 
 def _partitions(
@@ -341,25 +501,8 @@ def _partitions(
                 part.current_leader_epoch,
                 part.last_fetched_epoch,
             )
-            cached = CachedPartition(name, topic_id, part.partition, wanted)
-            named.append(((key, part.partition), cached))
+            topic_partition = TopicPartition(name, part.partition)
+            named.append(
+                ((key, part.partition), CachedPartition(topic_partition, topic_id, wanted))
+            )
     return named
-
-
-def _changed(
-    session: FetchSession, partitions: list[CachedPartition], results: list[FetchResult]
-) -> list[tuple[CachedPartition, FetchResult]]:
-    """Return the partitions that the response must contain.
-
-    Those with records move to the end, so that the limit of a response does not starve the others.
-    """
-    selected = []
-    for partition, result in zip(partitions, results, strict=True):
-        if partition.update(result):
-            selected.append((partition, result))
-            if len(result.records):
-                key = partition.topic_id if session.uses_topic_ids else partition.name
-                session.partitions[key, partition.index] = session.partitions.pop(
-                    (key, partition.index)
-                )
-    return selected

@@ -220,6 +220,8 @@ def test_unknown_directories_are_ignored(managers: ManagerBench) -> None:
 
 def test_retention_and_flush_are_scheduled(managers: ManagerBench, clock: ManualClock) -> None:
     manager = managers.start(LogConfig(retention_ms=DAY_MS, flush_ms=3000))
+    shortened: list[TopicPartition] = []
+    manager.on_retention = shortened.append
     log = manager.get_or_create(A, TOPIC_ID)
     log.append_as_leader(make_batch(5), 0)
     log.maintenance.roll()
@@ -234,7 +236,7 @@ def test_retention_and_flush_are_scheduled(managers: ManagerBench, clock: Manual
     assert managers.text("replication-offset-checkpoint") == "0\n1\na 0 10\n"
     clock.elapsed_ms = DAY_MS + 1000
     run(manager, clock, DAY_MS + 2000)
-    assert (log.log_start_offset, log.log_end_offset) == (10, 10)
+    assert (log.log_start_offset, log.log_end_offset, shortened) == (10, 10, [A])
     names = {path.name for path in (managers.data_dir / "a-0").glob("*.log*")}
     assert "00000000000000000010.log" in names
     assert "00000000000000000000.log.deleted" in names

@@ -9,13 +9,13 @@ from kclient.broker.replication.delayed_requests import (
     AppendResults,
     DelayedFetch,
     DelayedProduce,
-    FetchPartitionStatus,
 )
 from kclient.broker.replication.fetch_params import (
     AppendResult,
     FetchIsolation,
     FetchParams,
     FetchPartition,
+    FetchPosition,
 )
 from kclient.broker.replication.partition import Partition
 from kclient.common.broker_errors import (
@@ -86,10 +86,18 @@ class Cluster:
             self.fetched += 1
 
         wanted = FetchPartition(bytes(16), 10, max_bytes, epoch)
-        watches = {key: FetchPartitionStatus(wanted, 100) for key in self.replicas}
+        positions = [FetchPosition(key, wanted) for key in self.replicas]
+        for position in positions:
+            position.appended_bytes = 100
         params = FetchParams(500, min_bytes, 1 << 20, isolation)
         return DelayedFetch(
-            threading.Condition(), 500.0, params, watches, found_bytes, self.lookup, on_done
+            threading.Condition(),
+            500.0,
+            params,
+            lambda: positions,
+            found_bytes,
+            self.lookup,
+            on_done,
         )
 
     def produce(self, **results: AppendResult) -> DelayedProduce:

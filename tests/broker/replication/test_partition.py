@@ -227,7 +227,9 @@ def test_fetch_at_the_end_of_a_closed_log_is_refused(
     aborted: list[tuple[int, int]] | None = (
         [] if isolation is FetchIsolation.TXN_COMMITTED else None
     )
-    assert fetch(partition, 2, isolation) == FetchResult(None, 2, 2, 0, aborted=aborted)
+    assert fetch(partition, 2, isolation) == FetchResult(
+        None, 2, 2, 0, aborted=aborted, appended_bytes=partition.appended_bytes
+    )
     partition.log.close()
     with pytest.raises(NotLeaderOrFollowerError):
         fetch(partition, 2, isolation)

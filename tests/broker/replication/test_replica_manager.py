@@ -14,7 +14,9 @@ from kclient.broker.replication.fetch_params import (
     FetchIsolation,
     FetchParams,
     FetchPartition,
+    FetchPosition,
     FetchResult,
+    NamedPartitions,
 )
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BROKER_CONFIG
@@ -69,7 +71,7 @@ class Replicated:
         done: list[FetchResult] = []
         isolation = FetchIsolation.HIGH_WATERMARK if replica < 0 else FetchIsolation.LOG_END
         params = FetchParams(max_wait_ms, 1, 1 << 20, isolation, replica)
-        wanted = {T0: FetchPartition(bytes(16), offset, 1 << 20)}
+        wanted = NamedPartitions([FetchPosition(T0, FetchPartition(bytes(16), offset, 1 << 20))])
         self.manager.fetch_records(params, wanted, lambda results: done.append(results[T0]))
         return done
 

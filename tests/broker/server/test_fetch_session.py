@@ -15,6 +15,7 @@ from kclient.common.broker_errors import (
     code_of,
 )
 from kclient.common.system_tasks import SystemTasks
+from kclient.common.types import TopicPartition
 from kclient.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -48,6 +49,7 @@ class Sessions:
         topic_id: bytes = TOPIC_ID,
         version: int = 17,
         follower: bool = False,
+        reads_all: bool = False,
     ) -> FetchContext:
         wanted = [FetchPartition(partition=index, fetch_offset=7) for index in partitions]
         body = FetchRequest(
@@ -59,8 +61,18 @@ class Sessions:
             ],
         )
         return self.cache.context(
-            body, version, lambda topic_id: NAMES.get(topic_id, ""), is_privileged=follower
+            body,
+            version,
+            lambda topic_id: NAMES.get(topic_id, ""),
+            is_privileged=follower,
+            reads_all=reads_all,
         )
+
+    def change(self, *indexes: int) -> list[bool]:
+        """Report changes of partitions; return whether each is in an open session."""
+        return [
+            len(self.cache.partition_changed(TopicPartition("t", index))) > 0 for index in indexes
+        ]
 
     def start(self, size: int, *, follower: bool = False) -> int:
         """Fetch so many partitions; return the session id."""
@@ -75,7 +87,12 @@ class Sessions:
 
 def select(context: FetchContext, results: dict[int, FetchResult]) -> Selected:
     """Return the content of the response if the other partitions have no record."""
-    return context.select([results.get(each.index, EMPTY) for each in context.partitions])
+    return context.select([(each, results.get(each.index, EMPTY)) for each in context.take()])
+
+
+def taken(context: FetchContext) -> list[int]:
+    """Return the partitions that a fetch reads."""
+    return [each.index for each in context.take()]
 
 
 def indexes(selected: Selected) -> list[int]:
@@ -118,6 +135,7 @@ def test_incremental_fetch_returns_changed_partitions(changed: FetchResult) -> N
     sessions = Sessions()
     session_id = sessions.start(3)
     assert indexes(select(sessions.request(session_id, 1), {})) == []
+    sessions.change(1)
     assert indexes(select(sessions.request(session_id, 2), {1: changed})) == [1]
 
 
@@ -131,19 +149,108 @@ def test_partition_is_sent_again_when_its_error_has_ended() -> None:
     assert indexes(select(sessions.request(session_id, 4), {})) == []
 
 
-def test_partitions_with_records_move_to_the_end() -> None:
+def test_partitions_with_records_are_read_after_those_beyond_the_limit() -> None:
     sessions = Sessions()
     session_id = sessions.start(3)
-    select(sessions.request(session_id, 1), {0: EMPTY._replace(records=b"records")})
+    unread = EMPTY._replace(high_watermark=8)
+    select(sessions.request(session_id, 1), {0: EMPTY._replace(records=b"records"), 2: unread})
+    assert taken(sessions.request(session_id, 2, partitions=[0])) == [2, 0]
+
+
+def test_first_fetch_of_a_session_reads_all_and_later_ones_what_changed() -> None:
+    sessions = Sessions()
+    session_id = sessions.start(4)
+    first = sessions.request(session_id, 1)
+    assert taken(first) == [0, 1, 2, 3]
+    select(first, {})
+    assert taken(sessions.request(session_id, 2)) == []
+    sessions.change(3, 1, 3)
+    assert taken(sessions.request(session_id, 3)) == [3, 1]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        EMPTY._replace(records=b"records"),
+        EMPTY._replace(high_watermark=8),  # the limit of the response excluded its records
+        EMPTY._replace(diverging_epoch=(1, 2)),
+        FetchResult(OffsetOutOfRangeError("")),
+    ],
+)
+def test_partition_is_read_until_the_client_is_at_its_end(result: FetchResult) -> None:
+    sessions = Sessions()
+    session_id = sessions.start(2)
+    select(sessions.request(session_id, 1), {1: result})
+    select(sessions.request(session_id, 2), {1: result})
+    last = sessions.request(session_id, 3)
+    assert taken(last) == [1]
+    select(last, {})
+    assert taken(sessions.request(session_id, 4)) == []
+
+
+def test_change_during_a_read_is_read_by_the_next_fetch() -> None:
+    sessions = Sessions()
+    session_id = sessions.start(3)
+    context = sessions.request(session_id, 1)
+    found = [(each, EMPTY) for each in context.take()]
+    sessions.change(2)
+    assert [each.topic_partition.partition for each in context.waiting()] == [0, 1, 2]
+    context.select(found)
+    assert taken(sessions.request(session_id, 2)) == [2]
+
+
+def test_waiting_fetch_reads_what_changed_meanwhile() -> None:
+    sessions = Sessions()
+    session_id = sessions.start(3)
+    select(sessions.request(session_id, 1), {})
     context = sessions.request(session_id, 2)
-    assert [each.index for each in context.partitions] == [1, 2, 0]
+    assert (taken(context), len(context.watch_keys())) == ([], 1)
+    sessions.change(1)
+    assert [each.topic_partition.partition for each in context.waiting()] == [1]
+    assert taken(context) == [1]
+
+
+def test_superseded_fetch_leaves_changes_to_its_successor() -> None:
+    sessions = Sessions()
+    session_id = sessions.start(2)
+    select(sessions.request(session_id, 1), {})
+    sessions.change(0)
+    superseded = sessions.request(session_id, 2)
+    assert taken(superseded) == [0]
+    successor = sessions.request(session_id, 3)
+    found = [(each, EMPTY) for each in successor.take()]
+    sessions.change(0)
+    select(superseded, {})
+    successor.select(found)
+    assert taken(sessions.request(session_id, 4)) == [0]
+
+
+def test_followers_and_offline_directories_read_all_partitions() -> None:
+    sessions = Sessions()
+    consumer, follower = sessions.start(2), sessions.start(2, follower=True)
+    for session_id in (consumer, follower):
+        select(sessions.request(session_id, 1), {})
+    assert taken(sessions.request(follower, 2)) == [0, 1]
+    assert taken(sessions.request(consumer, 2, reads_all=True)) == [0, 1]
+
+
+def test_partitions_of_ended_sessions_and_forgotten_ones_are_not_watched() -> None:
+    sessions = Sessions()
+    first, second = sessions.start(2), sessions.start(1)
+    assert sessions.change(0, 1, 2) == [True, True, False]
+    select(sessions.request(first, 1, forgotten=(1,)), {})
+    assert sessions.change(0, 1) == [True, False]
+    sessions.request(first, -1)
+    assert sessions.change(0) == [True]
+    sessions.request(second, -1)
+    assert sessions.change(0) == [False]
 
 
 def test_requests_add_change_and_forget_partitions() -> None:
     sessions = Sessions()
     session_id = sessions.start(3)
     context = sessions.request(session_id, 1, partitions=[1, 8], forgotten=(0, 6))
-    assert [each.index for each in context.partitions] == [1, 2, 8]
+    assert taken(context) == [1, 2, 8]
     assert indexes(select(context, {})) == [8]
 
 
@@ -183,10 +290,10 @@ def test_epochs_wrap_to_one() -> None:
 def test_topic_id_gets_its_name_once_it_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     sessions = Sessions()
     first = sessions.request(partitions=[0], topic_id=OTHER_ID)
-    assert [each.name for each in first.partitions] == [""]
+    assert [each.name for each in first.take()] == [""]
     session_id = select(first, {}).session_id
     monkeypatch.setitem(NAMES, OTHER_ID, "o")
-    assert [each.name for each in sessions.request(session_id, 1).partitions] == ["o"]
+    assert [each.name for each in sessions.request(session_id, 1).take()] == ["o"]
 
 
 def test_without_slots_every_fetch_is_full() -> None:

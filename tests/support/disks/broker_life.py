@@ -15,7 +15,9 @@ from kclient.broker.replication.fetch_params import (
     FetchIsolation,
     FetchParams,
     FetchPartition,
+    FetchPosition,
     FetchResult,
+    NamedPartitions,
 )
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
@@ -138,7 +140,7 @@ class BrokerLife:
         where = TopicPartition(KEPT, partition)
         params = FetchParams(0, 1, 1 << 20, FetchIsolation.HIGH_WATERMARK)
         found: dict[TopicPartition, FetchResult] = {}
-        wanted = {where: FetchPartition(_ANY, 0, 1 << 20)}
+        wanted = NamedPartitions([FetchPosition(where, FetchPartition(_ANY, 0, 1 << 20))])
         self.services.replica_manager.fetch_records(params, wanted, found.update)
         assert found[where].error is None
         records = found[where].records

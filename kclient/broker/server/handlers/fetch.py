@@ -6,7 +6,7 @@ Differences from Apache Kafka: `max_wait_ms` is limited to five minutes, and the
 fetch sessions together are limited; beyond that a fetch is a full one (as KIP-227 allows).
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 
 from kclient.broker.controller.metadata_image import MetadataImage
 from kclient.broker.network.request_channel import Request
@@ -14,9 +14,10 @@ from kclient.broker.replication.fetch_params import (
     CONSUMER,
     FetchIsolation,
     FetchParams,
+    FetchPosition,
     FetchResult,
+    FetchResults,
 )
-from kclient.broker.replication.replica_manager import FetchResults
 from kclient.broker.server.fetch_session import CachedPartition
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
@@ -50,52 +51,79 @@ _ELSEWHERE = (NotLeaderOrFollowerError, FencedLeaderEpochError)
 
 def handle(services: BrokerServices, request: Request, body: FetchRequest) -> FetchResponse | None:
     """Read each partition, or wait until `min_bytes` are available."""
-    image = services.controller.image
-    replica_id = _replica_id(services.config.node_id, image, body)
-    version = request.header.api_version
-    context = services.fetch_sessions.context(
-        body,
-        version,
-        lambda topic_id: image.topic_names.get(topic_id, ""),
-        is_privileged=replica_id != CONSUMER,
-    )
-    absent = _absent(image, context.partitions, by_id=version >= _TOPIC_IDS)
-    wanted = {
-        TopicPartition(each.name, each.index): each.wanted
-        for each in context.partitions
-        if each not in absent
-    }
-    params = FetchParams(
-        # An unknown topic completes the fetch at once.
-        max_wait_ms=0 if absent else min(body.max_wait_ms, _LONGEST_WAIT_MS),
-        min_bytes=body.min_bytes,
-        max_bytes=min(body.max_bytes, services.config.fetch_max_bytes),
-        isolation=_isolation(replica_id, body.isolation_level),
-        replica_id=replica_id,
-    )
+    fetch = _Fetch(services, request, body)
+    params = fetch.params(services.config.fetch_max_bytes)
+    services.replica_manager.fetch_records(params, fetch, fetch.respond)
+    return None
 
-    def on_done(results: FetchResults) -> None:
-        selected = context.select(
-            [
-                absent.get(each) or results[TopicPartition(each.name, each.index)]
-                for each in context.partitions
-            ]
+
+class _Fetch:
+    """A fetch request in progress, as the source of the partitions to read.
+
+    It leaves out the partitions of absent topics, which complete the fetch at once.
+    """
+
+    def __init__(self, services: BrokerServices, request: Request, body: FetchRequest) -> None:
+        self._request = request
+        self._body = body
+        self._version = version = request.header.api_version
+        self._image = image = services.controller.image
+        self._replica_id = _replica_id(services.config.node_id, image, body)
+        self._context = services.fetch_sessions.context(
+            body,
+            version,
+            lambda topic_id: image.topic_names.get(topic_id, ""),
+            is_privileged=self._replica_id != CONSUMER,
+            reads_all=services.replica_manager.is_offline,
+        )
+        self._taken: Sequence[CachedPartition] = ()
+        self._absent: dict[CachedPartition, FetchResult] = {}
+
+    def params(self, max_bytes: int) -> FetchParams:
+        """Return the parameters; `max_bytes` is the broker's limit of a response."""
+        body, replica_id = self._body, self._replica_id
+        return FetchParams(
+            max_wait_ms=min(body.max_wait_ms, _LONGEST_WAIT_MS),
+            min_bytes=body.min_bytes,
+            max_bytes=min(body.max_bytes, max_bytes),
+            isolation=_isolation(replica_id, body.isolation_level),
+            replica_id=replica_id,
+        )
+
+    def watch_keys(self) -> Sequence[Hashable]:
+        """Return the keys under which the fetch is watched while it waits."""
+        return () if self._absent else self._context.watch_keys()
+
+    def take(self) -> Sequence[CachedPartition]:
+        """Return the partitions to read now."""
+        self._taken = taken = self._context.take()
+        if self._version < _TOPIC_IDS:
+            return taken
+        self._absent = absent = _absent(self._image, taken)
+        return [each for each in taken if each not in absent] if absent else taken
+
+    def waiting(self) -> Sequence[FetchPosition]:
+        """Return the partitions that may have got bytes since they were read."""
+        return self._context.waiting()
+
+    def respond(self, results: FetchResults) -> None:
+        """Send the response."""
+        absent = self._absent
+        selected = self._context.select(
+            [(each, absent.get(each) or results[each.topic_partition]) for each in self._taken]
         )
         response = FetchResponse(
             error_code=selected.error_code,
             session_id=selected.session_id,
             responses=_topic_responses(selected.partitions),
         )
-        if version >= _LEADER_HINTS:
-            _add_leaders(image, request.listener_name, selected.partitions, response)
-        request.respond(response)
-
-    services.replica_manager.fetch_records(params, wanted, on_done)
-    return None
+        if self._version >= _LEADER_HINTS:
+            _add_leaders(self._image, self._request.listener_name, selected.partitions, response)
+        self._request.respond(response)
 
 
 def _absent(
-    image: MetadataImage, partitions: list[CachedPartition], *, by_id: bool
+    image: MetadataImage, partitions: Iterable[CachedPartition]
 ) -> dict[CachedPartition, FetchResult]:
     """Return the results of the partitions whose topic id is not that of an existing topic.
 
@@ -103,7 +131,7 @@ def _absent(
     """
     absent = {}
     names = image.topic_names
-    for each in partitions if by_id else ():
+    for each in partitions:
         if not each.name or names.get(each.topic_id) != each.name:
             absent[each] = FetchResult(error=_absence(image, each.name))
     return absent

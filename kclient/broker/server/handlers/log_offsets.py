@@ -223,8 +223,7 @@ def _deletion_result(
     try:
         if topic_partition.topic in INTERNAL_TOPICS:
             raise InvalidTopicError("records of internal topics cannot be deleted")
-        partition = services.replica_manager.partition(topic_partition)
-        result.low_watermark = partition.delete_records(offset)
+        result.low_watermark = services.replica_manager.delete_records(topic_partition, offset)
     except KafkaError as error:
         result.error_code = code_of(error)
     return result

@@ -14,6 +14,12 @@ from kclient.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
+from kclient.protocol.messages.log_offsets import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from kclient.protocol.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
@@ -159,6 +165,21 @@ def test_deleted_and_recreated_topics_of_a_session_have_an_error(wire: Wire) -> 
     request.session_epoch = 2
     recreated = code_of(InconsistentTopicIdError())
     assert returned(wire.ask(request, 17, FetchResponse)) == [(0, recreated, 0)]
+
+
+def test_incremental_fetch_returns_an_advanced_log_start_offset(wire: Wire) -> None:
+    topic_id = wire.create_topic("shortened-in-session", partitions=2)
+    wire.produce("shortened-in-session", batch([b"a", b"b"]), partition=1)
+    topic = FetchTopic(topic_id=topic_id, partitions=[wanted(0), wanted(1, offset=2)])
+    session_id = wire.ask(session_request(topic), 17, FetchResponse).session_id
+    request = FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=1)
+    assert returned(wire.ask(request, 17, FetchResponse)) == []
+    partition = DeleteRecordsPartition(partition_index=1, offset=1)
+    deletion = DeleteRecordsTopic(name="shortened-in-session", partitions=[partition])
+    wire.ask(DeleteRecordsRequest(topics=[deletion]), 2, DeleteRecordsResponse)
+    request.session_epoch = 2
+    (found,) = wire.ask(request, 17, FetchResponse).responses[0].partitions
+    assert (found.partition_index, found.log_start_offset, found.records) == (1, 1, b"")
 
 
 def test_unknown_session_has_an_error(wire: Wire, topic: str) -> None:
