@@ -170,6 +170,14 @@ class LocalLog:
         """Return the segments that may contain unflushed records before an offset."""
         return self.segments.between(self.recovery_point, end)
 
+    def has_rolled_segments(self) -> bool:
+        """Return whether there is another segment than the active one."""
+        return len(self.segments) > 1
+
+    def has_deleted_segments(self) -> bool:
+        """Return whether files of deleted segments are left."""
+        return bool(self._deleted)
+
     def size_in_bytes(self) -> int:
         """Return the size of all batches."""
         return self.segments.size_in_bytes()

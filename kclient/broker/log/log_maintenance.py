@@ -36,6 +36,8 @@ class LogMaintenance:
     def flush_rolled(self) -> None:
         """Flush all but the active segment, and unload idle indexes."""
         local = self._local
+        if not local.has_rolled_segments():
+            return  # as most logs of a broker with many partitions
         self._flush_before(local.active.base_offset)
         with self._state.lock:
             for segment in local.all_segments():
@@ -91,8 +93,9 @@ class LogMaintenance:
 
     def purge_deleted(self, now_ms: float) -> None:
         """Delete the files of deleted segments after file.delete.delay.ms."""
-        with self._state.locked("purge"):
-            self._local.purge_deleted(now_ms)
+        if self._local.has_deleted_segments():
+            with self._state.locked("purge"):
+                self._local.purge_deleted(now_ms)
 
     def remove_expired_producers(self) -> None:
         """Remove producers that were idle for producer.id.expiration.ms."""
