@@ -32,9 +32,10 @@ RequestParser = Callable[[ResponseSink, NetworkReceive, ConnectionContext], Requ
 class Processor:
     """Serves the connections of one selector (Kafka: Processor).
 
-    A connection is muted while one of its requests is processed, so that responses keep the order
-    of the requests. The condition guards the two queues that other threads fill, and `_polling`,
-    which shows them whether the selector must be woken.
+    A connection is not read while one of its requests is processed, so that responses keep the
+    order of the requests: it is muted before the next poll, unless the response is written by then.
+    The condition guards the two queues that other threads fill, and `_polling`, which shows them
+    whether the selector must be woken.
     """
 
     def __init__(
@@ -106,22 +107,27 @@ class Processor:
         return self._running
 
     def _iterate(self, now_ms: float, timeout_ms: float) -> None:
+        selector = self._selector
         self._configure_new_connections()
         self._process_responses()
         self._dispatch_waiting()
         self._poll(now_ms, timeout_ms)
-        for receive in self._selector.completed_receives:
+        for receive in selector.completed_receives:
             self._process_receive(receive)
         if self._responses:
             # Now, not in the next iteration, which then waits for the next request.
             self._process_responses()
-            self._selector.write_queued(now_ms)
-        for send in self._selector.completed_sends:
+            selector.write_queued(now_ms)
+        for send in selector.completed_sends:
             self._process_sent(send.channel_id)
-        disconnected = self._selector.disconnected
-        for channel_id, state in disconnected.items():
+        for channel_id, state in selector.disconnected.items():
             _log.debug("%s: %s", channel_id, state.reason)
             self._forget(channel_id)
+        for receive in selector.completed_receives:
+            if receive.source in self._in_progress:
+                # Only now: most responses are written in the iteration of their request.
+                channel = selector.mute(receive.source)
+                channel.handle_mute_event(ChannelMuteEvent.REQUEST_RECEIVED)
 
     def stop(self) -> None:
         """Make the present or the next `run_once` the last."""
@@ -197,8 +203,6 @@ class Processor:
             request = self._parse(self, receive, context)
             request.times.received_ns = received_ns
             self._in_progress[channel_id] = request.times
-            channel = self._selector.mute(channel_id)
-            channel.handle_mute_event(ChannelMuteEvent.REQUEST_RECEIVED)
             if self._waiting or not self._dispatch(request):
                 self._waiting.append(request)
         except KafkaError as error:
@@ -233,7 +237,7 @@ class Processor:
             times.sent_ns = self._now_ns()
             self._metrics.update(times)
         channel = self._selector.channel(channel_id)
-        if channel is not None:
+        if channel is not None and channel.is_muted():
             channel.handle_mute_event(ChannelMuteEvent.RESPONSE_SENT)
             self._selector.unmute(channel_id)
 

@@ -19,7 +19,7 @@ from kclient.protocol.message import Response as ResponseMessage
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Response:
     """Outcome of a request (Kafka: RequestChannel.Response and its subclasses).
 
