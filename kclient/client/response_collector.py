@@ -52,10 +52,14 @@ class ResponseCollector:
 
     def collect(self, now_ms: float) -> None:
         """Process the results of the selector's last poll, and the deadlines that have passed."""
-        self._handle_completed_sends(now_ms)
-        self._handle_completed_receives(now_ms)
-        self._handle_disconnections(now_ms)
-        for node_id in self._selector.connected:
+        selector = self._selector
+        if selector.completed_sends:
+            self._handle_completed_sends(now_ms)
+        if selector.completed_receives:
+            self._handle_completed_receives(now_ms)
+        if selector.disconnected:
+            self._handle_disconnections(now_ms)
+        for node_id in selector.connected:
             self._negotiator.connected(node_id)
         if self._negotiator.to_request:
             self._negotiator.send_requests(now_ms)
@@ -84,8 +88,6 @@ class ResponseCollector:
 
     def _handle_completed_sends(self, now_ms: float) -> None:
         for send in self._selector.completed_sends:
-            if send.awaits_reply:
-                continue
             item = self._in_flight.complete_last_sent(send.channel_id)
             self.responses.append(item.completed(None, now_ms))
 

@@ -24,32 +24,88 @@ class _Sample:
         self.largest = float("-inf")
 
 
-class _Recorded:
-    """What the statistics of a sensor are computed from: recent samples, sum and last value."""
+Stat = Callable[["Sensor", float], float]
+"""Computes a statistic of a sensor at a time."""
 
-    __slots__ = ("_count", "_length_ms", "_samples", "last", "total")
 
-    def __init__(self, count: int, length_ms: float) -> None:
+def _average(sensor: "Sensor", now_ms: float) -> float:
+    """Return the mean of the values in the window; NaN if there are none (Kafka: Avg)."""
+    live = sensor.live(now_ms)
+    count = sum(sample.count for sample in live)
+    return sum(sample.total for sample in live) / count if count else float("nan")
+
+
+def _maximum(sensor: "Sensor", now_ms: float) -> float:
+    """Return the largest value in the window; NaN if there is none (Kafka: Max)."""
+    return max((sample.largest for sample in sensor.live(now_ms)), default=float("nan"))
+
+
+def _rate(sensor: "Sensor", now_ms: float) -> float:
+    """Return the sum of the values in the window, per second (Kafka: Rate).
+
+    A window that has just started counts as long as all samples but one, so that the first value
+    does not result in a very high rate.
+    """
+    live = sensor.live(now_ms)
+    if not live:
+        return 0.0
+    elapsed_ms = max(now_ms - live[0].start_ms, sensor.least_ms())
+    return sum(sample.total for sample in live) * 1000.0 / elapsed_ms
+
+
+def _total(sensor: "Sensor", now_ms: float) -> float:
+    """Return the sum of all values (Kafka: CumulativeSum)."""
+    return sensor.total
+
+
+def _value(sensor: "Sensor", now_ms: float) -> float:
+    """Return the last value (Kafka: Value)."""
+    return sensor.last
+
+
+class Sensor:
+    """Recorder of values for several statistics (Kafka: Sensor).
+
+    Attributes:
+        total: Sum of all values.
+        last: Last value.
+    """
+
+    __slots__ = ("_clock", "_count", "_length_ms", "_lock", "_samples", "_stats", "last", "total")
+
+    def __init__(
+        self, stats: Mapping[str, Stat], count: int, length_ms: float, clock: Clock, tasks: Tasks
+    ) -> None:
+        self._clock = clock
+        self._stats = stats
         self._count = count
         self._length_ms = length_ms
+        self._lock = tasks.lock()  # guards: the recorded values
         self._samples: list[_Sample] = []
         self.total = 0.0
         self.last = 0.0
 
-    def record(self, count: int, total: float, largest: float, now_ms: float) -> None:
-        samples = self._samples
-        if not samples or now_ms - samples[-1].start_ms >= self._length_ms:
-            samples.append(_Sample(now_ms))
-            del samples[: -self._count]
-        sample = samples[-1]
-        sample.count += count
-        sample.total += total
-        sample.largest = max(sample.largest, largest)
-        self.total += total
-        self.last = largest
+    def record(self, value: float = 1.0, now_ms: float | None = None) -> None:
+        """Record a value, at `now_ms` or at the present time."""
+        now = self._clock.monotonic_ms() if now_ms is None else now_ms
+        self.record_many(1, value, value, now)
+
+    def record_many(self, count: int, total: float, largest: float, now_ms: float) -> None:
+        """Record `count` values at once, at least one, given by their sum and the largest."""
+        with self._lock:
+            samples = self._samples
+            if not samples or now_ms - samples[-1].start_ms >= self._length_ms:
+                samples.append(_Sample(now_ms))
+                del samples[: -self._count]
+            sample = samples[-1]
+            sample.count += count
+            sample.total += total
+            sample.largest = max(sample.largest, largest)
+            self.total += total
+            self.last = largest
 
     def live(self, now_ms: float) -> list[_Sample]:
-        """Return the samples that are in the window."""
+        """Return the samples that are in the window; `measure` holds the lock."""
         oldest = now_ms - self._count * self._length_ms
         return [sample for sample in self._samples if sample.start_ms >= oldest]
 
@@ -57,74 +113,10 @@ class _Recorded:
         """Return the least time that a rate is computed over: all samples but one."""
         return max(self._count - 1, 1) * self._length_ms
 
-
-Stat = Callable[[_Recorded, float], float]
-"""Computes a statistic of a sensor at a time."""
-
-
-def _average(recorded: _Recorded, now_ms: float) -> float:
-    """Return the mean of the values in the window; NaN if there are none (Kafka: Avg)."""
-    live = recorded.live(now_ms)
-    count = sum(sample.count for sample in live)
-    return sum(sample.total for sample in live) / count if count else float("nan")
-
-
-def _maximum(recorded: _Recorded, now_ms: float) -> float:
-    """Return the largest value in the window; NaN if there is none (Kafka: Max)."""
-    return max((sample.largest for sample in recorded.live(now_ms)), default=float("nan"))
-
-
-def _rate(recorded: _Recorded, now_ms: float) -> float:
-    """Return the sum of the values in the window, per second (Kafka: Rate).
-
-    A window that has just started counts as long as all samples but one, so that the first value
-    does not result in a very high rate.
-    """
-    live = recorded.live(now_ms)
-    if not live:
-        return 0.0
-    elapsed_ms = max(now_ms - live[0].start_ms, recorded.least_ms())
-    return sum(sample.total for sample in live) * 1000.0 / elapsed_ms
-
-
-def _total(recorded: _Recorded, now_ms: float) -> float:
-    """Return the sum of all values (Kafka: CumulativeSum)."""
-    return recorded.total
-
-
-def _value(recorded: _Recorded, now_ms: float) -> float:
-    """Return the last value (Kafka: Value)."""
-    return recorded.last
-
-
-class Sensor:
-    """Recorder of values for several statistics (Kafka: Sensor)."""
-
-    __slots__ = ("_clock", "_lock", "_recorded", "_stats")
-
-    def __init__(
-        self, stats: Mapping[str, Stat], recorded: _Recorded, clock: Clock, tasks: Tasks
-    ) -> None:
-        self._clock = clock
-        self._stats = stats
-        self._recorded = recorded
-        self._lock = tasks.lock()  # guards: the recorded values
-
-    def record(self, value: float = 1.0, now_ms: float | None = None) -> None:
-        """Record a value, at `now_ms` or at the present time."""
-        now = self._clock.monotonic_ms() if now_ms is None else now_ms
-        with self._lock:
-            self._recorded.record(1, value, value, now)
-
-    def record_many(self, count: int, total: float, largest: float, now_ms: float) -> None:
-        """Record `count` values at once, at least one, given by their sum and the largest."""
-        with self._lock:
-            self._recorded.record(count, total, largest, now_ms)
-
     def measure(self, now_ms: float) -> dict[str, float]:
         """Return every statistic by name."""
         with self._lock:
-            return {name: stat(self._recorded, now_ms) for name, stat in self._stats.items()}
+            return {name: stat(self, now_ms) for name, stat in self._stats.items()}
 
 
 class Metrics:
@@ -158,8 +150,7 @@ class Metrics:
         """Return a new sensor with those statistics that have a name."""
         named = {average: _average, maximum: _maximum, rate: _rate, total: _total, value: _value}
         stats = {name: stat for name, stat in named.items() if name is not None}
-        recorded = _Recorded(self._num_samples, self._sample_window_ms)
-        sensor = Sensor(stats, recorded, self._clock, self._tasks)
+        sensor = Sensor(stats, self._num_samples, self._sample_window_ms, self._clock, self._tasks)
         with self._lock:
             self._sensors.append(sensor)
         return sensor

@@ -19,8 +19,8 @@ class NetworkSend:
         channel_id: Id of the channel.
         size: Bytes on the wire, size prefix included.
         completed: Whether all bytes were written.
-        awaits_reply: Whether the sender waits for the response only, so that `Selector.poll` need
-            not return when the frame is written.
+        awaits_reply: Whether the sender waits for the response only: `Selector.poll` neither
+            returns when the frame is written nor lists it.
     """
 
     __slots__ = (
@@ -59,19 +59,19 @@ class NetworkSend:
         """
         before = self._written
         while self._written < self.size:
-            taken = self._write_some(transport)
+            part = self._parts[self._next]
+            if isinstance(part, FileSlice):
+                taken = transport.write_file(part, self._offset)
+            else:
+                taken = transport.write(self._gather())
             if not taken:
-                break
+                return self._written - before
             self._written += taken
-            self._advance(taken)
-        self.completed = self._written == self.size
+            if self._written < self.size:
+                self._advance(taken)
+        self._parts.clear()  # drops the references to the memory or files that were sent
+        self.completed = True
         return self._written - before
-
-    def _write_some(self, transport: TransportLayer) -> int:
-        part = self._parts[self._next]
-        if isinstance(part, FileSlice):
-            return transport.write_file(part, self._offset)
-        return transport.write(self._gather())
 
     def _gather(self) -> list[WireBytes]:
         gathered: list[WireBytes] = []

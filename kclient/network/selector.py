@@ -1,5 +1,6 @@
 """Selector: non-blocking input and output of many connections in one thread."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import cast
 
@@ -20,10 +21,12 @@ class IdleExpiryManager:
 
     Attributes:
         max_idle_ms: Longest idle time of a connection; negative for no limit.
+        next_check_ms: Time until which none is idle for too long.
     """
 
     def __init__(self, max_idle_ms: float) -> None:
         self.max_idle_ms = max_idle_ms
+        self.next_check_ms = -math.inf if max_idle_ms >= 0 else math.inf
         self._last_used: dict[str, float] = {}  # the least recently used first
 
     def touch(self, channel_id: str, now_ms: float) -> None:
@@ -38,11 +41,14 @@ class IdleExpiryManager:
     def overdue(self, now_ms: float) -> list[str]:
         """Return the connections that were idle for too long."""
         found: list[str] = []
-        if self.max_idle_ms >= 0:
-            for channel_id, used_ms in self._last_used.items():
-                if now_ms - used_ms <= self.max_idle_ms:
-                    break
-                found.append(channel_id)
+        if now_ms <= self.next_check_ms:
+            return found
+        self.next_check_ms = now_ms + self.max_idle_ms
+        for channel_id, used_ms in self._last_used.items():
+            if now_ms - used_ms <= self.max_idle_ms:
+                self.next_check_ms = used_ms + self.max_idle_ms
+                break
+            found.append(channel_id)
         return found
 
 
@@ -54,7 +60,7 @@ class Selector:
     be called from another thread.
 
     Attributes:
-        completed_sends: Frames that were written completely.
+        completed_sends: Frames that were written completely, but those that await their response.
         completed_receives: Frames that were received, in order of arrival on each channel.
         connected: Channels whose connection was established.
         disconnected: Channels that ended without `close_channel`, each with its reason.
@@ -171,7 +177,7 @@ class Selector:
         self.disconnected.clear()
         self.write_queued(now_ms)
         self._resume_reads()
-        if self._buffered or self.disconnected or _is_reported(self.completed_sends):
+        if self._buffered or self.disconnected or self.completed_sends:
             timeout_ms = 0
         elif self._surplus:
             self._remove_surplus_interest()
@@ -185,7 +191,8 @@ class Selector:
             self._serve_or_drop(channel, events if unseen is None else events | READABLE)
         for channel in buffered.values():
             self._serve_or_drop(channel, READABLE)
-        self._close_idle(now_ms)
+        if now_ms > self._idle.next_check_ms:
+            self._close_idle(now_ms)
         return now_ms
 
     def close(self) -> None:
@@ -300,7 +307,7 @@ class Selector:
                 self.completed_receives.append(receive)
         if channel.pending_send is not None:
             send = channel.write()
-            if send is not None:
+            if send is not None and not send.awaits_reply:
                 self.completed_sends.append(send)
 
     def _update_interest(self, channel: KafkaChannel) -> None:
@@ -360,11 +367,6 @@ class Selector:
 def _check_new(channel_id: str, channels: Mapping[str, KafkaChannel]) -> None:
     if channel_id in channels:
         raise IllegalStateError(f"channel {channel_id}: a channel of this name exists")
-
-
-def _is_reported(sends: Iterable[NetworkSend]) -> bool:
-    """Return whether the caller needs to know that one of these frames was written."""
-    return any(not send.awaits_reply for send in sends)
 
 
 def format_address(address: Address) -> str:

@@ -70,15 +70,15 @@ class ProducerMetrics:
         waits_ms = [batch.drained_ms - batch.created_ms for batch in batches]
         _record_all(self._queue_time, waits_ms, now_ms)
         largest = max([batch.builder.largest_record for batch in batches])
-        self._largest_record.record(largest, now_ms)
+        self._largest_record.record_many(1, largest, largest, now_ms)
         records = sum(counts)
-        self._records.record(records, now_ms)
-        self._records_per_request.record(records, now_ms)
+        self._records.record_many(1, records, records, now_ms)
+        self._records_per_request.record_many(1, records, records, now_ms)
 
     def request_completed(self, latency_ms: float, throttle_ms: float, now_ms: float) -> None:
         """Record the latency and throttle time of a request."""
-        self._latency.record(latency_ms, now_ms)
-        self._throttle.record(throttle_ms, now_ms)
+        self._latency.record_many(1, latency_ms, latency_ms, now_ms)
+        self._throttle.record_many(1, throttle_ms, throttle_ms, now_ms)
 
     def retried(self, batch: ProducerBatch, now_ms: float) -> None:
         """Record a retry of a batch."""

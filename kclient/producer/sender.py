@@ -254,8 +254,12 @@ class Sender:
         for topic in sorted(found.unknown_leader_topics):
             self._metadata.add_topic(topic, now_ms)
             self._metadata.request_update()
-        nodes, timeout_ms = self._sendable_nodes(found, cluster, now_ms)
-        drained = self._drainer.drain(nodes, now_ms) if nodes else {}
+        nodes: list[int] = []
+        drained: dict[int, list[ProducerBatch]] = {}
+        timeout_ms = found.next_check_delay_ms
+        if found.ready_nodes:
+            nodes, timeout_ms = self._sendable_nodes(found, cluster, now_ms)
+            drained = self._drainer.drain(nodes, now_ms) if nodes else {}
         for node_id, batches in drained.items():
             self._send_produce_request(node_id, batches, cluster, now_ms)
         if drained and self._drainer.has_due():

@@ -129,7 +129,7 @@ class TransactionalRequests:
         state = self._manager.state
         if state is State.FATAL_ERROR or self._in_flight is not None:
             return float("inf")
-        request = self._next()
+        request = self._next() if self._queue else None
         if request is None and state is State.UNINITIALIZED:
             request = InitProducerId(self._manager)
             self.enqueue(request)
@@ -158,8 +158,6 @@ class TransactionalRequests:
 
     def _next(self) -> TransactionalRequest | None:
         """Return the oldest request of those with the lowest priority number."""
-        if not self._queue:
-            return None
         with self._lock:
             return min(self._queue, key=lambda request: request.priority, default=None)
 
