@@ -157,14 +157,15 @@ class KafkaChannel:
 
     def interest(self) -> int:
         """Return the events worth waiting for: READABLE, WRITABLE, their sum, or 0."""
-        if self.state is State.NOT_CONNECTED:
+        state = self.state
+        if state is State.NOT_CONNECTED:
             return WRITABLE
         interest = 0
         if self.mute_state is ChannelMuteState.NOT_MUTED and not (
             self._receive is not None and self._receive.waits_for_memory()
         ):
             interest = READABLE
-        is_ready = self.state is State.READY
+        is_ready = state is State.READY
         wants_write = self.pending_send if is_ready else self.authenticator.wants_write()
         if wants_write or self.transport.wants_write:
             interest |= WRITABLE

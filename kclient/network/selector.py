@@ -171,12 +171,15 @@ class Selector:
         Returns:
             The time at the end of the wait.
         """
-        for results in (self.completed_sends, self.completed_receives, self.failed_sends):
-            results.clear()
+        self.completed_sends.clear()
+        self.completed_receives.clear()
+        self.failed_sends.clear()
         self.connected.clear()
         self.disconnected.clear()
-        self.write_queued(now_ms)
-        self._resume_reads()
+        if self._to_serve:
+            self.write_queued(now_ms)
+        if self._out_of_memory:
+            self._resume_reads()
         if self._buffered or self.disconnected or self.completed_sends:
             timeout_ms = 0
         elif self._surplus:
@@ -274,7 +277,7 @@ class Selector:
 
     def _resume_reads(self) -> None:
         """Resume the reads that waited for memory, if the pool has some."""
-        if self._out_of_memory and self._pool.available() > 0:
+        if self._pool.available() > 0:
             self._buffered.update(self._out_of_memory)
             self._out_of_memory = {}
 

@@ -182,7 +182,8 @@ class EncoderGenerator:
                 head = f"encode_uvarint({field.tag}) + encode_uvarint(len(b{depth}))"
                 add(f"t{depth}.append({head} + b{depth})")
         self._write = outer
-        add(f"{outer}(encode_uvarint(len(t{depth})) + b''.join(t{depth}))")
+        joined = f"encode_uvarint(len(t{depth})) + b''.join(t{depth})"
+        add(f"{outer}({joined} if t{depth} else SMALL[0])")  # mostly there are none
 
 
 def _differs(field: Field, value: str) -> str:

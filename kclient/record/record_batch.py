@@ -11,6 +11,7 @@ from kclient.record.batch_header import (
     ATTRIBUTES,
     ATTRIBUTES_AT,
     BASE_OFFSET,
+    COMPRESSION_MASK,
     CRC,
     CRC_AT,
     HEADER,
@@ -145,12 +146,13 @@ class AbstractRecordBatch(BatchHeader, ABC):
             CompressionError: The payload is corrupt, or larger than `max_decompressed` bytes.
             CorruptRecordError: The payload is too short for the number of records.
         """
-        try:
-            payload = decompress(
-                self.compression_type, self.buffer[RECORD_BATCH_OVERHEAD:], max_decompressed
-            )
-        except CompressionError as error:
-            raise CompressionError(f"record batch at offset {self.base_offset}: {error}") from error
+        payload: WireBytes = self.buffer[RECORD_BATCH_OVERHEAD:]
+        if self.attributes & COMPRESSION_MASK:
+            try:
+                payload = decompress(self.compression_type, payload, max_decompressed)
+            except CompressionError as error:
+                where = f"record batch at offset {self.base_offset}"
+                raise CompressionError(f"{where}: {error}") from error
         if self.count > len(payload) // MIN_RECORD_SIZE:
             raise self.corrupt(f"it states {self.count} records in {len(payload)} bytes")
         return payload

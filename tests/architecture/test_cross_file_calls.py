@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LIMITS = {
     "send to acknowledgement": 149,
-    "Produce request to response": 97,
+    "Produce request to response": 91,
     "readable socket to records": 65,
 }
 

@@ -24,6 +24,20 @@ class LogOffsetMetadata(NamedTuple):
     relative_position: int = -1
 
 
+class LogBounds(NamedTuple):
+    """Offsets of a log that a fetch returns, in the order of `FetchResult`.
+
+    Attributes:
+        high_watermark: First offset that is not committed.
+        last_stable_offset: First offset of an open transaction, or the high watermark.
+        log_start_offset: First offset that can be read.
+    """
+
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+
+
 @dataclass(slots=True)
 class FetchDataInfo:
     """Result of a read (Kafka: FetchDataInfo).
@@ -40,6 +54,10 @@ class FetchDataInfo:
     records: FileSlice | bytes
     position: LogOffsetMetadata
     aborted_transactions: list[AbortedTxn] = field(default_factory=list)
+
+    def aborted(self) -> list[tuple[int, int]]:
+        """Return producer id and first offset of the aborted transactions."""
+        return [(txn.producer_id, txn.first_offset) for txn in self.aborted_transactions]
 
 
 @dataclass(slots=True)

@@ -8,7 +8,12 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogCheckpoint
 from kclient.broker.log.log_maintenance import LogMaintenance
-from kclient.broker.log.log_offset_metadata import AppendOrigin, FetchDataInfo, LogAppendInfo
+from kclient.broker.log.log_offset_metadata import (
+    AppendOrigin,
+    FetchDataInfo,
+    LogAppendInfo,
+    LogBounds,
+)
 from kclient.broker.log.log_state import LogState
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
@@ -138,6 +143,14 @@ class UnifiedLog:
         """Last stable offset: all transactions before it are completed (read_committed)."""
         with self._lock:
             return self._state.last_stable_offset()
+
+    def bounds(self) -> LogBounds:
+        """Return the offsets that a fetch returns."""
+        state = self._state
+        with self._lock:
+            return LogBounds(
+                state.high_watermark, state.last_stable_offset(), state.log_start_offset
+            )
 
     def check_usable(self) -> None:
         """Check that the log can be read, as `read` does.

@@ -108,9 +108,11 @@ class Processor:
 
     def _iterate(self, now_ms: float, timeout_ms: float) -> None:
         selector = self._selector
-        self._configure_new_connections()
+        if self._new_connections:
+            self._configure_new_connections()
         self._process_responses()
-        self._dispatch_waiting()
+        if self._waiting:
+            self._dispatch_waiting()
         self._poll(now_ms, timeout_ms)
         for receive in selector.completed_receives:
             self._process_receive(receive)
@@ -157,8 +159,7 @@ class Processor:
         with self._condition:
             self._polling = self._running and not self.is_busy
         self._selector.poll(timeout_ms if self._polling else 0.0, now_ms)
-        with self._condition:
-            self._polling = False
+        self._polling = False  # needs no lock: a stale True costs a wakeup
 
     def _configure_new_connections(self) -> None:
         while self._new_connections:
@@ -176,8 +177,7 @@ class Processor:
 
     def _process_responses(self) -> None:
         while self._responses:
-            with self._condition:
-                response = self._responses.popleft()
+            response = self._responses.popleft()  # this thread alone removes responses
             channel_id = response.connection_id
             if channel_id not in self._addresses:
                 continue  # the client has closed the connection

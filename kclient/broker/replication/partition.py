@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kclient.broker.controller.metadata_image import PartitionRegistration
 from kclient.broker.log.log_config import LogConfig
-from kclient.broker.log.log_offset_metadata import AppendOrigin, LogAppendInfo
+from kclient.broker.log.log_offset_metadata import AppendOrigin, LogAppendInfo, LogBounds
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.fetch_params import (
@@ -22,7 +22,7 @@ from kclient.common.broker_errors import (
     PolicyViolationError,
     UnknownLeaderEpochError,
 )
-from kclient.common.files import FileSlice
+from kclient.common.files import FileSlice, WirePart
 from kclient.common.runtime import Condition
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
 
@@ -204,51 +204,44 @@ class Partition:
             KafkaError: This broker is not the leader in the client's epoch.
         """
         self.check_leader_epoch(wanted.current_leader_epoch)
-        bounds = self.bounds()
-        if wanted.last_fetched_epoch >= 0:
-            diverging = self._diverging(wanted)
-            if diverging is not None:
-                return bounds._replace(diverging_epoch=diverging)
-        if not bounds.log_start_offset <= wanted.fetch_offset <= self.log.log_end_offset:
-            raise OffsetOutOfRangeError(
-                f"Received request for offset {wanted.fetch_offset} for partition "
-                f"{self.topic_partition}, but we only have log segments from offset "
-                f"{bounds.log_start_offset} to {self.log.log_end_offset}."
-            )
-        end = self._readable_end(bounds, isolation)
-        if wanted.fetch_offset >= end:
-            # As for most partitions of a consumer that has read everything.
-            self.log.check_usable()
-            return self._without_records(bounds, isolation)
-        found = self.log.read(
-            wanted.fetch_offset,
-            limit,
-            min_one_message=at_least_one,
-            max_offset=end,
-            include_aborted=isolation is FetchIsolation.TXN_COMMITTED,
+        log, offset = self.log, wanted.fetch_offset
+        appended_bytes = self._appended_bytes  # what follows from now on is new
+        bounds = log.bounds()
+        diverging = self._diverging(wanted) if wanted.last_fetched_epoch >= 0 else None
+        records: WirePart = b""
+        aborted: list[tuple[int, int]] | None = None
+        if diverging is None:
+            if not bounds.log_start_offset <= offset <= log.log_end_offset:
+                raise self._out_of_range(offset, bounds.log_start_offset)
+            is_committed = isolation is FetchIsolation.TXN_COMMITTED
+            end = self._readable_end(bounds, isolation)
+            if offset < end:
+                found = log.read(
+                    offset,
+                    limit,
+                    min_one_message=at_least_one,
+                    max_offset=end,
+                    include_aborted=is_committed,
+                )
+                records = _small_in_memory(found.records)
+                aborted = found.aborted() if is_committed else None
+            else:
+                # As for most partitions of a consumer that has read everything.
+                log.check_usable()
+                aborted = [] if is_committed else None
+        return FetchResult(None, *bounds, records, aborted, diverging, appended_bytes)
+
+    def _out_of_range(self, offset: int, log_start_offset: int) -> OffsetOutOfRangeError:
+        return OffsetOutOfRangeError(
+            f"Received request for offset {offset} for partition {self.topic_partition}, but we "
+            f"only have log segments from offset {log_start_offset} to {self.log.log_end_offset}."
         )
-        records = found.records
-        if isinstance(records, FileSlice) and len(records) < _SENDFILE_FROM:
-            records = records.read()
-        if isolation is not FetchIsolation.TXN_COMMITTED:
-            return bounds._replace(records=records)
-        aborted = [(txn.producer_id, txn.first_offset) for txn in found.aborted_transactions]
-        return bounds._replace(records=records, aborted=aborted)
 
     def readable_end(self, isolation: FetchIsolation) -> int:
         """Return the first offset that is not readable with an isolation level."""
-        return self._readable_end(self.bounds(), isolation)
-
-    def bounds(self) -> FetchResult:
-        """Return a fetch result without records."""
-        log, appended_bytes = self.log, self._appended_bytes  # what follows from now on is new
-        return FetchResult(
-            None,
-            log.high_watermark,
-            log.last_stable_offset,
-            log.log_start_offset,
-            appended_bytes=appended_bytes,
-        )
+        if isolation is FetchIsolation.HIGH_WATERMARK:
+            return self.log.high_watermark
+        return self._readable_end(self.log.bounds(), isolation)
 
     def check_leader_epoch(self, epoch: int) -> None:
         """Check the leader epoch of a client; -1 is unknown and always valid.
@@ -321,21 +314,20 @@ class Partition:
 
     def _advance_high_watermark(self) -> int:
         """Advance the high watermark to what all in-sync replicas have, and return it."""
-        if self._leader == self._node_id and self._in_sync:
-            committed = min([replica.log_end_offset for replica in self._in_sync])
-            return self.log.advance_high_watermark(committed)
-        return self.log.high_watermark
+        in_sync = self._in_sync
+        if self._leader != self._node_id or not in_sync:
+            return self.log.high_watermark
+        committed = in_sync[0].log_end_offset
+        if len(in_sync) > 1:
+            committed = min([replica.log_end_offset for replica in in_sync])
+        return self.log.advance_high_watermark(committed)
 
-    def _readable_end(self, bounds: FetchResult, isolation: FetchIsolation) -> int:
+    def _readable_end(self, bounds: LogBounds, isolation: FetchIsolation) -> int:
         if isolation is FetchIsolation.TXN_COMMITTED:
             return bounds.last_stable_offset
         if isolation is FetchIsolation.HIGH_WATERMARK:
             return bounds.high_watermark
         return self.log.log_end_offset
-
-    @staticmethod
-    def _without_records(bounds: FetchResult, isolation: FetchIsolation) -> FetchResult:
-        return bounds._replace(aborted=[]) if isolation is FetchIsolation.TXN_COMMITTED else bounds
 
     def _diverging(self, wanted: FetchPartition) -> tuple[int, int] | None:
         epoch, end_offset = self.log.end_offset_for_epoch(wanted.last_fetched_epoch)
@@ -346,3 +338,10 @@ class Partition:
         if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
             return epoch, end_offset
         return None
+
+
+def _small_in_memory(records: FileSlice | bytes) -> WirePart:
+    """Return records with few bytes as bytes."""
+    if isinstance(records, FileSlice) and len(records) < _SENDFILE_FROM:
+        return records.read()
+    return records

@@ -324,8 +324,9 @@ class ReplicaManager:
             info.first_offset,
             info.log_append_time,
             info.log_start_offset,
-            end_offset=info.last_offset + 1,
-            is_committed=high_watermark > info.last_offset,
+            (),
+            info.last_offset + 1,
+            high_watermark > info.last_offset,
         )
 
     def _read(self, params: FetchParams, positions: Iterable[FetchPosition]) -> FetchResults:

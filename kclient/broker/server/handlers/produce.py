@@ -6,9 +6,7 @@ connection is closed.
 Differences from Apache Kafka: transactions are not served (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 """
 
-from typing import NamedTuple
-
-from kclient.broker.controller.metadata_image import INTERNAL_TOPICS
+from kclient.broker.controller.metadata_image import INTERNAL_TOPICS, MetadataImage
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_requests import AppendResults
@@ -55,57 +53,47 @@ def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> 
     """Append each partition's batch and respond with the result of each."""
     if body.acks not in _ACKS:
         raise InvalidRequiredAcksError(f"acks: got {body.acks}, expected 0, 1 or -1")
-    records = _parse_records(body)
-    if body.transactional_id is not None or _has_transactional_batches(records):
-        raise TransactionalIdAuthorizationError("transactions are not served by this broker")
+    if body.transactional_id is not None:
+        raise _not_served()
+    production = _Production(services.controller.image, request, body)
+    entries = production.take_records()
     _check_distinct(body)
-    _Production(services, request, body).start(records)
+    services.replica_manager.append_records(body.acks, entries, body.timeout_ms, production.respond)
 
 
-def _parse_records(body: ProduceRequest) -> list[list[MemoryRecords]]:
-    """Return the records of each topic's partitions; they are removed from the request."""
-    parsed = []
-    for topic in body.topic_data:
-        batches = []
-        for partition in topic.partition_data:
-            batches.append(MemoryRecords(_contiguous(partition.records)))
-            partition.records = None  # freed even if the response is delayed
-        parsed.append(batches)
-    return parsed
+def _not_served() -> KafkaError:
+    return TransactionalIdAuthorizationError("transactions are not served by this broker")
 
 
-class _Target(NamedTuple):
-    """Partition of a request, with its name on this broker, or the error that refuses it."""
-
-    key: TopicPartition
-    refused: KafkaError | None
+_Target = tuple[TopicPartition, KafkaError | None]
+"""Partition of a request, with its name on this broker, and the error that refuses it."""
 
 
 class _Production:
     """A produce request in progress."""
 
-    def __init__(self, services: BrokerServices, request: Request, body: ProduceRequest) -> None:
+    def __init__(self, image: MetadataImage, request: Request, body: ProduceRequest) -> None:
         self._request = request
         self._body = body
         self._header = request.header
         self._version = self._header.api_version
-        self._replica_manager = services.replica_manager
-        self._image = services.controller.image
+        self._image = image
         self._targets: list[list[_Target]] = []  # by topic, in the order of the request
         self._leaders: set[int] = set()  # of partitions that the client must send elsewhere
 
-    def start(self, records: list[list[MemoryRecords]]) -> None:
-        body = self._body
+    def take_records(self) -> dict[TopicPartition, MemoryRecords]:
+        """Remove the records from the request; return those that can be appended.
+
+        Raises:
+            TransactionalIdAuthorizationError: A batch is transactional.
+        """
         entries: dict[TopicPartition, MemoryRecords] = {}
-        for topic, given in zip(body.topic_data, records, strict=True):
-            self._targets.append(self._take_topic(topic, given, entries))
-        self._replica_manager.append_records(body.acks, entries, body.timeout_ms, self._respond)
+        for topic in self._body.topic_data:
+            self._targets.append(self._take_topic(topic, entries))
+        return entries
 
     def _take_topic(
-        self,
-        topic: TopicProduceData,
-        records: list[MemoryRecords],
-        entries: dict[TopicPartition, MemoryRecords],
+        self, topic: TopicProduceData, entries: dict[TopicPartition, MemoryRecords]
     ) -> list[_Target]:
         """Add the records that can be appended to `entries`; return the topic's partitions."""
         error: KafkaError | None = None
@@ -113,13 +101,16 @@ class _Production:
             name = self._topic_name(topic)
         except KafkaError as problem:
             name, error = topic.name, problem
-        targets = []
-        for partition, given in zip(topic.partition_data, records, strict=True):
+        targets: list[_Target] = []
+        for partition in topic.partition_data:
+            records = MemoryRecords(_contiguous(partition.records))
+            partition.records = None  # freed even if the response is delayed
+            _check_not_transactional(records)
             key = TopicPartition(name, partition.index)
-            refused = error or self._problem(key, given)
+            refused = error or self._problem(key, records)
             if refused is None:
-                entries[key] = given
-            targets.append(_Target(key, refused))
+                entries[key] = records
+            targets.append((key, refused))
         return targets
 
     def _topic_name(self, topic: TopicProduceData) -> str:
@@ -139,7 +130,8 @@ class _Production:
             return UnknownTopicOrPartitionError("This server does not host this topic-partition.")
         return _format_problem(records, self._version)
 
-    def _respond(self, results: AppendResults) -> None:
+    def respond(self, results: AppendResults) -> None:
+        """Send the response, if the request has one."""
         if self._body.acks == 0:
             self._complete_without_response(results)
             return
@@ -158,8 +150,8 @@ class _Production:
         self._request.respond(response)
 
     def _complete_without_response(self, results: AppendResults) -> None:
-        refused = any(target.refused for targets in self._targets for target in targets)
-        if refused or any(result.error is not None for result in results.values()):
+        is_refused = any(refused for targets in self._targets for _, refused in targets)
+        if is_refused or any(result.error is not None for result in results.values()):
             self._request.close_connection()
         else:
             self._request.complete_without_response()
@@ -167,17 +159,17 @@ class _Production:
     def _partition_response(
         self, target: _Target, results: AppendResults
     ) -> PartitionProduceResponse:
-        refused = target.refused
-        result = results[target.key] if refused is None else AppendResult(error=refused)
+        key, refused = target
+        result = results[key] if refused is None else AppendResult(error=refused)
         response = PartitionProduceResponse(
-            index=target.key.partition,
+            index=key.partition,
             base_offset=result.base_offset,
             log_append_time_ms=result.log_append_time,
             log_start_offset=result.log_start_offset,
             current_leader=_UNCHANGED_LEADER,
         )
         if result.error is not None:
-            self._add_error(response, target.key, result, result.error)
+            self._add_error(response, key, result, result.error)
         return response
 
     def _add_error(
@@ -211,6 +203,8 @@ class _Production:
 
 def _check_distinct(body: ProduceRequest) -> None:
     """Reject a request that contains a partition twice: only one result could be returned."""
+    if len(body.topic_data) == 1 and len(body.topic_data[0].partition_data) == 1:
+        return
     named = [
         (topic.name, topic.topic_id, partition.index)
         for topic in body.topic_data
@@ -240,17 +234,14 @@ def _format_problem(records: MemoryRecords, version: int) -> KafkaError | None:
     return None
 
 
-def _has_transactional_batches(records: list[list[MemoryRecords]]) -> bool:
-    """Return whether a batch would open a transaction, which this broker could not complete.
+def _check_not_transactional(records: MemoryRecords) -> None:
+    """Refuse a batch that would open a transaction, which this broker could not complete.
 
     The flag of a corrupt batch is ignored: the append rejects it.
     """
-    for partitions in records:
-        for partition in partitions:
-            for batch in partition.batches:
-                if batch.attributes & TRANSACTIONAL_FLAG and batch.is_valid():
-                    return True
-    return False
+    for batch in records.batches:
+        if batch.attributes & TRANSACTIONAL_FLAG and batch.is_valid():
+            raise _not_served()
 
 
 def _contiguous(records: WirePart | None) -> memoryview:
