@@ -260,8 +260,8 @@ class LocalLog:
                 min_one_message=min_one_message,
             )
             if found is not None:
-                header, records = found
-                where = LogOffsetMetadata(start_offset, segment.base_offset, header.position)
+                position, records = found
+                where = LogOffsetMetadata(start_offset, segment.base_offset, position)
                 return FetchDataInfo(start_offset, records, where)
             segment = self.segments.higher(segment.base_offset)
         return FetchDataInfo(start_offset, b"", end)

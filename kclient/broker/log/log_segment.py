@@ -1,7 +1,8 @@
 """Log segment: a file of batches with its indexes (Kafka: LogSegment)."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from kclient.broker.log import log_file_utils
@@ -18,9 +19,50 @@ from kclient.record import BatchColumns, BatchHeader, iter_records
 _log = logging.getLogger(__name__)
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 _FIRST_BYTES = 256 * 1024
+_MOST_RECENT = 32  # about 170 bytes each, for each partition
 
 BatchVisitor = Callable[[BatchColumns, range], None]
 """Called with the rows that recovery keeps; each control batch is a range of its own."""
+
+
+class RecentBatches:
+    """Positions of the batches that were appended last, which most fetches read.
+
+    They are found without a read of the file and a search in the offset index.
+    """
+
+    def __init__(self) -> None:
+        self._base_offset = 0
+        self._last_offsets: list[int] = []
+        self._places: list[tuple[int, int]] = []
+
+    def add(self, headers: Iterable[BatchHeader]) -> None:
+        """Add appended batches, with their positions in the file."""
+        last_offsets = self._last_offsets
+        for header in headers:
+            if not last_offsets:
+                self._base_offset = header.base_offset
+            last_offsets.append(header.last_offset)
+            self._places.append((header.position, header.size_in_bytes))
+        if len(last_offsets) >= _MOST_RECENT:
+            half = _MOST_RECENT // 2
+            self._base_offset = last_offsets[half - 1] + 1
+            del last_offsets[:half], self._places[:half]
+
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """Return position and size of the first batch that ends at an offset or after it.
+
+        None if that batch was not appended lately.
+        """
+        if offset < self._base_offset:
+            return None
+        index = bisect_left(self._last_offsets, offset)
+        return self._places[index] if index < len(self._places) else None
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._last_offsets.clear()
+        self._places.clear()
 
 
 class LogSegment:
@@ -54,6 +96,7 @@ class LogSegment:
         self.roll_jitter_ms = 0
         self._name_flushed = False
         self._rolling_based_timestamp: int | None = None
+        self._recent = RecentBatches()
 
     @classmethod
     def open(
@@ -116,6 +159,7 @@ class LogSegment:
 
         (Kafka: onBecomeInactiveSegment)
         """
+        self._recent.clear()
         self._indexes.finish()
 
     def largest_timestamp(self) -> int:
@@ -152,8 +196,10 @@ class LogSegment:
             return True
         if self._indexes.is_full or not self.can_hold(last_offset):
             return True
+        if not present_size:
+            return False
         waited_ms = self._waited_for_roll(now_ms, max_timestamp)
-        return present_size > 0 and waited_ms > config.roll_ms - self.roll_jitter_ms
+        return waited_ms > config.roll_ms - self.roll_jitter_ms
 
     def append(self, records: WireBytes, headers: Sequence[BatchHeader]) -> None:
         """Append batches and index them.
@@ -180,6 +226,7 @@ class LogSegment:
         except OSError:
             self._truncate_at(before, headers[0].base_offset)
             raise
+        self._recent.add(headers)
         if self._rolling_based_timestamp is None and headers[0].max_timestamp >= 0 and not before:
             self._rolling_based_timestamp = headers[0].max_timestamp
 
@@ -197,7 +244,7 @@ class LogSegment:
 
     def read(
         self, offset: int, max_size: int, max_position: int, *, min_one_message: bool
-    ) -> tuple[BatchHeader, FileSlice] | None:
+    ) -> tuple[int, FileSlice] | None:
         """Return batches as a slice of the file, starting with the one that contains an offset.
 
         The slice is empty if its first batch would be incomplete: to consumers of Fetch version 3
@@ -209,15 +256,22 @@ class LogSegment:
             max_size: Maximum bytes.
             max_position: End of the readable bytes, exclusive.
             min_one_message: Return the first batch even if it is larger (KIP-74).
+
+        Returns:
+            Position and slice; None if all batches are before the offset.
         """
-        first = self.locate(offset)
-        if first is None:
-            return None
-        size = max(max_size, first.size_in_bytes) if min_one_message else max_size
-        size = min(size, max_position - first.position)
-        if size < first.size_in_bytes:
+        found = self._recent.locate(offset)
+        if found is None:
+            first = self.locate(offset)
+            if first is None:
+                return None
+            found = first.position, first.size_in_bytes
+        position, first_size = found
+        size = max(max_size, first_size) if min_one_message else max_size
+        size = min(size, max_position - position)
+        if size < first_size:
             size = 0
-        return first, self.records.slice(first.position, size)
+        return position, self.records.slice(position, size)
 
     def find_offset_by_timestamp(
         self, timestamp: int, starting_offset: int
@@ -369,6 +423,7 @@ class LogSegment:
 
     def _truncate_at(self, position: int, offset: int) -> None:
         """Truncate the file at a batch's position, and the indexes at its offset."""
+        self._recent.clear()
         if position < self.size:
             self.records.truncate_to(position)
         if not self.size:

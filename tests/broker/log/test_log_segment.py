@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.transaction_index import AbortedTxn
@@ -88,6 +89,30 @@ def test_read_begins_with_the_batch_that_contains_the_offset(segment: LogSegment
     assert read(segment, 106) is None
 
 
+def test_recent_batches_are_found_without_a_read_of_the_file(
+    segment: LogSegment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for offset in range(106, 206, 2):
+        append(segment, offset, count=2)
+    expected = {offset: read(segment, offset) for offset in range(100, 206)}
+    with monkeypatch.context() as patched:
+        patched.setattr(FileRecords, "find", _must_not_be_called)
+        assert read(segment, 205) == expected[205] == [204]
+        assert read(segment, 180) == expected[180]
+        with pytest.raises(AssertionError):
+            read(segment, 120)  # too many batches were appended since
+    segment.truncate_to(190)
+    assert (read(segment, 189), read(segment, 190)) == ([188], None)
+    append(segment, 190)
+    assert read(segment, 188) == [188, 190]
+    segment.finish()
+    assert [read(segment, offset) for offset in (187, 190)] == [[186, 188, 190], [190]]
+
+
+def _must_not_be_called(*_: object) -> None:
+    raise AssertionError("the file was read")
+
+
 def test_read_of_an_incomplete_first_batch_is_empty_unless_one_is_required(
     segment: LogSegment,
 ) -> None:
@@ -97,7 +122,7 @@ def test_read_of_an_incomplete_first_batch_is_empty_unless_one_is_required(
     assert read(segment, 100, 20, min_one_message=True) == [100]
     found = segment.read(103, 1 << 20, segment.size - 1, min_one_message=True)
     assert found is not None
-    assert len(found[1]) == segment.size - 1 - found[0].position  # the last may be incomplete
+    assert len(found[1]) == segment.size - 1 - found[0]  # the last may be incomplete
 
 
 @pytest.mark.parametrize("step", [-1, 2**31])
