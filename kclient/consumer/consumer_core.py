@@ -22,6 +22,7 @@ from kclient.consumer.commit_calls import CommitCalls
 from kclient.consumer.commits import Offsets
 from kclient.consumer.consumer_config import READ_COMMITTED, ConsumerConfig
 from kclient.consumer.consumer_lock import Call, ConsumerLock
+from kclient.consumer.consumer_metrics import ConsumerCommitMetrics
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.fetch_buffer import FetchBuffer
@@ -96,6 +97,7 @@ class ConsumerCore:
     loop: PollLoop
     group: Group | None
     commit_calls: CommitCalls | None
+    commit_metrics: ConsumerCommitMetrics
     heartbeats: HeartbeatTask | None
     closing: Closing
     closed: bool = field(default=False, init=False)
@@ -373,7 +375,7 @@ class ConsumerCore:
         """Commit offsets, or all positions for None, and wait for the response."""
         calls = self._commits("commit")
         chosen = self.subscriptions.all_consumed() if offsets is None else offsets
-        yield from calls.commit(chosen, deadline_ms)
+        yield from self.commit_metrics.commit(calls.commit(chosen, deadline_ms))
 
     def commit_async(
         self, offsets: Offsets | None, callback: "Callable[..., object] | None"
@@ -390,7 +392,8 @@ class ConsumerCore:
         """Look up committed offsets."""
         member = self.the_group("committed").membership.metadata()
         calls = self._commits("committed")
-        return (yield from calls.committed(partitions, member, deadline_ms))
+        steps = calls.committed(partitions, member, deadline_ms)
+        return (yield from self.commit_metrics.committed(steps))
 
     def the_group(self, call: str) -> Group:
         """Return the group; raise `IllegalStateError` without one."""

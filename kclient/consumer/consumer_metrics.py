@@ -2,10 +2,14 @@
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 from kclient.client.client_request import ClientResponse
 from kclient.common.metrics import Metrics, Sensor
+from kclient.common.waiting import Steps
 from kclient.protocol.api_keys import ApiKey
+
+R = TypeVar("R")
 
 _NS_PER_MS = 1e6
 _FLUSH_MS = 100.0
@@ -95,6 +99,30 @@ class ConsumerPollMetrics:
         self._count = self._total_ns = self._largest_ns = 0
         self._ratios = 0.0
         self._flushed_ns = now_ns
+
+
+class ConsumerCommitMetrics:
+    """Adds up the time in `commit` and `committed` (KafkaConsumerMetrics)."""
+
+    def __init__(self, metrics: Metrics, now_ns: Callable[[], int]) -> None:
+        self._commit = metrics.sensor(total="commit-sync-time-ns-total")
+        self._committed = metrics.sensor(total="committed-time-ns-total")
+        self._now_ns = now_ns
+
+    def commit(self, steps: Steps[R]) -> Steps[R]:
+        """Perform the steps of a commit."""
+        return self._timed(self._commit, steps)
+
+    def committed(self, steps: Steps[R]) -> Steps[R]:
+        """Perform the steps of a lookup of committed offsets."""
+        return self._timed(self._committed, steps)
+
+    def _timed(self, sensor: Sensor, steps: Steps[R]) -> Steps[R]:
+        started_ns = self._now_ns()
+        try:
+            return (yield from steps)
+        finally:
+            sensor.record(self._now_ns() - started_ns)
 
 
 _NAMES = {

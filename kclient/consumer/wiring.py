@@ -26,6 +26,7 @@ from kclient.consumer.consumer_config import READ_COMMITTED, ConsumerConfig
 from kclient.consumer.consumer_core import ConsumerCore
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_metrics import (
+    ConsumerCommitMetrics,
     ConsumerFetchMetrics,
     ConsumerPollMetrics,
     ConsumerRequestMetrics,
@@ -144,6 +145,7 @@ class Wiring:
             loop=loop,
             group=group,
             commit_calls=commit_calls,
+            commit_metrics=ConsumerCommitMetrics(self.metrics, self.clock.monotonic_ns),
             heartbeats=heartbeats,
             closing=closing,
         )

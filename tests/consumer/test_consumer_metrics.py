@@ -9,7 +9,7 @@ from kclient.common.system_tasks import SystemTasks
 from kclient.consumer.consumer_metrics import ConsumerPollMetrics
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing.virtual.virtual_clock import VirtualClock
-from tests.consumer.conftest import ConsumerWorld
+from tests.consumer.conftest import ORDERS_0, ConsumerWorld
 
 ILLEGAL_GENERATION = 22
 
@@ -33,6 +33,8 @@ def test_group_requests_are_counted_and_timed(world: ConsumerWorld) -> None:
     for name in ("join-time-avg", "join-time-max", "sync-time-avg", "sync-time-max"):
         assert 0 < metrics[name] < 100, name
     assert metrics["commit-rate"] > 0
+    commits_ms = metrics["commit-sync-time-ns-total"] / 1e6
+    assert commits_ms == pytest.approx(3 * metrics["commit-latency-avg"], rel=0.2)
     assert metrics["heartbeat-rate"] > 0
     assert metrics["last-heartbeat-seconds-ago"] <= 1.1
     assert metrics["last-poll-seconds-ago"] == pytest.approx(5.5, abs=0.7)
@@ -118,3 +120,14 @@ def test_consumer_measures_its_polls(world: ConsumerWorld) -> None:
     metrics = consumer.metrics()
     assert 0 < metrics["time-between-poll-avg"] <= metrics["time-between-poll-max"]
     assert 0 < metrics["poll-idle-ratio-avg"] < 1
+
+
+def test_lookups_of_committed_offsets_are_timed(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g")
+    assert consumer.metrics()["committed-time-ns-total"] == 0
+    consumer.committed([ORDERS_0])
+    first = consumer.metrics()["committed-time-ns-total"]
+    assert first > 0
+    consumer.committed([ORDERS_0])
+    assert consumer.metrics()["committed-time-ns-total"] > first
+    assert consumer.metrics()["commit-sync-time-ns-total"] == 0

@@ -13,8 +13,8 @@ A request passes these points; each metric is the time between two of them:
 """
 
 import itertools
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kclient.common.metrics import percentile
@@ -38,12 +38,14 @@ class RequestTimes:
         completed_ns: The response was queued.
         response_dequeued_ns: The network thread started to write the response.
         sent_ns: The response was written.
+        from_follower: Whether it is the fetch of another broker.
     """
 
     __slots__ = (
         "completed_ns",
         "connection_id",
         "dequeued_ns",
+        "from_follower",
         "handled_ns",
         "header",
         "received_ns",
@@ -56,6 +58,7 @@ class RequestTimes:
         self.header = header
         self.received_ns = self.dequeued_ns = self.handled_ns = 0
         self.completed_ns = self.response_dequeued_ns = self.sent_ns = 0
+        self.from_follower = False
 
     def points_ns(self) -> tuple[int, ...]:
         """Return the six points of the request in order.
@@ -138,28 +141,48 @@ class RequestMetrics:
         self.now_ns = now_ns
         self.observer: RequestObserver | None = None
         self._lock = lock  # guards: the two tables
-        self._recent: dict[ApiKey, deque[RequestTimes]] = {}
-        self._counts: dict[ApiKey, int] = {}
+        self._recent: dict[ApiKey, _Recent] = {}
+        self._of_followers: dict[ApiKey, _Recent] = {}
 
     def update(self, times: RequestTimes) -> None:
         """Add a request whose response was sent, or that has none."""
         api = times.header.api_key
         with self._lock:
-            recent = self._recent.get(api)
+            table = self._of_followers if times.from_follower else self._recent
+            recent = table.get(api)
             if recent is None:
-                recent = self._recent[api] = deque(maxlen=_SAMPLE_SIZE)
-                self._counts[api] = 0
+                recent = table[api] = _Recent()
+            recent.total += 1
             recent.append(times)
-            self._counts[api] += 1
         observer = self.observer
         if observer is not None:
             observer(times)
 
     def snapshot(self) -> dict[str, dict[str, Histogram]]:
-        """Return the histogram of each metric by Kafka's names of request and metric."""
+        """Return the histogram of each metric by Kafka's names of request and metric.
+
+        As in Kafka, ``Fetch`` has all fetches, ``FetchConsumer`` those of consumers and
+        ``FetchFollower`` those of other brokers.
+        """
+        found: dict[str, list[tuple[int, list[RequestTimes]]]] = defaultdict(list)
         with self._lock:
-            found = [(api, self._counts[api], list(self._recent[api])) for api in self._recent]
-        return {request_name(api): _histograms(count, recent) for api, count, recent in found}
+            for suffix, table in (("Consumer", self._recent), ("Follower", self._of_followers)):
+                for api, recent in table.items():
+                    entry = (recent.total, list(recent))
+                    found[request_name(api)].append(entry)
+                    if api is ApiKey.FETCH:
+                        found[request_name(api) + suffix].append(entry)
+        return {name: _histograms(entries) for name, entries in found.items()}
+
+
+class _Recent(deque[RequestTimes]):
+    """Recent requests, and the number of all."""
+
+    __slots__ = ("total",)
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=_SAMPLE_SIZE)
+        self.total = 0
 
 
 def request_name(api: ApiKey) -> str:
@@ -167,9 +190,10 @@ def request_name(api: ApiKey) -> str:
     return "".join(word.capitalize() for word in api.name.split("_"))
 
 
-def _histograms(count: int, recent: Iterable[RequestTimes]) -> dict[str, Histogram]:
-    rows = [times.durations_ms() for times in recent]
-    return {name: _histogram(count, [row[name] for row in rows]) for name in rows[0]}
+def _histograms(entries: Sequence[tuple[int, list[RequestTimes]]]) -> dict[str, Histogram]:
+    rows = [times.durations_ms() for _, recent in entries for times in recent]
+    total = sum(count for count, _ in entries)
+    return {name: _histogram(total, [row[name] for row in rows]) for name in rows[0]}
 
 
 def _histogram(count: int, values: list[float]) -> Histogram:

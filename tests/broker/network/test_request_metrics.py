@@ -90,6 +90,21 @@ def test_snapshot_counts_all_requests_and_describes_the_recent_ones() -> None:
     assert found["ListOffsets"]["TotalTimeMs"].mean == 20.0
 
 
+def test_fetches_of_consumers_and_followers_are_also_counted_apart() -> None:
+    metrics = RequestMetrics(time.monotonic_ns, threading.Lock())
+    for total_ms in (9, 10, 11):
+        metrics.update(times(ApiKey.FETCH, total_ms=total_ms))
+    follower = times(ApiKey.FETCH, total_ms=99)
+    follower.from_follower = True
+    metrics.update(follower)
+    found = metrics.snapshot()
+    largest = {
+        name: (each["TotalTimeMs"].count, each["TotalTimeMs"].maximum)
+        for name, each in found.items()
+    }
+    assert largest == {"Fetch": (4, 99.0), "FetchConsumer": (3, 11.0), "FetchFollower": (1, 99.0)}
+
+
 def test_names_are_those_of_kafka() -> None:
     assert request_name(ApiKey.OFFSET_COMMIT) == "OffsetCommit"
     assert request_name(ApiKey.API_VERSIONS) == "ApiVersions"

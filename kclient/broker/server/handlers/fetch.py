@@ -69,6 +69,7 @@ class _Fetch:
         self._version = version = request.header.api_version
         self._image = image = services.controller.image
         self._replica_id = _replica_id(services.config.node_id, image, body)
+        request.times.from_follower = self._replica_id != CONSUMER
         self._context = services.fetch_sessions.context(
             body,
             version,
