@@ -39,7 +39,7 @@ PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 INSTALLED := $(VENV)/.kclient-installed
 COMPILED := $(VENV)/.kclient-compiled
 CHECKED := kclient tests integration examples
-EXTENSIONS := kclient/record/_speed kclient/record/_speed_reading kclient/record/_scan kclient/record/_speed_columns kclient/producer/hot_path/_speed
+EXTENSIONS := kclient/record/_speed kclient/record/_speed_reading kclient/record/_speed_column_builder kclient/record/_scan kclient/record/_speed_columns kclient/producer/hot_path/_speed
 ifeq ($(shell uname -s),Linux)  # its system calls are Linux's
 EXTENSIONS += kclient/network/_nonblocking
 endif
@@ -70,7 +70,7 @@ $(INSTALLED): pyproject.toml
 # words. Without a C compiler setuptools goes on (the extension is optional): the Python implementation serves then.
 $(COMPILED): $(INSTALLED) $(wildcard $(EXTENSIONS:=.pyx) $(EXTENSIONS:=.pxd))
 	@suffix=$$($(RUN) -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))'); old=; \
-	for extension in $(EXTENSIONS); do for source in $$extension.pyx kclient/record/_speed.pxd; do \
+	for extension in $(EXTENSIONS); do for source in $$extension.pyx $(wildcard kclient/record/*.pxd); do \
 		if [ ! "$$extension$$suffix" -nt $$source ]; then old+=" $$extension$$suffix"; fi; \
 	done; done; \
 	if [ -n "$$old" ]; then \

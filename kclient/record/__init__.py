@@ -1,9 +1,10 @@
 """Codec of record batches of magic 2. Pure: no I/O.
 
 Code that processes single records, or many batches at a time, has two implementations with the same
-behaviour: compiled, in ``_speed.pyx``, ``_speed_reading.pyx``, ``_speed_columns.pyx`` and
-``_scan.pyx``, and a readable reference in Python. The compiled one is used if it was built, unless
-``KCLIENT_PURE_PYTHON=1`` is set; `IMPLEMENTATION` names the active one.
+behaviour: compiled, in ``_speed.pyx``, ``_speed_reading.pyx``, ``_speed_column_builder.pyx``,
+``_speed_columns.pyx`` and ``_scan.pyx``, and a readable reference in Python. The compiled one is
+used if it was built, unless ``KCLIENT_PURE_PYTHON=1`` is set; `IMPLEMENTATION` names the active
+one.
 """
 
 import os

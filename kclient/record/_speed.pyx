@@ -310,7 +310,7 @@ cdef class RecordBatchBuilder:
         restamp_batch(self._sealed, producer_id, producer_epoch, base_sequence)
         return self._sealed
 
+from kclient.record._speed_column_builder import ColumnBuilder
 from kclient.record._speed_reading import (
-    BatchCursor, ColumnBuilder, ConsumerRecord, PartitionCursor, RecordBatch, decode_columns,
-    read_batches,
+    BatchCursor, ConsumerRecord, PartitionCursor, RecordBatch, decode_columns, read_batches,
 )

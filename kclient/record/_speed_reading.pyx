@@ -9,7 +9,6 @@ from types import GenericAlias
 
 cimport cython
 from cpython.buffer cimport PyBUF_READ
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -17,17 +16,16 @@ from libc.stdint cimport (
     INT32_MAX, INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t,
 )
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy
 
-from kclient.record._speed cimport Blob, Memory, Place, as_int64, blob_of, memory_of
+from kclient.record._speed cimport Blob, Memory, Place, as_int64, memory_of
+from kclient.record._speed_column_builder cimport ColumnBuilder
 
-from kclient.common.broker_errors import CorruptRecordError, RecordTooLargeError
+from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.converters import DataOnly
-from kclient.common.errors import InvalidArgumentError, KafkaError
+from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
 from kclient.record.batch_header import TimestampType
 from kclient.record.checksum import crc32c
-from kclient.record.columns import BinaryColumn, Columns
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
 from kclient.record.errors import RecordDeserializationError
 from kclient.record.record import Record, RecordsSummary
@@ -45,7 +43,6 @@ cdef enum:
     CONTROL_FLAG = 0x20
     MAGIC = 2
     MIN_RECORD_SIZE = 7
-    DEFAULT_MAX_BYTES = 1 << 30
     VARINT_BYTES = 5
     VARLONG_BYTES = 10
 
@@ -392,12 +389,32 @@ cdef class RecordParser:
     ) except -1:
         """Append the next records of the batch to columns, until there are `most`."""
         cdef Fields fields
+        if taken[0] >= most:
+            return 0
+        if not self._loaded:
+            self._load()
+        self._reserve_rows(columns, most - taken[0])
         while taken[0] < most and self._next(&fields):
-            if not columns._has_capacity(fields.next - self._data.at - self._byte):
+            if not columns.has_capacity(fields.next - self._data.at - self._byte):
                 break
-            columns._add(self._base_offset, self._append_time, &fields)
+            if fields.header_count:
+                columns.add_headers(header_list(&fields))
+            columns.add(
+                self._base_offset + fields.offset_delta, self._append_time, fields.timestamp,
+                fields.key, fields.value,
+            )
             self._advance(&fields)
             taken[0] += 1
+        return 0
+
+    cdef int _reserve_rows(self, ColumnBuilder columns, int64_t most) except -1:
+        """Reserve memory for at most so many records of the batch, which is bounded by its size."""
+        cdef int64_t left = self._data.size - self._byte
+        cdef int64_t rows = min(self._count - self._index, left // MIN_RECORD_SIZE)
+        if rows > most:
+            left, rows = left // rows * most, most
+        if rows > 0:
+            columns.reserve(rows, left)
         return 0
 
     cdef inline ConsumerRecord _consumer_record(self, Fields *fields):
@@ -644,6 +661,7 @@ cdef class PartitionCursor(RecordParser):
         cdef Py_ssize_t taken = 0
         cdef int64_t position = self.position
         cdef int32_t epoch = self.last_epoch
+        self._reserve_batches(columns, most)
         try:
             while taken < most and (self._reading or self._open()):
                 self._take_columns(columns, most, &taken)
@@ -663,6 +681,24 @@ cdef class PartitionCursor(RecordParser):
             self.seek(position, epoch)
             raise
         return taken
+
+    cdef int _reserve_batches(self, ColumnBuilder columns, int64_t most) except -1:
+        """Reserve memory for at most so many records of the batches without compression.
+
+        Memory that grows with each batch is copied several times, and its pages are new each time.
+        """
+        cdef BatchRow *row
+        cdef int64_t rows = 0, size = 0, i
+        for i in range(self._row, self._row_count):
+            row = &self._rows[i]
+            if rows < most and not row.attributes & COMPRESSION_MASK:
+                rows += min(row.count, row.size // MIN_RECORD_SIZE)
+                size += row.size
+        if rows > most:
+            size, rows = size // rows * most, most
+        if rows > 0:
+            columns.reserve(rows, size)
+        return 0
 
     def seek(self, offset, epoch):
         """Set the position to an offset that was reached before."""
@@ -761,129 +797,6 @@ cdef class PartitionCursor(RecordParser):
         return 0
 
 # ---- columns -----------------------------------------------------------------------------------
-
-@cython.final
-cdef class GrowingBuffer:
-    """A bytearray that quadruples when it is full, and is trimmed at the end."""
-    cdef bytearray _data
-    cdef uint8_t *_at
-    cdef Py_ssize_t used, _size
-
-    def __cinit__(self):
-        self._data = bytearray()
-
-    cdef inline uint8_t *reserve(self, Py_ssize_t more) except NULL:
-        """Reserve the next `more` bytes and return their address."""
-        if self.used + more > self._size:
-            self._grow(more)
-        self.used += more
-        return self._at + (self.used - more)
-
-    cdef int _grow(self, Py_ssize_t more) except -1:
-        cdef Py_ssize_t size = max(4096, 4 * self._size, self.used + more)
-        PyByteArray_Resize(self._data, size)
-        self._at = <uint8_t *>PyByteArray_AS_STRING(self._data)
-        self._size = size
-        return 0
-
-    cdef bytearray finish(self):
-        cdef bytearray data = self._data
-        PyByteArray_Resize(data, self.used)
-        self._data = bytearray()
-        self._size = self.used = 0
-        return data
-
-
-@cython.final
-cdef class BinaryColumnBuilder:
-    """Builder of one column of byte strings."""
-    cdef GrowingBuffer _offsets, data, _validity
-    cdef Py_ssize_t length, _nulls
-
-    def __cinit__(self):
-        self._offsets = GrowingBuffer()
-        self.data = GrowingBuffer()
-        self._validity = GrowingBuffer()
-        (<int32_t *>self._offsets.reserve(4))[0] = 0
-
-    cdef int add(self, Blob blob) except -1:
-        if blob.size > 0:
-            memcpy(self.data.reserve(blob.size), blob.at, blob.size)
-        if self.data.used > INT32_MAX:
-            raise RecordTooLargeError("columns: got more than 2 GiB in one column")
-        (<int32_t *>self._offsets.reserve(4))[0] = <int32_t>self.data.used
-        if self.length & 7 == 0:
-            self._validity.reserve(1)[0] = 0
-        if blob.at != NULL:
-            self._validity._at[self.length >> 3] |= 1 << (self.length & 7)
-        else:
-            self._nulls += 1
-        self.length += 1
-        return 0
-
-    cdef finish(self):
-        validity = self._validity.finish()
-        return BinaryColumn(
-            self.length, self._offsets.finish(), self.data.finish(),
-            validity if self._nulls else None,
-        )
-
-
-@cython.final
-cdef class ColumnBuilder:
-    """Builder of columns; records are added by `BatchCursor.take_columns`."""
-    cdef GrowingBuffer _offsets, _timestamps, _timestamp_types, _header_offsets
-    cdef BinaryColumnBuilder _keys, _values, _header_keys, _header_values
-    cdef Py_ssize_t _max_bytes, _untimed
-    cdef readonly Py_ssize_t length
-    cdef public int64_t next_offset
-
-    def __cinit__(self, max_bytes=DEFAULT_MAX_BYTES):
-        if not 0 < max_bytes <= INT32_MAX:
-            raise InvalidArgumentError(f"max_bytes: got {max_bytes}, expected 1 to {INT32_MAX}")
-        self._max_bytes = max_bytes
-        self._offsets = GrowingBuffer()
-        self._timestamps = GrowingBuffer()
-        self._timestamp_types = GrowingBuffer()
-        self._header_offsets = GrowingBuffer()
-        self._keys = BinaryColumnBuilder()
-        self._values = BinaryColumnBuilder()
-        self._header_keys = BinaryColumnBuilder()
-        self._header_values = BinaryColumnBuilder()
-        (<int32_t *>self._header_offsets.reserve(4))[0] = 0
-        self.next_offset = -1
-
-    cdef inline bint _has_capacity(self, Py_ssize_t size) noexcept:
-        cdef Py_ssize_t used = max(
-            self._keys.data.used, self._values.data.used, self._header_keys.data.used,
-            self._header_values.data.used,
-        )
-        return used + size <= self._max_bytes or self.length == 0
-
-    cdef int _add(self, int64_t base_offset, bint append_time, Fields *fields) except -1:
-        cdef int64_t offset = base_offset + fields.offset_delta
-        (<int64_t *>self._offsets.reserve(8))[0] = offset
-        (<int64_t *>self._timestamps.reserve(8))[0] = fields.timestamp
-        self._timestamp_types.reserve(1)[0] = append_time
-        self._untimed += fields.timestamp < 0
-        self._keys.add(fields.key)
-        self._values.add(fields.value)
-        for name, value in header_list(fields) if fields.header_count else ():
-            encoded = name.encode()
-            self._header_keys.add(blob_of(encoded))
-            self._header_values.add(blob_of(value))
-        (<int32_t *>self._header_offsets.reserve(4))[0] = <int32_t>self._header_keys.length
-        self.length += 1
-        self.next_offset = offset + 1
-        return 0
-
-    def finish(self):
-        """Return the columns; the builder must not be used afterwards."""
-        return Columns(
-            self.length, self.next_offset, self._offsets.finish(), self._timestamps.finish(),
-            self._timestamp_types.finish(), self._untimed, self._keys.finish(), self._values.finish(),
-            self._header_offsets.finish(), self._header_keys.finish(), self._header_values.finish(),
-        )
 
 def decode_columns(batches, start_offset=0, **options):
     """Return the records of batches of one partition as columns, without control batches."""

@@ -1,13 +1,18 @@
 """Builder of columns."""
 
+from dataclasses import asdict
 from types import ModuleType
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kclient.common.errors import InvalidArgumentError
 from kclient.record import (
     BatchCursor,
     ColumnBuilder,
+    CompressionType,
     RecordBatch,
     TimestampType,
     reference,
@@ -72,3 +77,34 @@ def test_reference_size_limit_counts_the_largest_column() -> None:
     assert columns.has_capacity(5)
     assert not columns.has_capacity(6)
     assert (columns.length, columns.next_offset) == (1, 1)
+
+
+rows = st.tuples(
+    st.none() | st.binary(max_size=20),
+    st.none() | st.integers(0, 3000).map(bytes),
+    st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=5)), max_size=2),
+)
+
+
+@given(
+    st.lists(st.tuples(st.lists(rows, min_size=1, max_size=40), st.integers(0, 50)), max_size=5),
+    st.sampled_from([CompressionType.NONE, CompressionType.GZIP]),
+)
+def test_one_builder_takes_parts_of_many_batches(
+    twins: list[ModuleType], parts: list[Any], compression: CompressionType
+) -> None:
+    """Memory is reserved for each part; what is taken must not depend on how."""
+    found = []
+    for twin in twins:
+        columns = twin.ColumnBuilder()
+        for content, taken in parts:
+            builder = twin.RecordBatchBuilder(bytearray(150_000))
+            for row in content:
+                builder.append(1000, *row)
+            cursor = twin.PartitionCursor(bytes(builder.seal(compression=compression)), "t", 0)
+            assert cursor.take_columns(columns, taken) == min(taken, len(content))
+        found.append(asdict(columns.finish()))
+    assert all(each == found[0] for each in found)
+    kept = [row for content, taken in parts for row in content[:taken]]
+    assert found[0]["length"] == len(kept)
+    assert bytes(found[0]["values"]["data"]) == b"".join(row[1] or b"" for row in kept)
