@@ -66,14 +66,15 @@ class IncompleteBatches:
         found: list[ProducerBatch] = []
         with self._lock:
             for batch in self._batches:
-                if not self.is_expired(batch, now_ms):
-                    return found, batch.created_ms + self.delivery_timeout_ms
+                expires_ms = batch.created_ms + self.delivery_timeout_ms
+                if expires_ms > now_ms:
+                    return found, expires_ms
                 found.append(batch)
         return found, math.inf
 
     def is_expired(self, batch: ProducerBatch, now_ms: float) -> bool:
         """Return whether a batch has reached ``delivery.timeout.ms``."""
-        return batch.created_ms <= now_ms - self.delivery_timeout_ms
+        return batch.created_ms + self.delivery_timeout_ms <= now_ms
 
     def last_error(self) -> KafkaError | None:
         """Return the last error of the oldest batch that has one."""

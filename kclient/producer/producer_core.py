@@ -54,6 +54,7 @@ class ProducerCore:
         append_to_new_batch: Appends a record, as `RecordAccumulator.append_to_new_batch`.
         client_id: ``client.id``, or the default.
         set_tracer: Traces records, as `Sender.set_tracer`.
+        metrics: Returns the metrics by Kafka's names.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class ProducerCore:
         )
         self.is_partitioner_default = self._chooser.is_default
         metrics = _metrics(config, runtime)
-        self._registry = metrics.registry
+        self.metrics = metrics.snapshot
         self._metadata_wait_ns, self._flush_ns = metrics.metadata_wait_ns, metrics.flush_ns
         self._runner = CallbackRunner(runtime.tasks, metrics.callback_errors, log_context)
         self._metadata = _metadata(config, runtime, log_context, self.topics.clear)
@@ -116,10 +117,6 @@ class ProducerCore:
         self._unregister: Sequence[Callable[[], None]] = ()
 
     # -- reading ----------------------------------------------------------------------------------
-
-    def metrics(self) -> dict[str, float]:
-        """Return the metrics by Kafka's names."""
-        return self._registry.snapshot()
 
     def failure(self) -> KafkaError | None:
         """Return the error that stopped the sender permanently, if there is one."""
@@ -349,7 +346,8 @@ def _metrics(config: ProducerConfig, runtime: Runtime) -> ProducerMetrics:
             runtime.tasks,
             num_samples=config.metrics_num_samples,
             sample_window_ms=config.metrics_sample_window_ms,
-        )
+        ),
+        runtime.tasks.lock(),
     )
 
 

@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from operator import truediv
 
 from kclient.common.metrics import Metrics, Sensor
+from kclient.common.runtime import Lock
 from kclient.producer.producer_batch import ProducerBatch
+
+_FLUSH_MS = 100.0
+_MOST_BATCHES = 256  # whose values wait
 
 
 class WaitSensor:
@@ -23,12 +27,29 @@ class WaitSensor:
 class ProducerMetrics:
     """The sensors of one producer (Kafka: SenderMetricsRegistry, KafkaProducerMetrics).
 
+    The values of requests reach their sensors every 100 ms, and before `snapshot` reads them.
+
     Attributes:
         registry: Registry of the sensors.
     """
 
-    def __init__(self, registry: Metrics) -> None:
+    def __init__(self, registry: Metrics, lock: Lock) -> None:
+        """Create the sensors.
+
+        Args:
+            registry: Registry of the sensors.
+            lock: Lock of the values that no sensor has yet.
+        """
         self.registry = registry
+        # Nine sensors for each request would take longer than sealing its batch: their values wait
+        # for those of other requests.
+        self._lock = lock  # guards: all below up to _last_ms
+        self._requests = 0
+        # Records, size, uncompressed size, time in the queue and largest record of each batch.
+        self._batches: list[tuple[int, int, int, float, int]] = []
+        self._completed: list[tuple[float, float]] = []  # latency and throttle time
+        self._flush_at_ms = 0.0
+        self._last_ms = 0.0
         self.buffer_wait = WaitSensor(
             registry.sensor(total="bufferpool-wait-time-ns-total"),
             registry.sensor(rate="bufferpool-wait-ratio"),
@@ -58,27 +79,61 @@ class ProducerMetrics:
         self._errors = registry.sensor(rate="record-error-rate", total="record-error-total")
         self._splits = registry.sensor(rate="batch-split-rate", total="batch-split-total")
 
+    def snapshot(self) -> dict[str, float]:
+        """Return the metrics by Kafka's names."""
+        with self._lock:
+            self._flush()
+        return self.registry.snapshot()
+
     def request_sent(self, batches: Sequence[ProducerBatch], now_ms: float) -> None:
         """Record a Produce request and its batches."""
-        # One call per sensor and request: a call per batch takes longer than sealing the batch.
-        counts = [batch.record_count for batch in batches]
-        sizes = [batch.size_in_bytes for batch in batches]
-        raw_sizes = [batch.uncompressed_size for batch in batches]
-        _record_all(self._batch_size, sizes, now_ms)
-        _record_all(self._record_size, list(map(truediv, raw_sizes, counts)), now_ms)
-        _record_all(self._compression, list(map(truediv, sizes, raw_sizes)), now_ms)
-        waits_ms = [batch.drained_ms - batch.created_ms for batch in batches]
-        _record_all(self._queue_time, waits_ms, now_ms)
-        largest = max([batch.builder.largest_record for batch in batches])
-        self._largest_record.record_many(1, largest, largest, now_ms)
-        records = sum(counts)
-        self._records.record_many(1, records, records, now_ms)
-        self._records_per_request.record_many(1, records, records, now_ms)
+        with self._lock:
+            self._begin(now_ms)
+            self._requests += 1
+            self._batches += [
+                (
+                    batch.record_count,
+                    batch.size_in_bytes,
+                    batch.uncompressed_size,
+                    batch.drained_ms - batch.created_ms,
+                    batch.builder.largest_record,
+                )
+                for batch in batches
+            ]
 
     def request_completed(self, latency_ms: float, throttle_ms: float, now_ms: float) -> None:
         """Record the latency and throttle time of a request."""
-        self._latency.record_many(1, latency_ms, latency_ms, now_ms)
-        self._throttle.record_many(1, throttle_ms, throttle_ms, now_ms)
+        with self._lock:
+            self._begin(now_ms)
+            self._completed.append((latency_ms, throttle_ms))
+
+    def _begin(self, now_ms: float) -> None:
+        """Start to record values, after those that must not wait for them."""
+        if now_ms >= self._flush_at_ms or len(self._batches) >= _MOST_BATCHES:
+            self._flush()
+            self._flush_at_ms = now_ms + _FLUSH_MS
+        self._last_ms = now_ms
+
+    def _flush(self) -> None:
+        """Give the recorded values to their sensors."""
+        now_ms = self._last_ms
+        if self._batches:
+            counts, sizes, raw_sizes, waits_ms, largest = zip(*self._batches, strict=True)
+            _record_all(self._batch_size, sizes, now_ms)
+            _record_all(self._record_size, list(map(truediv, raw_sizes, counts)), now_ms)
+            _record_all(self._compression, list(map(truediv, sizes, raw_sizes)), now_ms)
+            _record_all(self._queue_time, waits_ms, now_ms)
+            _record_all(self._largest_record, largest, now_ms)
+            _record_all(self._records, counts, now_ms)
+            most, records = max(counts), sum(counts)
+            self._records_per_request.record_many(self._requests, records, most, now_ms)
+            self._batches.clear()
+            self._requests = 0
+        if self._completed:
+            latencies_ms, throttles_ms = zip(*self._completed, strict=True)
+            _record_all(self._latency, latencies_ms, now_ms)
+            _record_all(self._throttle, throttles_ms, now_ms)
+            self._completed.clear()
 
     def retried(self, batch: ProducerBatch, now_ms: float) -> None:
         """Record a retry of a batch."""

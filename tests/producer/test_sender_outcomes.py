@@ -211,7 +211,7 @@ def test_callbacks_that_raise_are_logged_and_counted(caplog: pytest.LogCaptureFi
     assert seen == [1]
     assert future.result(0).offset == 1
     assert "mine" in caplog.text
-    assert producer.metrics.registry.snapshot()["callback-error-total"] == 1
+    assert producer.metrics.snapshot()["callback-error-total"] == 1
 
 
 @pytest.mark.fault("W15")

@@ -22,7 +22,9 @@ class ProducerParts:
         home = VirtualHome()
         self.runtime = home.runtime
         self.clock = home.clock
-        self.metrics = ProducerMetrics(Metrics(self.clock, self.runtime.tasks))
+        self.metrics = ProducerMetrics(
+            Metrics(self.clock, self.runtime.tasks), self.runtime.tasks.lock()
+        )
         self.runner = CallbackRunner(self.runtime.tasks, self.metrics.callback_errors)
 
     def result(self, topic_partition: TopicPartition | None = None) -> ProduceRequestResult:

@@ -306,7 +306,9 @@ class ProducerWorld:
         self.clock = clock = home.clock
         self.client = ScriptedClient(clock, options.max_in_flight)
         self.metadata = ProducerMetadata(self.runtime)
-        self.metrics = ProducerMetrics(Metrics(clock, self.runtime.tasks))
+        self.metrics = ProducerMetrics(
+            Metrics(clock, self.runtime.tasks), self.runtime.tasks.lock()
+        )
         self.runner = CallbackRunner(self.runtime.tasks, self.metrics.callback_errors)
         self.transactions = TransactionManager() if options.idempotence else None
         self.pool = BufferPool(
