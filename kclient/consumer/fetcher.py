@@ -75,7 +75,7 @@ class Fetcher:
         self._plan = FetchPlan(subscriptions, metadata.cluster, buffer)
         self._config = config
         self._tracer: RecordTracer | None = None
-        self._reads_with = config  # with the deserializers of the tracer, if there is one
+        self._traced_config = config  # with the deserializers of the tracer
         self._deserializes = config.has_deserializers()
         self._metrics = metrics
         self._backoff = backoff
@@ -97,14 +97,13 @@ class Fetcher:
 
     def set_tracer(self, tracer: RecordTracer | None) -> None:
         """Report fetch responses to a tracer, or to none any more. For any thread."""
-        config = self._config
         if tracer is not None:
-            config = replace(
+            config = self._config
+            self._traced_config = replace(
                 config,
                 key_deserializer=tracer.timed(config.key_deserializer),
                 value_deserializer=tracer.timed(config.value_deserializer),
             )
-        self._reads_with = config
         self._tracer = tracer
 
     def has_in_flight(self) -> bool:
@@ -266,6 +265,7 @@ class Fetcher:
         backlog = self._backlogs.get(node.id)
         if backlog is None:
             backlog = self._backlogs[node.id] = NodeBacklog(node.id, self._moved)
+        config = self._config if trace is None else self._traced_config
         size = 0
         owed_a_batch = True
         for partition, data in responses.items():
@@ -280,7 +280,7 @@ class Fetcher:
                 data,
                 entry.position,
                 backlog,
-                self._reads_with,
+                config,
                 deserializes=self._deserializes,
                 owed_a_batch=owed_a_batch,
                 trace=trace,

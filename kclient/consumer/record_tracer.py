@@ -1,8 +1,8 @@
 """Interface of a tracer of records through the consumer (`kclient.journey` implements it).
 
 Without a tracer, a poll, a fetch response and a commit cost two comparisons with None each, and a
-record none. Records of one poll share their times, so that a tracer works for each poll and each
-fetch, and not for each record.
+record none. Records of one poll share their times, so that a tracer traces fetches and polls, and
+not single records. It traces those fetches for which `fetched` returns marks.
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ class RecordTracer(Protocol):
     """Receives the steps of a consumer in the thread that calls it, one at a time."""
 
     def timed(self, deserializer: Deserializer | None) -> Deserializer | None:
-        """Return a deserializer that is called instead, for the records of later fetches."""
+        """Return a deserializer that is called instead, for the records of traced fetches."""
         ...
 
     def fetched(self, response: ClientResponse) -> object:
-        """Return the marks of a fetch response; `CompletedFetch.trace` holds them."""
+        """Return the marks of a response that is traced, else None; see `CompletedFetch.trace`."""
         ...
 
     def take(self, target: Collected, fetch: CompletedFetch) -> None:
-        """Call ``target.take_from(fetch)``, which decodes records."""
+        """Call ``target.take_from(fetch)``, which decodes records of any fetch."""
         ...
 
     def poll_started(self) -> None:

@@ -35,11 +35,10 @@ class ConsumedTraces:
         self._client_id = client_id
 
     def from_fetch(self) -> Iterator[Trace]:
-        """Return a trace for the first record of each sample, from its Fetch request on."""
+        """Return a trace for each partition of a poll, from the Fetch request on."""
         for records in self._polled:
-            if records.is_sample:
-                start = ((), (records.fetch.sent_ns,))
-                yield self._trace(*records.partition, records.first, *start, records)
+            start = ((), (records.fetch.sent_ns,))
+            yield self._trace(*records.partition, records.first, *start, records)
 
     def from_send(self, sent: Iterable[Trace]) -> Iterator[Trace]:
         """Return the traces of sent records up to the commit, as far as they were consumed."""

@@ -13,6 +13,8 @@ from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.serialization import Deserializer
 
 _NS_PER_MS = 1e6
+_PAUSE = 20
+"""Pause between traced fetches, in times of the deserializers; a clock may cost as much as one."""
 
 
 class FetchMarks(NamedTuple):
@@ -44,7 +46,6 @@ class PolledRecords:
         returned_ns: The poll returned.
         processed_ns: The application polled again, or committed.
         committed_ns: A later offset was committed.
-        is_sample: Whether they were chosen as a sample.
     """
 
     partition: TopicPartition
@@ -57,7 +58,6 @@ class PolledRecords:
     returned_ns: int = 0
     processed_ns: int = 0
     committed_ns: int = 0
-    is_sample: bool = False
 
     def split(self, offset: int) -> "PolledRecords":
         """Keep the records from an offset on, and return those before it."""
@@ -70,15 +70,13 @@ class PolledRecords:
             self.decoded_ns,
             self.deserialized_ns,
             self.returned_ns,
-            is_sample=self.is_sample,
         )
         self.first = offset
-        self.is_sample = False
         return before
 
 
 class ConsumerTracer:
-    """Traces all polls of one consumer (`kclient.consumer.record_tracer.RecordTracer`).
+    """Traces chosen fetches of one consumer (`kclient.consumer.record_tracer.RecordTracer`).
 
     The records of a partition in a poll have the same times, and one entry. The thread that calls
     the consumer makes all calls, except those of `polled` and `trace_next`.
@@ -88,7 +86,8 @@ class ConsumerTracer:
         self._now_ns = now_ns
         self._capacity = capacity
         self._traces_all = traces_all
-        self._is_next_sample = False
+        self._trace_next = True
+        self._pause_until_ns = 0
         self._deserializing_ns = 0
         self._taken: list[PolledRecords] = []  # by the poll that runs
         self._processing: list[PolledRecords] = []
@@ -110,15 +109,18 @@ class ConsumerTracer:
 
         def timed(*arguments: Any) -> Any:
             started_ns = now_ns()
-            try:
-                return convert(*arguments)
-            finally:
-                self._deserializing_ns += now_ns() - started_ns
+            result = convert(*arguments)
+            self._deserializing_ns += now_ns() - started_ns
+            return result
 
         return DataOnly(timed) if is_data_only else timed
 
-    def fetched(self, response: ClientResponse) -> FetchMarks:
-        """Return the marks of a fetch response."""
+    def fetched(self, response: ClientResponse) -> FetchMarks | None:
+        """Return the marks of a fetch response, None if it is not traced."""
+        if not self._traces_all:
+            if not self._trace_next or self._now_ns() < self._pause_until_ns:
+                return None
+            self._trace_next = False
         return FetchMarks(
             response.correlation_id,
             round(response.created_ms * _NS_PER_MS),
@@ -126,14 +128,19 @@ class ConsumerTracer:
         )
 
     def take(self, target: Collected, fetch: CompletedFetch) -> None:
-        """Take records from a fetch; those of a fetch before the journey have no times."""
+        """Take records from a fetch, and mark those of a traced one."""
+        if not isinstance(fetch.trace, FetchMarks):
+            target.take_from(fetch)
+            return
         self._deserializing_ns = 0
         first = fetch.next_fetch_offset
         taken_ns = self._now_ns()
         target.take_from(fetch)
         ended_ns = self._now_ns()
+        pause_ns = _PAUSE * self._deserializing_ns
+        self._pause_until_ns = max(self._pause_until_ns, ended_ns) + pause_ns
         end = fetch.next_fetch_offset
-        if isinstance(fetch.trace, FetchMarks) and end > first:
+        if end > first:
             partition = fetch.state.partition
             decoded_ns = ended_ns - self._deserializing_ns
             self._taken.append(
@@ -142,22 +149,22 @@ class ConsumerTracer:
 
     def poll_started(self) -> None:
         """End the processing of the records of the last poll."""
-        self._taken = []
+        if self._taken:  # by a poll that failed
+            self._taken = []
         if self._processing:
             self._end_processing(self._now_ns())
 
     def poll_returned(self) -> None:
         """Mark the records of this poll as returned."""
+        if not self._taken:
+            return
         now_ns = self._now_ns()
-        is_sample = self._traces_all or self._is_next_sample
-        self._is_next_sample = False
         for records in self._taken:
             last = self._last.get(records.partition)
             if last is not None and records.first < last.end:  # put back, or after a seek
                 last.end = max(last.first, records.first)
             self._last[records.partition] = records
             records.returned_ns = now_ns
-            records.is_sample = is_sample
         self._returned.extend(self._taken)
         self._processing, self._taken = self._taken, []
 
@@ -187,8 +194,8 @@ class ConsumerTracer:
     # --- calls of the journey
 
     def trace_next(self) -> None:
-        """Make the next poll that returns records a sample. For any thread."""
-        self._is_next_sample = True
+        """Trace the next fetch response. For any thread."""
+        self._trace_next = True
 
     def end(self) -> None:
         """End the processing of the last records, which no further poll ends."""

@@ -42,9 +42,9 @@ class Journey:
     some microseconds; the others are sent as without a journey. `send_many` and `send_arrow` are
     not traced.
 
-    The records that one poll returns share their times, so that all polls of the consumer are
-    traced. Those of the traced records of the producer are reported; without a producer, the next
-    poll after a random time.
+    Of the consumer, the next fetch after such a time is traced, with the polls that return its
+    records; the records of one poll share their times. With both clients, the traced records of the
+    producer are reported that a traced fetch has returned.
 
     Attributes:
         broker_times: Times of requests in a companion broker on this machine: pass its `observe` to
@@ -64,7 +64,7 @@ class Journey:
         Args:
             producer: The producer, None to trace the consumer alone.
             consumer: The consumer, None to trace the producer alone.
-            interval: Mean seconds between two traced records; 0 traces every record.
+            interval: Mean seconds between two traced records, and two traced fetches; 0 traces all.
             runtime: Clock and tasks of the clients; those of the machine if None.
 
         Raises:
@@ -148,8 +148,7 @@ class Journey:
         """Return the completed traces of records that were consumed.
 
         With a producer, or traces of one in another process (`read_lines`), they are from `send` to
-        the commit. Otherwise they begin with the Fetch request, one for each partition and traced
-        poll.
+        the commit. Otherwise they begin with the Fetch request, one for each partition and poll.
         """
         consumed = self._consumed()
         sent = self._sent_traces()
@@ -199,7 +198,7 @@ class Journey:
         end = "the commit" if has_commit else "the end of processing"
         notes = [_note(traces, "wire", _FETCH_IN_ALL)]
         if sent is not None and len(traces) < len(sent):
-            notes.append(f"{len(traces):,} of {len(sent):,} traced records were consumed")
+            notes.append(f"{len(traces):,} of {len(sent):,} traced records are of traced fetches")
         return summarize(
             f"from {start} to {end}", (*_STAGES, *CONSUMER_STAGES), traces, note="; ".join(notes)
         )

@@ -50,7 +50,7 @@ def test_stages_in_the_companion_broker_are_exact(tmp_path: Path, capsys: Captur
     table = capsys.readouterr().out
     assert all(f"\n{name} " in table for name in (*EXACT, "fetch wait", "handed out", "commit"))
     assert table.count("exact times of each request") == 3
-    assert "traced records were consumed" not in table  # all were
+    assert "of traced fetches" not in table  # all records are
     root = ET.parse(files[1]).getroot()  # noqa: S314 (our own file)
     assert root.tag.endswith("svg")
 
@@ -68,7 +68,7 @@ def test_records_are_sampled_on_request(run: Run) -> None:
     status, out, _ = run("trace", "--records", "200", "--rate", "1000", "--sample", "0.02")
     assert status == 0
     sent, read = (line for line in out.splitlines() if line.startswith("in all"))
-    assert 1 <= int(sent.split()[2]) == int(read.split()[2]) < 100
+    assert 1 <= int(read.split()[2]) <= int(sent.split()[2]) < 100
 
 
 def test_cluster_that_does_not_respond_fails_the_command(

@@ -130,12 +130,10 @@ def test_without_times_of_the_broker_it_is_one_stage_up_to_the_first_response() 
         assert sum(trace.durations_ns.values()) == trace.ended_ns - trace.started_ns
 
 
-def polled(
-    first: int, end: int, taken_ns: int, *, committed_ns: int = 0, is_sample: bool = False
-) -> PolledRecords:
+def polled(first: int, end: int, taken_ns: int, *, committed_ns: int = 0) -> PolledRecords:
     fetch = FetchMarks(taken_ns, taken_ns - 30, taken_ns - 10)
     times = (taken_ns, taken_ns + 1, taken_ns + 3, taken_ns + 6, taken_ns + 10)
-    return PolledRecords(ORDERS, first, end, fetch, *times, committed_ns, is_sample)
+    return PolledRecords(ORDERS, first, end, fetch, *times, committed_ns)
 
 
 def sent(offset: int, started_ns: int) -> Trace:
@@ -184,10 +182,10 @@ def test_fetch_response_before_the_produce_response_ends_the_stage_of_the_broker
     assert "commit" not in trace.durations_ns
 
 
-def test_samples_of_a_consumer_begin_with_the_fetch() -> None:
-    traces = consumed(polled(0, 5, 500, is_sample=True), polled(5, 9, 900))
-    (trace,) = traces.from_fetch()
+def test_traces_of_a_consumer_alone_begin_with_the_fetch() -> None:
+    trace, other = consumed(polled(0, 5, 500), polled(5, 9, 900)).from_fetch()
     assert (trace.offset, trace.started_ns) == (0, 470)
+    assert (other.offset, other.started_ns) == (5, 870)
     assert trace.durations_ns["fetch wait"] == 20
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kclient import TopicPartition
+from kclient.client.client_request import ClientResponse
 from kclient.common.converters import DataOnly
 from kclient.common.types import OffsetAndMetadata
 from kclient.consumer.collected import CollectedRecords
@@ -13,6 +14,7 @@ from kclient.consumer.completed_fetch import CompletedFetch, NodeBacklog
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.consumer.topic_partition_state import FetchPosition, TopicPartitionState
 from kclient.journey.consumer_tracer import ConsumerTracer, FetchMarks, PolledRecords
+from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.fetch import PartitionData
 from tests.support.virtual.virtual_log_broker import VirtualLog
 
@@ -109,7 +111,7 @@ def test_records_that_are_returned_again_belong_to_the_later_poll() -> None:
     assert reading.ranges() == [(0, 6), (6, 10)]
 
 
-def test_records_of_a_fetch_before_the_journey_have_no_times() -> None:
+def test_records_of_a_fetch_that_is_not_traced_have_no_times() -> None:
     reading = Reading()
     reading.poll(0, 10, marks=None)
     reading.tracer.end()
@@ -127,22 +129,21 @@ def test_poll_that_fails_after_a_take_leaves_no_records() -> None:
     assert reading.ranges() == [(0, 2)]
 
 
-def test_only_the_next_poll_is_a_sample_on_request() -> None:
-    reading = Reading()
-    for first in range(4):
-        reading.poll(first, 1)
-        if first == 1:
-            reading.tracer.trace_next()
-    reading.tracer.end()
-    assert [each.is_sample for each in reading.tracer.polled()] == [False, False, True, False]
-    everything = Reading(traces_all=True)
-    everything.poll(0, 5)
-    everything.commit(2)
-    everything.tracer.end()
-    assert sorted((each.first, each.is_sample) for each in everything.tracer.polled()) == [
-        (0, True),
-        (2, False),
-    ]
+def response(correlation_id: int) -> ClientResponse:
+    return ClientResponse(ApiKey.FETCH, 17, correlation_id, "1", 5.0, 6.5)
+
+
+def test_only_the_next_fetch_is_traced_on_request() -> None:
+    tracer = Reading().tracer
+    traced = []
+    for number in range(6):
+        if number == 3:
+            tracer.trace_next()
+        traced.append(tracer.fetched(response(number)))
+    first, second = FetchMarks(0, 5_000_000, 6_500_000), FetchMarks(3, 5_000_000, 6_500_000)
+    assert traced == [first, None, None, second, None, None]
+    everything = Reading(traces_all=True).tracer
+    assert all(everything.fetched(response(number)) for number in range(3))
 
 
 def _full(inner: Callable[[], Any]) -> Any:
@@ -169,6 +170,21 @@ def test_time_in_deserializers_is_not_part_of_decoding(form: Any) -> None:
     assert records.deserialized_ns - records.decoded_ns == 4 * 50
 
 
+def test_slow_deserializers_are_timed_in_few_fetches() -> None:
+    reading = Reading()
+
+    def slow(data: bytes | None) -> str:
+        reading.now_ns += 50
+        return "text"
+
+    object.__setattr__(reading.config, "value_deserializer", reading.tracer.timed(DataOnly(slow)))
+    reading.poll(0, 4)
+    reading.tracer.trace_next()
+    assert reading.tracer.fetched(response(1)) is None
+    reading.now_ns += 20 * 4 * 50
+    assert reading.tracer.fetched(response(2)) is not None
+
+
 def test_error_of_a_deserializer_is_raised() -> None:
     def fail(data: bytes | None) -> Any:
         raise RuntimeError("bad")
@@ -181,7 +197,7 @@ def test_error_of_a_deserializer_is_raised() -> None:
 
 
 def test_split_keeps_the_later_records() -> None:
-    records = PolledRecords(ORDERS, 0, 10, FETCH, 1, 2, 3, 4, is_sample=True)
+    records = PolledRecords(ORDERS, 0, 10, FETCH, 1, 2, 3, 4)
     before = records.split(6)
-    assert (before.first, before.end, before.returned_ns, before.is_sample) == (0, 6, 4, True)
-    assert (records.first, records.end, records.is_sample) == (6, 10, False)
+    assert (before.first, before.end, before.returned_ns) == (0, 6, 4)
+    assert (records.first, records.end) == (6, 10)
