@@ -84,7 +84,7 @@ class SystemFile:
 
     def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
         """Write all of `data` at `position`, or raise OSError."""
-        written = os.pwrite(self.fileno(), data, position)
+        written = os.pwrite(self._descriptor, data, position)  # EBADF if the file was closed
         if written < len(data):
             _write_rest(self.fileno(), position, data, max(written, 0))
 

@@ -20,7 +20,13 @@ _MAX_OFFSET = 2**63 - 1
 
 
 class LogSegments:
-    """Segments in the order of their base offsets. Guarded by the log's lock."""
+    """Segments in the order of their base offsets. Guarded by the log's lock.
+
+    Attributes:
+        last: Active segment; a log always has one once it is loaded.
+    """
+
+    last: LogSegment
 
     def __init__(self) -> None:
         self._offsets: list[int] = []
@@ -37,11 +43,14 @@ class LogSegments:
         if segment.base_offset not in self._by_offset:
             insort(self._offsets, segment.base_offset)
         self._by_offset[segment.base_offset] = segment
+        self.last = self._by_offset[self._offsets[-1]]
 
     def remove(self, base_offset: int) -> None:
         """Remove a segment; its files stay."""
         del self._by_offset[base_offset]
         self._offsets.remove(base_offset)
+        if self._offsets:
+            self.last = self._by_offset[self._offsets[-1]]
 
     def clear(self) -> None:
         """Remove all segments; their files stay."""
@@ -60,11 +69,6 @@ class LogSegments:
     def first_offset(self) -> int:
         """Base offset of the first segment; a log always has one."""
         return self._offsets[0]
-
-    @property
-    def last(self) -> LogSegment:
-        """Active segment; a log always has one."""
-        return self._by_offset[self._offsets[-1]]
 
     def floor(self, offset: int) -> LogSegment | None:
         """Return the segment with the greatest base offset that is at most `offset`."""

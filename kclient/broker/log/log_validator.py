@@ -120,19 +120,16 @@ class LogValidator:
                 f"{self._partition}: got a batch of {batch.size_in_bytes} bytes, expected at most "
                 f"{self._config.max_message_bytes} (max.message.bytes)"
             )
-        self._check_checksum(batch)
-        if self._from_client:
-            problem = _client_problem(batch)
-            if problem is not None:
-                raise InvalidRecordError(f"{self._partition}: record batch: {problem}")
-
-    def _check_checksum(self, batch: RecordBatch) -> None:
         computed = batch.computed_crc()
         if computed != batch.crc:
             raise CorruptRecordError(
                 f"{self._partition}: record batch: got checksum {batch.crc:#010x}, "
                 f"expected {computed:#010x}"
             )
+        if self._from_client:
+            problem = _client_problem(batch)
+            if problem is not None:
+                raise InvalidRecordError(f"{self._partition}: record batch: {problem}")
 
     def _check_contents(self, batch: RecordBatch, first_index: int) -> RecordsSummary:
         try:

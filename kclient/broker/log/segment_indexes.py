@@ -140,8 +140,11 @@ class SegmentIndexes:
     @property
     def is_full(self) -> bool:
         """Whether an index accepts no further entry."""
-        self._ensure_open()
-        return self._offset.is_full or self._time.is_full
+        offset_index, time_index = self._offset, self._time
+        if self.needs_rebuild or not (offset_index.is_open and time_index.is_open):
+            self._ensure_open()
+        self._used = True
+        return offset_index.is_full or time_index.is_full
 
     @property
     def greatest_timestamp(self) -> int:
