@@ -28,11 +28,13 @@ class DelayedOperation(ABC):
     Attributes:
         deadline_ms: Time at which it is forced to complete.
         release: Removes the operation from its purgatory; called on completion.
+        timer_number: Number of the operation in the timer, -1 if it has none.
     """
 
     def __init__(self, lock: Condition, deadline_ms: float) -> None:
         self.deadline_ms = deadline_ms
         self.release: Callable[[], None] | None = None
+        self.timer_number = -1
         self._lock = lock
         self._completed = False
 
@@ -47,8 +49,9 @@ class DelayedOperation(ABC):
             if self._completed:
                 return False
             self._completed = True
-        if self.release is not None:
-            self.release()
+        release, self.release = self.release, None  # without it, the operation is no cycle
+        if release is not None:
+            release()
         try:
             self.on_complete()
         except Exception:  # noqa: BLE001 (must not affect the thread that completes it)
@@ -76,12 +79,16 @@ class DelayedOperation(ABC):
 class OperationTimer:
     """Heap of deadlines (Kafka: SystemTimer, a hierarchical wheel).
 
-    The condition guards the heap and `_wake_at`.
+    The heap has numbers instead of operations, so that a completed operation is freed at once and
+    not when its deadline has passed: the garbage collector would look at thousands of them.
+
+    The condition guards the heap, the operations and `_wake_at`.
     """
 
     def __init__(self, condition: Condition) -> None:
         self._condition = condition
-        self._heap: list[tuple[float, int, DelayedOperation]] = []
+        self._heap: list[tuple[float, int]] = []
+        self._operations: dict[int, DelayedOperation] = {}
         self._order = itertools.count()
         self._purge_at = _PURGE_FLOOR
         self._wake_at = float("inf")
@@ -89,11 +96,20 @@ class OperationTimer:
     def add(self, operation: DelayedOperation) -> None:
         """Add an operation's deadline."""
         with self._condition:
-            heapq.heappush(self._heap, (operation.deadline_ms, next(self._order), operation))
+            operation.timer_number = number = next(self._order)
+            self._operations[number] = operation
+            heapq.heappush(self._heap, (operation.deadline_ms, number))
+            if operation.is_completed:  # meanwhile; its `remove` found nothing
+                del self._operations[number]
             if len(self._heap) >= self._purge_at:
                 self._purge()
             if operation.deadline_ms < self._wake_at:
                 self._condition.notify_all()
+
+    def remove(self, operation: DelayedOperation) -> None:
+        """Remove an operation that is completed, if it was added."""
+        with self._condition:
+            self._operations.pop(operation.timer_number, None)
 
     def advance(self, now_ms: float) -> None:
         """Expire every operation whose deadline has passed."""
@@ -128,14 +144,16 @@ class OperationTimer:
 
     def _due(self, now_ms: float) -> list[DelayedOperation]:
         due = []
+        heap, operations = self._heap, self._operations
         with self._condition:
-            while self._heap and (self._heap[0][0] <= now_ms or self._heap[0][2].is_completed):
-                due.append(heapq.heappop(self._heap)[2])
+            while heap and (heap[0][0] <= now_ms or heap[0][1] not in operations):
+                operation = operations.pop(heapq.heappop(heap)[1], None)
+                if operation is not None:
+                    due.append(operation)
         return due
 
     def _purge(self) -> None:
-        # Completed operations would keep their responses in memory until the deadline.
-        self._heap = [entry for entry in self._heap if not entry[2].is_completed]
+        self._heap[:] = [entry for entry in self._heap if entry[1] in self._operations]
         heapq.heapify(self._heap)
         self._purge_at = max(_PURGE_FLOOR, 2 * len(self._heap))
 
@@ -196,6 +214,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             return sum(len(operations) for operations in self._watchers.values())
 
     def _forget(self, operation: OperationT, keys: Sequence[Hashable]) -> None:
+        self._timer.remove(operation)
         with self._lock:
             for key in keys:
                 operations = self._watchers.get(key)

@@ -1,4 +1,5 @@
 import threading
+import weakref
 
 import pytest
 from hypothesis import given
@@ -119,6 +120,18 @@ def test_completed_operations_are_purged_from_timer() -> None:
     purgatory.try_complete_else_watch(Waiting(deadline_ms=5.0), ["a"])
     assert timer.next_deadline_ms() == 5.0
     assert len(timer) <= 1000
+
+
+def test_completed_operation_is_freed_at_once() -> None:
+    purgatory, timer = parts()
+    operation = Waiting(deadline_ms=1e9)
+    freed = weakref.ref(operation)
+    purgatory.try_complete_else_watch(operation, ["a"])
+    operation.ready = True
+    purgatory.check_and_complete("a")
+    del operation
+    assert freed() is None
+    timer.advance(2e9)
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=40))
