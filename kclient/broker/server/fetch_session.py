@@ -8,7 +8,9 @@ Unlike in Kafka, a request of a session does not read all of its partitions: its
 partitions that have changed, which the replica manager reports.
 """
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from kclient.broker.replication.fetch_params import (
@@ -36,6 +38,7 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _MAX_EPOCH = 2**31 - 1
 _TOPIC_IDS = 13
+_PLACE = attrgetter("place")
 
 MIN_EVICTION_MS = 120_000.0
 """Age from which a session may be evicted (``min.incremental.fetch.session.eviction.ms``)."""
@@ -55,9 +58,10 @@ class CachedPartition(FetchPosition):
     Attributes:
         topic_id: Topic id, 16 bytes; zero in requests with names.
         session: The session that has it, or None.
+        place: Place in the order in which the session reads.
     """
 
-    __slots__ = ("_high_watermark", "_log_start_offset", "session", "topic_id")
+    __slots__ = ("_high_watermark", "_log_start_offset", "place", "session", "topic_id")
 
     def __init__(
         self, topic_partition: TopicPartition, topic_id: bytes, wanted: FetchPartition
@@ -65,6 +69,7 @@ class CachedPartition(FetchPosition):
         super().__init__(topic_partition, wanted)
         self.topic_id = topic_id
         self.session: FetchSession | None = None
+        self.place = 0
         self._high_watermark = self._log_start_offset = -1
 
     @property
@@ -98,7 +103,8 @@ class CachedPartition(FetchPosition):
     def is_read_to_end(self, result: FetchResult) -> bool:
         """Return whether a consumer gets nothing more until the partition changes."""
         failed = result.error is not None or result.diverging_epoch is not None
-        return not failed and self.wanted.fetch_offset >= result.high_watermark
+        unread = len(result.records) > 0 or self.wanted.fetch_offset < result.high_watermark
+        return not failed and not unread
 
 
 class FetchSession:
@@ -116,7 +122,7 @@ class FetchSession:
         created_ms: Monotonic time of its creation.
         last_used_ms: Monotonic time of the last request.
         partitions: All partitions.
-        changed: Partitions to read by the next `take`, in order.
+        changed: Partitions to read by the next `take`.
         taken: Partitions that the present request reads.
     """
 
@@ -131,6 +137,13 @@ class FetchSession:
         self.partitions: dict[PartitionKey, CachedPartition] = {}
         self.changed: dict[CachedPartition, None] = {}
         self.taken: dict[CachedPartition, None] = {}
+        self._places = itertools.count()
+
+    def add(self, key: PartitionKey, partition: CachedPartition) -> None:
+        """Add a partition, to be read after the others."""
+        self.partitions[key] = partition
+        partition.session = self
+        partition.place = next(self._places)
 
     def mark_all(self) -> None:
         """Let the next `take` return all partitions."""
@@ -140,26 +153,23 @@ class FetchSession:
         """Return the partitions to read; changes from now on are read by the next `take`."""
         self.taken.update(self.changed)
         self.changed = {}
-        return list(self.taken)
+        return sorted(self.taken, key=_PLACE)
 
     def select(self, results: Sequence[PartitionResult]) -> list[PartitionResult]:
         """Return the partitions that the response must contain.
 
-        Those with records are read after the others by the next fetch, so that the limit of a
-        response does not starve these.
+        Those with records move to the end, so that the limit of a response does not starve the
+        others.
         """
         selected: list[PartitionResult] = []
-        unread: dict[CachedPartition, None] = {}
-        returned: dict[CachedPartition, None] = {}
         for partition, result in results:
             if partition.update(result):
                 selected.append((partition, result))
             if len(result.records):
-                returned[partition] = None
-            elif not partition.is_read_to_end(result):
-                unread[partition] = None
+                partition.place = next(self._places)
+            if not partition.is_read_to_end(result):
+                self.changed[partition] = None
         self.taken = {}
-        self.changed = {**unread, **self.changed, **returned}
         return selected
 
     def is_evictable_for(self, size: int, now_ms: float, *, is_privileged: bool) -> bool:
@@ -422,8 +432,7 @@ class FetchSessionCache:
                     self._watched.setdefault(partition.topic_partition, []).append(partition)
 
     def _add(self, session: FetchSession, key: PartitionKey, partition: CachedPartition) -> None:
-        session.partitions[key] = partition
-        partition.session = session
+        session.add(key, partition)
         self._cached_partitions += 1
         if partition.name:
             self._watched.setdefault(partition.topic_partition, []).append(partition)

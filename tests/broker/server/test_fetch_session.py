@@ -149,6 +149,13 @@ def test_partition_is_sent_again_when_its_error_has_ended() -> None:
     assert indexes(select(sessions.request(session_id, 4), {})) == []
 
 
+def test_partitions_with_records_move_to_the_end() -> None:
+    sessions = Sessions()
+    session_id = sessions.start(3)
+    select(sessions.request(session_id, 1), {0: EMPTY._replace(records=b"records")})
+    assert taken(sessions.request(session_id, 2, partitions=[2, 1, 0])) == [1, 2, 0]
+
+
 def test_partitions_with_records_are_read_after_those_beyond_the_limit() -> None:
     sessions = Sessions()
     session_id = sessions.start(3)
@@ -165,7 +172,7 @@ def test_first_fetch_of_a_session_reads_all_and_later_ones_what_changed() -> Non
     select(first, {})
     assert taken(sessions.request(session_id, 2)) == []
     sessions.change(3, 1, 3)
-    assert taken(sessions.request(session_id, 3)) == [3, 1]
+    assert taken(sessions.request(session_id, 3)) == [1, 3]
 
 
 @pytest.mark.parametrize(
