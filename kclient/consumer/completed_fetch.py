@@ -169,7 +169,7 @@ class CompletedFetch:
         self._tail_error = self._found_error(owed_a_batch=owed_a_batch)
         self.end: FetchPosition | None = None
         if not data.error_code and self._tail_error is None:
-            self.end = position._replace(offset=cursor.end_offset, offset_epoch=cursor.end_epoch)
+            self.end = FetchPosition(cursor.end_offset, cursor.end_epoch, position.leader)
         data.records = None
 
     def is_exhausted(self) -> bool:
@@ -318,17 +318,13 @@ def _cursor(
         position.offset,
         position.offset_epoch,
         check_crcs=config.check_crcs,
-        hides=_hides(data, config),
+        hides=_hides(data) if config.isolation_level == READ_COMMITTED else None,
         key_deserializer=config.key_deserializer,
         value_deserializer=config.value_deserializer,
     )
 
 
-def _hides(
-    data: PartitionData, config: ConsumerConfig
-) -> Callable[[AbstractRecordBatch], bool] | None:
-    if config.isolation_level != READ_COMMITTED:
-        return None
+def _hides(data: PartitionData) -> Callable[[AbstractRecordBatch], bool]:
     return AbortedTransactions(
         (entry.first_offset, entry.producer_id) for entry in data.aborted_transactions or ()
     ).hides

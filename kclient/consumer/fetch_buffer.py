@@ -50,7 +50,9 @@ class FetchBuffer:
             self.drop(state.partition)
             return position
         end = chain[-1].end
-        return None if end is None else end._replace(leader=position.leader)
+        if end is None or end.leader is position.leader:
+            return end
+        return FetchPosition(end.offset, end.offset_epoch, position.leader)
 
     def first(self) -> CompletedFetch | None:
         """Return the first fetch whose partition is not paused."""

@@ -102,6 +102,8 @@ class FetchCollector:
                 else:
                     tracer.take(target, fetch)
                 self._advance(fetch)
+                if target.remaining > 0 and fetch.is_exhausted():
+                    self._buffer.remove(fetch)  # without a second check of its partition
         except KafkaError:
             # Records before the error are returned; the next call raises it again.
             if not len(target):

@@ -117,7 +117,9 @@ class FetchPlan:
         partition = state.partition
         if not state.is_fetchable():
             return None
-        self._update_again_at(partition, state.changes_at_ms(now_ms))
+        changes_at_ms = state.changes_at_ms(now_ms)
+        if changes_at_ms < math.inf:
+            self._update_again_at(partition, changes_at_ms)
         if now_ms < state.next_attempt_ms:
             return None
         node = state.fetch_node(cluster.nodes, now_ms)
@@ -127,19 +129,15 @@ class FetchPlan:
         position = self._buffer.next_position(state)
         if position is None:
             return None
-        plan = self._node_plan(node)
-        topic_id = cluster.topic_id(partition.topic) or ZERO_UUID
-        plan.set(partition, FetchPartitionData(topic_id, position, state))
-        return plan
-
-    def _node_plan(self, node: Node) -> NodePlan:
         plan = self.nodes.get(node.id)
         if plan is None:
             plan = self.nodes[node.id] = NodePlan(node)
         plan.node = node  # with its present address
+        topic_id = cluster.topic_id(partition.topic) or ZERO_UUID
+        plan.set(partition, FetchPartitionData(topic_id, position, state))
         return plan
 
     def _update_again_at(self, partition: TopicPartition, at_ms: float) -> None:
-        if at_ms < math.inf and self._due.get(partition) != at_ms:
+        if self._due.get(partition) != at_ms:
             self._due[partition] = at_ms
             heapq.heappush(self._timers, (at_ms, partition))

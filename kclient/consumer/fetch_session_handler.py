@@ -210,8 +210,11 @@ class FetchSessionHandler:
             None, or the reason why the response must not be used.
         """
         full = self._is_full()
-        extra = {each for each in responded if each not in self.partitions}
-        missing = self.partitions.keys() - responded if full else set()
+        partitions = self.partitions
+        extra: AbstractSet[TopicPartition] = frozenset()
+        if not all(map(partitions.__contains__, responded)):
+            extra = responded - partitions.keys()
+        missing = partitions.keys() - responded if full else frozenset()
         if extra or missing:
             if full and not responded and throttled:
                 self._start_over()
@@ -280,7 +283,7 @@ def _recreated(before: FetchPartitionData, now: FetchPartitionData) -> bool:
     return before.topic_id != now.topic_id and ZERO_UUID not in {before.topic_id, now.topic_id}
 
 
-def _mismatch(extra: set[TopicPartition], missing: set[TopicPartition]) -> str:
+def _mismatch(extra: AbstractSet[TopicPartition], missing: AbstractSet[TopicPartition]) -> str:
     parts = [
         f"{what} {', '.join(str(partition) for partition in sorted(partitions))}"
         for what, partitions in (("not asked for:", extra), ("missing:", missing))

@@ -231,7 +231,7 @@ class SubscriptionState:
             return
         for partition in changed:
             state = self.assigned.get(partition)
-            if state is None or state.has_valid_position():
+            if state is None or state.fetch_state is FetchState.FETCHING:
                 self._without_position.pop(partition, None)
             else:
                 self._without_position[partition] = state

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 LIMITS = {
     "send to acknowledgement": 149,
     "Produce request to response": 91,
-    "readable socket to records": 65,
+    "readable socket to records": 59,
 }
 
 
