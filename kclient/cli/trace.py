@@ -118,13 +118,15 @@ def run(options: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory(prefix="kclient-trace-") as directory:
             traced = _trace_with_own_broker(options, Path(directory))
     report = traced.journey.report()
-    if report.sections:
+    has_traces = bool(traced.journey.traces())
+    if has_traces:
         print(as_table(report), end="")
         _write_files(options, report)
     if traced.interrupt is not None:
         raise traced.interrupt
-    if not report.sections:
-        raise KafkaError("no traced record was acknowledged")
+    if not has_traces:
+        hint = "" if options.sample is None else "; a smaller --sample traces more records"
+        raise KafkaError(f"no traced record was acknowledged{hint}")
     return 1 if report.sections[0].failed else 0
 
 

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kclient.common.arguments import check_timeout
-from kclient.common.errors import InvalidArgumentError
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.common.runtime import Runtime, Task
 from kclient.consumer.consumer import Consumer
 from kclient.journey.broker_times import BrokerTimes
@@ -69,9 +69,12 @@ class Journey:
 
         Raises:
             InvalidArgumentError: There is neither a producer nor a consumer.
+            InvalidTypeError: An argument has the wrong type.
         """
         if producer is None and consumer is None:
             raise InvalidArgumentError("Journey: got no client, expected a producer or a consumer")
+        _check_client("producer", producer, Producer)
+        _check_client("consumer", consumer, Consumer)
         interval_ms = check_timeout(interval, default_ms=DEFAULT_INTERVAL * 1000.0)
         runtime = system_runtime() if runtime is None else runtime
         self._clock, self._tasks, self._random = runtime.clock, runtime.tasks, runtime.random
@@ -224,6 +227,14 @@ class Journey:
             if self._producer is not None:
                 self._producer.trace_next()
         return not ended
+
+
+def _check_client(name: str, client: object, expected: type) -> None:
+    if client is not None and not isinstance(client, expected):
+        raise InvalidTypeError(
+            f"Journey: {name}: got {type(client).__name__}, expected a {expected.__name__}; "
+            f"a single client is passed by its name, as in Journey(consumer=…)"
+        )
 
 
 def _note(traces: list[Trace], stage: str, otherwise: str) -> str:

@@ -78,6 +78,12 @@ def test_cluster_that_does_not_respond_fails_the_command(
     assert "kclient trace: " in capsys.readouterr().err
 
 
+def test_sample_without_a_record_fails(run: Run) -> None:
+    status, out, errors = run("trace", "--records", "1", "--sample", "600")
+    assert (status, out) == (1, "")
+    assert "no traced record was acknowledged; a smaller --sample traces more" in errors
+
+
 def test_without_outcomes_the_broker_sends_the_producer_is_traced_alone(run: Run) -> None:
     status, out, _ = run("trace", "--records", "20", "--acks", "0")
     assert status == 0

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from kclient import Consumer, Producer, TopicPartition
-from kclient.common.errors import InvalidArgumentError, KafkaError
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError, KafkaError
 from kclient.journey import Journey
 from kclient.journey.stages import BROKER_IN_ALL
 from kclient.testing import EmbeddedCluster
@@ -179,3 +179,11 @@ def test_consumer_in_another_process_continues_the_traces(bootstrap: str) -> Non
 def test_journey_without_clients_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="expected a producer or a consumer"):
         Journey()
+
+
+def test_consumer_in_the_place_of_the_producer_is_refused(bootstrap: str) -> None:
+    with reader(bootstrap, "alone") as consumer:
+        with pytest.raises(InvalidTypeError, match="got Consumer, expected a Producer; "):
+            Journey(consumer)  # type: ignore[arg-type]  # the mistake that is tested
+        with pytest.raises(InvalidTypeError, match="consumer: got str, expected a Consumer"):
+            Journey(consumer="orders")  # type: ignore[arg-type]  # as above
