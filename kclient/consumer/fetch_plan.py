@@ -2,7 +2,7 @@
 
 They depend on the assignment, on positions, pauses and backoffs, on buffered data and on the
 cluster. With thousands of partitions, few of these change between two fetches: the plan is updated
-for partitions that changed, and for all of them only if the cluster did.
+for partitions that changed, and for all of them only if brokers or topic ids did.
 """
 
 import heapq
@@ -105,10 +105,17 @@ class FetchPlan:
             if self._due.get(partition) == at_ms:
                 del self._due[partition]
                 changed[partition] = None
-        if cluster is not self._cluster_seen:
-            self._cluster_seen = cluster
+        if self._differs(cluster):
             changed.update(dict.fromkeys(self._subscriptions.assigned))
+        self._cluster_seen = cluster
         return changed
+
+    def _differs(self, cluster: Cluster) -> bool:
+        """Return whether brokers or topic ids changed; leaders are part of the positions."""
+        seen = self._cluster_seen
+        return cluster is not seen and (
+            seen is None or cluster.nodes != seen.nodes or cluster.topic_ids != seen.topic_ids
+        )
 
     def _plan_for(
         self, state: TopicPartitionState, cluster: Cluster, now_ms: float

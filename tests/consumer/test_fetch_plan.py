@@ -236,6 +236,21 @@ def test_partition_without_leader_is_known_until_it_has_one_or_is_unassigned() -
     assert not planning.plan.leaderless
 
 
+def inspected_by_update(planning: Planning) -> list[TopicPartition]:
+    """Return the partitions whose state an update gets."""
+    assert planning.subscriptions.has_all_positions()
+    inspected: list[TopicPartition] = []
+
+    class Watched(dict[TopicPartition, TopicPartitionState]):
+        def get(self, key: TopicPartition) -> TopicPartitionState | None:  # type: ignore[override]
+            inspected.append(key)
+            return super().get(key)
+
+    planning.subscriptions.assigned = Watched(planning.subscriptions.assigned)
+    planning.updated()
+    return inspected
+
+
 @pytest.mark.parametrize("count", [100, 10_000])
 def test_update_inspects_only_partitions_that_changed(count: int) -> None:
     planning = Planning()
@@ -247,18 +262,17 @@ def test_update_inspects_only_partitions_that_changed(count: int) -> None:
     planning.send(0)
     planning.respond(partitions[7])
     planning.state(partitions[9]).set_paused(paused=True)
-    assert planning.subscriptions.has_all_positions()
-    inspected: list[TopicPartition] = []
-
-    class Watched(dict[TopicPartition, TopicPartitionState]):
-        def get(self, key: TopicPartition) -> TopicPartitionState | None:  # type: ignore[override]
-            inspected.append(key)
-            return super().get(key)
-
-    planning.subscriptions.assigned = Watched(planning.subscriptions.assigned)
-    planning.updated()
-    assert inspected == [partitions[7], partitions[9]]
+    assert inspected_by_update(planning) == [partitions[7], partitions[9]]
     assert list(planning.plan.nodes[0].changed) == [partitions[7], partitions[9]]
+
+
+def test_new_leader_concerns_only_its_partition() -> None:
+    planning = Planning()
+    planning.start(*PARTITIONS)
+    planning.updated()
+    planning.become(cluster_of([0, 1, 2, 1]))
+    assert inspected_by_update(planning) == [B1]
+    assert offsets(planning.updated(), 1) == [(A1, 0), (B1, 0)]
 
 
 @settings(max_examples=300)
