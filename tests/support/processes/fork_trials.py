@@ -36,8 +36,9 @@ def locks_of(producer: Any, future: Any) -> Iterable[Any]:
     yield from (accumulator.incomplete._lock, accumulator.pool._lock)
     yield producer._core._sender._metadata._condition._lock
     yield future._result._lock
-    registry = producer._core._registry
-    yield from (registry._lock, *(sensor._lock for sensor in registry._sensors))
+    metrics = producer._core._sender._metrics
+    registry = metrics.registry
+    yield from (metrics._lock, registry._lock, *(sensor._lock for sensor in registry._sensors))
     yield producer._core._task._state._lock
     yield client._selector._poller._bell._lock
 
