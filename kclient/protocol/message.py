@@ -140,7 +140,7 @@ class Message(Struct):
                 that was set and must not be dropped.
             InvalidArgumentError: A field's value does not fit its wire type.
         """
-        found = codec(type(self), version)
+        found = _codecs.get((type(self), version)) or codec(type(self), version)
         try:
             return found.encode(self)
         except (
@@ -170,7 +170,7 @@ class Message(Struct):
             UnsupportedVersionError: The message has no such version.
             ProtocolError: The bytes are malformed; the text names the field.
         """
-        found = codec(cls, version)
+        found = _codecs.get((cls, version)) or codec(cls, version)
         view = memoryview(buffer).cast("B")
         try:
             decoded: Self = found.decode(view, len(view), allowance(len(view)))

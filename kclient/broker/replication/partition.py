@@ -132,7 +132,8 @@ class Partition:
             KafkaError: The records were rejected; nothing was written.
         """
         with self._lock:
-            self._check_leader()
+            if self._leader != self._node_id:
+                raise self._not_leader()
             if required_acks == ACKS_ALL and len(self._isr) < self._min_isr:
                 raise self._not_enough_replicas()
             info = self.log.append_as_leader(records, self._leader_epoch, origin=origin)
@@ -308,9 +309,12 @@ class Partition:
 
     def _check_leader(self) -> None:
         if self._leader != self._node_id:
-            raise NotLeaderOrFollowerError(
-                f"Leader of partition {self.topic_partition} is broker {self._leader}"
-            )
+            raise self._not_leader()
+
+    def _not_leader(self) -> NotLeaderOrFollowerError:
+        return NotLeaderOrFollowerError(
+            f"Leader of partition {self.topic_partition} is broker {self._leader}"
+        )
 
     def _advance_high_watermark(self) -> int:
         """Advance the high watermark to what all in-sync replicas have, and return it."""

@@ -299,10 +299,12 @@ class ReplicaManager:
         acks: int,
         origin: AppendOrigin,
     ) -> AppendResult:
-        try:
-            partition = self.partition(topic_partition)
-        except KafkaError as error:
-            return AppendResult(error=error)
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            try:
+                partition = self.partition(topic_partition)
+            except KafkaError as error:
+                return AppendResult(error=error)
         try:
             info, high_watermark = partition.append_records_to_leader(records, acks, origin)
         except RecordValidationError as error:

@@ -90,6 +90,9 @@ class KafkaApis:
     ) -> None:
         self._services = services
         self._table = table
+        self._checked = frozenset(
+            key for key, api in table.items() if api.is_long or api.changes_metadata
+        )
         self._long_requests = long_requests
         self._now_ns = now_ns
         self.interceptor: Interceptor | None = None
@@ -106,9 +109,11 @@ class KafkaApis:
         return True
 
     def _handle(self, request: Request) -> None:
-        channel = self._channel(request)
-        if channel is None or not channel.send_request(request):
-            self.process(request)
+        if request.header.api_key in self._checked:
+            channel = self._channel(request)
+            if channel is not None and channel.send_request(request):
+                return
+        self.process(request)
 
     def _channel(self, request: Request) -> RequestChannel | None:
         """Return the queue for a request, or None to handle it in this thread."""
