@@ -24,6 +24,8 @@ def check_seconds(name: str, timeout: object) -> float:
         InvalidArgumentError: It is negative, NaN, or longer than 600 s, which may be milliseconds
             for another client.
     """
+    if type(timeout) is float and 0.0 <= timeout <= LONGEST_S:
+        return timeout  # first, since each poll has one
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise InvalidTypeError(f"{name}: got {describe(timeout)}, expected seconds >= 0 or None")
     if math.isnan(timeout) or timeout < 0:

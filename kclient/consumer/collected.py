@@ -62,8 +62,9 @@ class CollectedRecords:
             return
         self.remaining = 0 if self._single else self.remaining - len(records)
         partition = fetch.state.partition
-        before = self.by_partition.get(partition)
-        self.by_partition[partition] = records if before is None else before + records
+        before = self.by_partition.setdefault(partition, records)
+        if before is not records:
+            before += records
         if is_again:
             self.again[partition] = self.again.get(partition, 0) + len(records)
 
