@@ -80,7 +80,9 @@ class LogState:
                 raise self.storage_error(action, problem) from problem
 
     def check_usable(self) -> None:
-        """Check that the log is open on an online directory; the caller holds the lock.
+        """Check that the log is open on an online directory.
+
+        A caller that changes the log holds the lock.
 
         Raises:
             KafkaStorageError: The directory is offline.

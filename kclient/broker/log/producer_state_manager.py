@@ -98,7 +98,7 @@ class ProducerStateManager:
         """First offset of a transaction that is ongoing, or whose marker is not replicated."""
         if not self._ongoing and not self._unreplicated:
             return None  # as without transactions
-        return min((*self._ongoing, *self._unreplicated))
+        return min((*self._ongoing, *self._unreplicated), default=None)
 
     def find_duplicate(self, batches: Iterable[BatchHeader]) -> BatchMetadata | None:
         """Return the batch that one of these repeats, or None."""
@@ -136,8 +136,9 @@ class ProducerStateManager:
 
     def complete_txn(self, completed: CompletedTxn) -> None:
         """Complete a transaction; it is stable once the marker is replicated."""
-        self._ongoing.pop(completed.first_offset, None)
+        # In this order: `first_unstable_offset` may be read meanwhile, without the lock.
         self._unreplicated[completed.first_offset] = completed.last_offset
+        self._ongoing.pop(completed.first_offset, None)
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """Return the last stable offset after this transaction is completed."""

@@ -145,8 +145,15 @@ class UnifiedLog:
             return self._state.last_stable_offset()
 
     def bounds(self) -> LogBounds:
-        """Return the offsets that a fetch returns."""
+        """Return the offsets that a fetch returns.
+
+        Without transactions it does not acquire the lock, which the maintenance holds while it
+        writes files: a fetch of many partitions would wait at each of them.
+        """
         state = self._state
+        high_watermark = state.high_watermark  # before the transactions, which precede it
+        if state.producers.first_unstable_offset is None:
+            return LogBounds(high_watermark, high_watermark, state.log_start_offset)
         with self._lock:
             return LogBounds(
                 state.high_watermark, state.last_stable_offset(), state.log_start_offset
@@ -159,8 +166,7 @@ class UnifiedLog:
             KafkaStorageError: The directory is offline.
             NotLeaderOrFollowerError: The log was closed or deleted.
         """
-        with self._lock:
-            self._state.check_usable()
+        self._state.check_usable()
 
     @property
     def latest_epoch(self) -> int | None:
