@@ -129,6 +129,13 @@ class StreamSocket(Protocol):
         """Write from the buffers in order; return the number of bytes written."""
         ...
 
+    def set_receive_low_water_mark(self, size: int) -> None:
+        """Become readable only when `size` bytes have arrived, fewer if the system does not wait.
+
+        The end of the stream and a failure are reported at once.
+        """
+        ...
+
     def connect_error(self) -> int:
         """Return the errno of a finished connect attempt; 0 if it succeeded."""
         ...

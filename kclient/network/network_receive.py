@@ -90,9 +90,13 @@ class NetworkReceive:
             with self._view[self._filled :] as free:  # no view may be left when the buffer grows
                 count = transport.read_into(free)
             if not count:
+                if self._size > _FIRST_BUFFER:
+                    transport.expect(self._size - self._filled)
                 return read
             read += count
             self._filled += count
+        if self._size > _FIRST_BUFFER:
+            transport.expect(0)
         self.payload = self._view
         self.completed = True
         return read

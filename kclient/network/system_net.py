@@ -12,6 +12,7 @@ import resource
 import selectors
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from itertools import starmap, tee
@@ -42,6 +43,15 @@ class SystemStreamSocket(socket.socket):
     if not TYPE_CHECKING and _nonblocking is not None:
         recv_into = _nonblocking.recv_into
         sendmsg = _nonblocking.sendmsg
+
+    def set_receive_low_water_mark(self, size: int) -> None:
+        """Become readable only when `size` bytes have arrived, on Linux.
+
+        Linux limits the mark to half of the receive buffer and raises it no further than the peer
+        can fill the window, so that a large one cannot block the connection; others do not.
+        """
+        if sys.platform == "linux":
+            self.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
     def connect_error(self) -> int:
         """Return the errno of a finished connect attempt; 0 if it succeeded."""

@@ -7,6 +7,7 @@ from typing import Protocol
 from kclient.common.files import FileSlice, WireBytes
 from kclient.common.runtime import Address, StreamSocket
 
+_MAX_LOW_WATER_MARK = 1 << 20
 _MAX_SENDFILE = 1 << 30
 _MAX_READ = 1 << 20
 _SENDFILE = getattr(os, "sendfile", None)
@@ -44,6 +45,13 @@ class TransportLayer(Protocol):
         """Read up to the buffer's size; return the number of bytes."""
         ...
 
+    def expect(self, size: int) -> None:
+        """Take note that `size` more bytes of a frame are expected, 0 at its end.
+
+        The socket need not be readable before many of them have arrived.
+        """
+        ...
+
     def write(self, parts: Sequence[WireBytes]) -> int:
         """Write from the parts in order; return the number of bytes written."""
         ...
@@ -69,6 +77,7 @@ class PlaintextTransportLayer:
 
     def __init__(self, stream: StreamSocket) -> None:
         self.socket = stream
+        self._low_water_mark = 1
 
     def ready(self) -> bool:
         """Return True: there is no handshake."""
@@ -86,6 +95,16 @@ class PlaintextTransportLayer:
         if not count:
             raise EOFError
         return count
+
+    def expect(self, size: int) -> None:
+        """Let the socket be readable when `size` bytes have arrived, or 1 MiB of them.
+
+        A response of 4 MiB arrives in dozens of pieces, each of which woke the reader.
+        """
+        mark = min(max(size, 1), _MAX_LOW_WATER_MARK)
+        if mark != self._low_water_mark:
+            self.socket.set_receive_low_water_mark(mark)
+            self._low_water_mark = mark
 
     def write(self, parts: Sequence[WireBytes]) -> int:
         """Write from the parts in order; return the number of bytes written."""

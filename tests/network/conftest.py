@@ -33,6 +33,8 @@ class Sink:
         self.data += joined
         return len(joined)
 
+    def set_receive_low_water_mark(self, size: int) -> None: ...
+
     def connect_error(self) -> int:
         return 0
 

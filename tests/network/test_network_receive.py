@@ -27,6 +27,7 @@ class Feed:
 
     def __init__(self, *chunks: bytes) -> None:
         self.chunks = list(chunks)
+        self.expected: list[int] = []
 
     def ready(self) -> bool:
         return True
@@ -42,6 +43,9 @@ class Feed:
         if count < len(chunk):
             self.chunks.insert(0, chunk[count:])
         return count
+
+    def expect(self, size: int) -> None:
+        self.expected.append(size)
 
     def write(self, parts: Sequence[WireBytes]) -> int:
         return 0
@@ -122,6 +126,28 @@ def test_error_names_protocol_of_peer(prefix: bytes, named: str) -> None:
 @given(st.integers(0, LIMIT))
 def test_valid_size_is_never_taken_for_another_protocol(size: int) -> None:
     assert foreign_peer(struct.pack(">i", size)) is None
+
+
+def test_transport_knows_the_missing_bytes_of_a_large_frame() -> None:
+    body = bytes(100_000)
+    feed = Feed(frame(body)[:-10])
+    got = receive()
+    got.read_from(feed)
+    assert feed.expected == [10]
+    feed.chunks.append(body[-10:])
+    got.read_from(feed)
+    assert got.completed
+    assert feed.expected == [10, 0]
+
+
+def test_small_frame_causes_no_call_of_the_transport() -> None:
+    feed = Feed(frame(b"abc")[:-1])
+    got = receive()
+    got.read_from(feed)
+    feed.chunks.append(b"c")
+    got.read_from(feed)
+    assert got.completed
+    assert feed.expected == []
 
 
 @pytest.mark.fault("P2")

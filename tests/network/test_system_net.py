@@ -35,6 +35,27 @@ def test_connected_sockets_exchange_bytes(net: SystemNet, poller: SystemPoller) 
     far.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such mark")
+def test_socket_is_readable_at_low_water_mark_or_at_the_end(
+    net: SystemNet, poller: SystemPoller
+) -> None:
+    near, far = connected(net, poller)
+    poller.register(far, READABLE, "far")
+    far.set_receive_low_water_mark(1000)
+    near.sendmsg([bytes(999)])
+    assert poller.poll(0) == []  # loopback delivers in the call
+    near.sendmsg([b"x"])
+    assert poller.poll(1000) == [("far", READABLE)]
+    assert far.recv_into(memoryview(bytearray(1001))) == 1000
+    near.sendmsg([b"x"])
+    assert poller.poll(0) == []
+    assert far.recv_into(memoryview(bytearray(10))) == 1
+    near.close()
+    assert poller.poll(1000) == [("far", READABLE)]
+    poller.unregister(far)
+    far.close()
+
+
 def test_reset_is_seen_by_peer(net: SystemNet, poller: SystemPoller) -> None:
     near, far = connected(net, poller)
     near.reset()

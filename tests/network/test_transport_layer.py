@@ -70,6 +70,25 @@ def test_file_slice_is_sent_by_sendfile(
     file.close()
 
 
+def test_frame_larger_than_the_receive_buffer_arrives(net: SystemNet, poller: SystemPoller) -> None:
+    near, far = connected(net, poller)  # the receive buffer of `near` has 64 KiB
+    sender, receiver = (Selector(net, SystemClock()) for _ in range(2))
+    sender.register("s", far)
+    receiver.register("r", near)
+    sender.poll(0, 0)
+    content = os.urandom(3_000_000)
+    for body in (content, b"small", content):
+        sender.send(NetworkSend("s", [body]))
+        for _ in range(10_000):
+            sender.poll(0, 0)
+            receiver.poll(1, 0)
+            if receiver.completed_receives:
+                break
+        assert [item.payload for item in receiver.completed_receives] == [body]
+    sender.close()
+    receiver.close()
+
+
 class Stream:
     """A socket whose next results the test sets."""
 
@@ -78,6 +97,10 @@ class Stream:
         self.blocked = False
         self.written: list[bytes] = []
         self.closed = False
+        self.marks: list[int] = []
+
+    def set_receive_low_water_mark(self, size: int) -> None:
+        self.marks.append(size)
 
     def recv_into(self, buffer: memoryview) -> int:
         if self.blocked:
@@ -143,3 +166,11 @@ def test_parts_are_written_in_one_call(layer: PlaintextTransportLayer, stream: S
     assert stream.written == [b"ab", b"c"]
     layer.close()
     assert stream.closed
+
+
+def test_low_water_mark_is_set_when_it_changes(
+    layer: PlaintextTransportLayer, stream: Stream
+) -> None:
+    for size in (3_000_000, 2_000_000, 70_000, 70_000, 0, 0):
+        layer.expect(size)
+    assert stream.marks == [1 << 20, 70_000, 1]

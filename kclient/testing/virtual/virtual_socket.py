@@ -57,6 +57,7 @@ class VirtualSocket:
         self._stream: VirtualStream | None = None
         self._unread_by_peer = 0
         self._untold = 0
+        self._low_water_mark = 1
 
     def __repr__(self) -> str:
         return f"{self._local[0]}:{self._local[1]}>{self._peer[0]}:{self._peer[1]}"
@@ -101,11 +102,21 @@ class VirtualSocket:
     def readiness(self) -> int:
         """Return the ready events, as READABLE and WRITABLE."""
         ready = 0
-        if self.established and (self.incoming or self.ended is not None):
+        if self.established and (
+            len(self.incoming) >= self._low_water_mark or self.ended is not None
+        ):
             ready = READABLE
         if self.ended or (self.established and self._unread_by_peer < self.capacity):
             ready |= WRITABLE
         return ready
+
+    def set_receive_low_water_mark(self, size: int) -> None:
+        """Become readable when `size` bytes have arrived, or a quarter of the capacity.
+
+        With a higher mark the writer could block first.
+        """
+        self._low_water_mark = min(size, self.capacity // 4)
+        self.changed()
 
     def recv_into(self, buffer: memoryview, /) -> int:
         """Read into `buffer`; 0 means the peer closed its side."""

@@ -30,6 +30,33 @@ def test_unread_bytes_block_the_writer(net: Net) -> None:
     assert bytes(far.taken[8192:]) == PAYLOAD * 3
 
 
+def test_socket_is_readable_at_low_water_mark_or_at_the_end(net: Net) -> None:
+    near, far = net.pair()
+    far.stream.set_receive_low_water_mark(1000)
+    near.stream.sendmsg([bytes(999)])
+    assert not far.wait(READABLE, 1000)
+    near.stream.sendmsg([b"x"])
+    assert far.wait(READABLE, 1000)
+    assert far.read(1000) == bytes(999) + b"x"
+    near.stream.sendmsg([b"x"])
+    assert not far.wait(READABLE, 1000)
+    near.stream.close()
+    assert far.wait(READABLE, 1000)
+    assert far.read(1) == b"x"
+
+
+def test_low_water_mark_beyond_the_buffers_does_not_block_the_writer(net: Net) -> None:
+    near, far = net.pair()
+    far.stream.set_receive_low_water_mark(1 << 20)
+
+    def write() -> None:
+        near.write(PAYLOAD * 20)
+        near.stream.close()
+
+    net.run(write, lambda: far.read(len(PAYLOAD) * 20))
+    assert bytes(far.taken) == PAYLOAD * 20
+
+
 def test_read_without_data_raises_blocking_io_error(net: Net) -> None:
     near, _ = net.pair()
     with pytest.raises(BlockingIOError):
