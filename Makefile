@@ -46,7 +46,7 @@ endif
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-start bench-scale bench-recovery bench-spark build-ext clean'
+	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-start bench-scale bench-endless bench-recovery bench-spark build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -224,6 +224,11 @@ bench-start: build-ext
 .PHONY: bench-scale
 bench-scale: build-ext
 	$(RUN) -m integration.benchmarks.scale $(BENCH_ARGS)
+
+# Memory of a consumer that reads a billion records in columns: make bench-endless BENCH_ARGS='--records 100000000'
+.PHONY: bench-endless
+bench-endless: build-ext
+	$(RUN) -m integration.benchmarks.endless $(BENCH_ARGS)
 
 # How long a broker's start takes: make bench-recovery BENCH_ARGS='--mebibytes 1024'
 .PHONY: bench-recovery

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from integration.benchmarks import pairs, publish, recovery, scale, start
+from integration.benchmarks import endless, pairs, publish, recovery, scale, start
 from integration.benchmarks.cases import BLOCKS, FIGURES, Block, Case, Cell, Goal
 from integration.benchmarks.measuring import CellError, check_claim, run_cell
 from integration.benchmarks.report import table
@@ -137,6 +137,20 @@ def test_scale_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     for row in rows:
         assert min(float(cell) for cell in (row[3], *row[4].split(".."), row[5])) > 0
+
+
+def test_memory_over_many_records_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    endless.main(["--records", "1_000_000"])
+    heading, *parts = capsys.readouterr().out.splitlines()
+    assert heading.split()[0] == "records"
+    assert int(parts[-1].split()[0].replace(",", "")) >= 1_000_000
+    assert len(parts) <= 20
+
+
+def test_growing_memory_is_found() -> None:
+    endless.check_growth([90, 100, 109])
+    with pytest.raises(HarnessError, match="resident memory"):
+        endless.check_growth([100 << 20, 90 << 20, 111 << 20])
 
 
 def test_failed_part_fails_the_run(kafka: RunningKafka) -> None:

@@ -38,10 +38,10 @@ class Case(NamedTuple):
 
 
 @contextmanager
-def nodes_of(case: Case) -> Iterator[str]:
+def nodes_of(case: Case, records_per_batch: int = RECORDS_PER_BATCH) -> Iterator[str]:
     """Start the nodes, and yield the address of one."""
     command = [sys.executable, "-m", "integration.benchmarks.scale_nodes"]
-    command += [str(case.nodes), str(case.partitions)]
+    command += [str(case.nodes), str(case.partitions), str(records_per_batch)]
     with subprocess.Popen(
         command, cwd=_PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

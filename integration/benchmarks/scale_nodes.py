@@ -2,8 +2,8 @@
 
 Each node has a port of its own and leads every so-many-th partition. A node acknowledges records
 without keeping them, and sends the same records for any offset, within fetch sessions as Kafka's
-(KIP-227). ``python -m integration.benchmarks.scale_nodes NODES PARTITIONS`` prints the first port,
-and ends when its standard input does.
+(KIP-227). ``python -m integration.benchmarks.scale_nodes NODES PARTITIONS RECORDS`` prints the
+first port, and ends when its standard input does; RECORDS is the number in a batch.
 """
 
 import selectors
@@ -42,9 +42,9 @@ _BASE_OFFSET = Struct(">q")
 _END = 1 << 62
 
 
-def _batch() -> bytearray:
-    builder = RecordBatchBuilder(bytearray(RECORDS_PER_BATCH * (VALUE_BYTES + 30) + 100))
-    for _ in range(RECORDS_PER_BATCH):
+def _batch(records: int) -> bytearray:
+    builder = RecordBatchBuilder(bytearray(records * (VALUE_BYTES + 30) + 100))
+    for _ in range(records):
         builder.append(1_700_000_000_000, None, b"v" * VALUE_BYTES, None)
     return bytearray(builder.seal())
 
@@ -74,11 +74,12 @@ class FetchSession:
 class Nodes:
     """The cluster: its description, and the responses of its nodes."""
 
-    def __init__(self, nodes: int, partitions: int) -> None:
+    def __init__(self, nodes: int, partitions: int, records_per_batch: int) -> None:
         self._listeners = [socket.create_server((_HOST, 0), backlog=64) for _ in range(nodes)]
         self.ports = [each.getsockname()[1] for each in self._listeners]
         self._metadata = self._described(nodes, partitions)
-        self._batch = _batch()
+        self._batch = _batch(records_per_batch)
+        self._records_per_batch = records_per_batch
         self._sessions: dict[int, FetchSession] = {}
         self._handlers: Mapping[int, Callable[[Any], Response | None]] = {
             ApiKey.API_VERSIONS: self._api_versions,
@@ -131,15 +132,22 @@ class Nodes:
         selector.register(accepted, selectors.EVENT_READ, self._serve)
 
     def _serve(self, selector: selectors.BaseSelector, connection: socket.socket) -> None:
-        """Reads a request and sends its response; both block, as the peer is a client."""
         try:
-            size = connection.recv(_SIZE.size, socket.MSG_WAITALL)
-        except ConnectionResetError:  # the client left a response unread
-            size = b""
-        if len(size) < _SIZE.size:
+            is_open = self._respond(connection)
+        except ConnectionError:  # the client closed before it read a response
+            is_open = False
+        if not is_open:
             selector.unregister(connection)
             connection.close()
-            return
+
+    def _respond(self, connection: socket.socket) -> bool:
+        """Reads a request and sends its response; both block, as the peer is a client.
+
+        Returns whether there was a request.
+        """
+        size = connection.recv(_SIZE.size, socket.MSG_WAITALL)
+        if len(size) < _SIZE.size:
+            return False
         frame = connection.recv(_SIZE.unpack(size)[0], socket.MSG_WAITALL)
         header, position = decode_request_header(frame)
         kind = REQUESTS[header.api_key]
@@ -150,6 +158,7 @@ class Nodes:
             parts = encode_response(response, header.api_version, header.correlation_id)
             body = b"".join(bytes(part) for part in parts)  # type: ignore[arg-type]  # no files
             connection.sendall(_SIZE.pack(len(body)) + body)
+        return True
 
     def _api_versions(self, _: Request) -> ApiVersionsResponse:
         keys = [
@@ -191,7 +200,7 @@ class Nodes:
 
     def _partition(self, session: FetchSession, number: int) -> PartitionData:
         offset = session.offsets[number]
-        session.offsets[number] = offset + RECORDS_PER_BATCH
+        session.offsets[number] = offset + self._records_per_batch
         _BASE_OFFSET.pack_into(self._batch, 0, offset)  # before the checksum's range
         data = _without_records(number)
         data.records = bytes(self._batch)
@@ -209,6 +218,6 @@ def _without_records(number: int) -> PartitionData:
 
 
 if __name__ == "__main__":
-    cluster = Nodes(int(sys.argv[1]), int(sys.argv[2]))
+    cluster = Nodes(*map(int, sys.argv[1:]))
     print(cluster.ports[0], flush=True)
     cluster.run()
