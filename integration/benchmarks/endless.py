@@ -40,7 +40,7 @@ def read(consumer: Consumer, records: int) -> int:
 
 
 def check_growth(resident: Sequence[int]) -> None:
-    """Compare the resident bytes of later parts with those of the first.
+    """Compare the resident bytes of the first two measurements with all others.
 
     Raises:
         HarnessError: They grew.
