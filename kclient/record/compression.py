@@ -359,78 +359,7 @@ def _compress_lz4(data: WireBytes, level: int) -> bytes:
     return output
 
 
-_LZ4_HEADER_SIZE: Final = 7
-
-_LZ4_SIZE: Final = struct.Struct("<I")
-
-_LZ4_STORED: Final = 1 << 31  # flag of a block that is not compressed
-
-_LZ4_EXPANSION: Final = 255
-
-
-@cache
-def _lz4_plain_headers(frames: Any) -> dict[bytes, int]:
-    """Return the headers of frames of independent blocks, without sizes and checksums.
-
-    The values are the sizes of their blocks. Producers of Kafka write such frames.
-    """
-    sizes = {
-        frames.BLOCKSIZE_MAX64KB: 64 * 1024,
-        frames.BLOCKSIZE_MAX256KB: 256 * 1024,
-        frames.BLOCKSIZE_MAX1MB: 1024 * 1024,
-        frames.BLOCKSIZE_MAX4MB: 4 * 1024 * 1024,
-    }
-    return {
-        frames.compress_begin(
-            frames.create_compression_context(), block_size=kind, block_linked=False
-        ): size
-        for kind, size in sizes.items()
-    }
-
-
-def _decompress_lz4(data: WireBytes, limit: int) -> WireBytes:
-    headers = _lz4_plain_headers(codec_library(CompressionType.LZ4))
-    block_size = headers.get(bytes(data[:_LZ4_HEADER_SIZE]))
-    if block_size is None:
-        return _stream_lz4(data, limit)
-    return b"".join(_lz4_blocks(memoryview(data)[_LZ4_HEADER_SIZE:], block_size, limit))
-
-
-def _lz4_blocks(data: memoryview, block_size: int, limit: int) -> Iterator[WireBytes]:
-    """Yield the contents of independent blocks, a third of the time of the frame decompressor.
-
-    That one does not know the decompressed size, and so copies its output several times.
-    """
-    blocks = import_module("lz4.block")
-    position = total = 0
-    while position + _LZ4_SIZE.size <= len(data):
-        (field,) = _LZ4_SIZE.unpack_from(data, position)
-        start = position + _LZ4_SIZE.size
-        position = start + (field & ~_LZ4_STORED)
-        if not field:
-            if start < len(data):
-                raise CompressionError("lz4: data follows the end of the frame")
-            return
-        if position > len(data):
-            break
-        content: WireBytes = data[start:position]
-        if not field & _LZ4_STORED:
-            most = min(block_size, len(content) * _LZ4_EXPANSION)
-            try:
-                content = blocks.decompress(content, most)
-            except blocks.LZ4BlockError as error:
-                raise CompressionError("lz4: the stream is corrupt") from error
-        total += len(content)
-        if len(content) > block_size:
-            raise CompressionError("lz4: a block is larger than the frame's header states")
-        if total > limit:
-            raise CompressionError(f"lz4: got more than the limit of {limit} bytes")
-        yield content
-    raise CompressionError("lz4: the stream is truncated")
-
-
-def _stream_lz4(data: WireBytes, limit: int) -> bytearray:
-    """Decompress a frame with linked blocks, sizes or checksums."""
+def _decompress_lz4(data: WireBytes, limit: int) -> bytearray:
     output = _Output("lz4", limit)
     codec = codec_library(CompressionType.LZ4).LZ4FrameDecompressor()
     for piece in _pieces(data):

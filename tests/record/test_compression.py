@@ -1,7 +1,6 @@
 """Codecs: levels, streams of other libraries, corrupt streams, limits."""
 
 import gzip
-import random
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -144,15 +143,6 @@ def wide_zstd(data: bytes) -> bytes:
     return codec.compress(data) + codec.flush()
 
 
-def plain_lz4(block_size: int) -> Callable[[bytes], bytes]:
-    def pack(data: bytes) -> bytes:
-        return bytes(
-            lz4.frame.compress(data, block_size=block_size, block_linked=False, store_size=False)
-        )
-
-    return pack
-
-
 FOREIGN: list[tuple[CompressionType, Callable[[bytes], bytes]]] = [
     (GZIP, gzip.compress),
     (GZIP, lambda data: gzip.compress(data[:100]) + gzip.compress(data[100:])),
@@ -161,7 +151,6 @@ FOREIGN: list[tuple[CompressionType, Callable[[bytes], bytes]]] = [
     (SNAPPY, lambda data: xerial(snappy.compress(data))),
     (SNAPPY, lambda data: xerial(snappy.compress(data[:9]), snappy.compress(data[9:]))),
     (LZ4, lz4.frame.compress),
-    *[(LZ4, plain_lz4(block_size)) for block_size in (4, 5, 6, 7)],
     (LZ4, lambda data: bytes(lz4.frame.compress(data, content_checksum=True, block_linked=True))),
     (LZ4, lambda data: bytes(lz4.frame.compress(data, block_size=7, block_checksum=True))),
     (ZSTD, lambda data: zstandard.ZstdCompressor().compress(data)),
@@ -181,46 +170,6 @@ def test_streams_of_other_libraries_are_decompressed(
     assert decompress(kind, packed, len(data)) == data
     with pytest.raises(CompressionError):
         decompress(kind, packed, len(data) - 1)
-
-
-@pytest.mark.parametrize("size", [0, 1, 65_535, 65_536, 65_537, 200_000])
-@pytest.mark.parametrize("block_size", [4, 7])
-def test_lz4_blocks_that_do_not_compress_are_stored(size: int, block_size: int) -> None:
-    data = random.Random(size).randbytes(size)
-    packed = plain_lz4(block_size)(data)
-    assert len(packed) >= size
-    assert decompress(LZ4, packed, size) == data
-
-
-@given(st.integers(0, 200), st.integers(1, 255), st.sampled_from([4, 7]))
-def test_damaged_lz4_frame_is_refused_or_read_as_by_the_library(
-    place: int, change: int, block_size: int
-) -> None:
-    data = TEXT[:300] + random.Random(1).randbytes(50)
-    packed = bytearray(plain_lz4(block_size)(data))
-    packed[place % len(packed)] ^= change
-    try:
-        ours = bytes(decompress(LZ4, packed, 4096))
-    except CompressionError:
-        return
-    assert ours == lz4.frame.decompress(packed)
-
-
-@pytest.mark.parametrize(
-    ("rest", "problem"),
-    [
-        (b"", "truncated"),
-        (b"\x00\x00\x00", "truncated"),
-        (b"\x05\x00\x00\x00abcd", "truncated"),
-        (b"\x00\x00\x00\x00x", "data follows"),
-        (b"\x01\x00\x00\x00\xff", "corrupt"),
-        ((65_537 | 1 << 31).to_bytes(4, "little") + bytes(65_537), "larger than"),
-    ],
-)
-def test_invalid_lz4_blocks_are_refused(rest: bytes, problem: str) -> None:
-    header = plain_lz4(4)(b"")[:7]
-    with pytest.raises(CompressionError, match=f"lz4: .*{problem}"):
-        decompress(LZ4, header + rest)
 
 
 def test_gzip_is_readable_by_the_standard_library() -> None:
