@@ -12,10 +12,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from kclient.cli.common_options import key_values, positive_number, seconds, whole_number
 from kclient.cli.processes import start_broker
@@ -158,7 +157,7 @@ def _trace(options: argparse.Namespace, bootstrap: str) -> _Traced:
     ):
         value = bytes(options.size)
         producer.send(options.topic, value).result(options.timeout)  # creates the topic
-        with _Reader(consumer, producer, options) as reader:
+        with closing(_Reader(consumer, producer, options)) as reader:
             for _ in range(_WARM_UP):
                 producer.send(options.topic, value).result(options.timeout)
             journey = Journey(producer, consumer, interval=options.sample or 0)
@@ -186,7 +185,7 @@ def _end_early(
     if options.bootstrap_server is not None:  # a terminal has interrupted the own broker, too
         with suppress(KafkaError):
             _await_end(journey, producer, reader, _INTERRUPTED_S)
-    reader.stop()
+    reader.close()
     producer.close(0)
     consumer.close(0)
     journey.close(_INTERRUPTED_S)
@@ -205,7 +204,7 @@ def _await_end(
 
 
 class _Reader:
-    """Thread that reads the records that arrive while its ``with`` block runs, and commits them."""
+    """Thread that reads the records that arrive until `close`, and commits them."""
 
     def __init__(
         self,
@@ -230,18 +229,7 @@ class _Reader:
             consumer.position(partition, options.timeout)
         self._task = tasks.spawn("kclient-trace-reader", self._read)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
+    def close(self) -> None:
         """End the thread. Idempotent."""
         if not self._ended:
             self._ended = True

@@ -35,7 +35,7 @@ def test_connected_sockets_exchange_bytes(net: SystemNet, poller: SystemPoller) 
     far.close()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such mark")
+@pytest.mark.skipif(sys.platform != "linux", reason="the mark is set on Linux only")
 def test_socket_is_readable_at_low_water_mark_or_at_the_end(
     net: SystemNet, poller: SystemPoller
 ) -> None:
