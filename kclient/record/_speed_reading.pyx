@@ -276,7 +276,7 @@ cdef class ConsumerRecord:
 
     def __repr__(self):
         from kclient.record import reference  # imported if used: it defines a dataclass
-        fields = zip(reference.ConsumerRecord.__slots__, self._fields())
+        fields = zip(reference.ConsumerRecord.__match_args__, self._fields())
         return f"ConsumerRecord({', '.join([f'{name}={value!r}' for name, value in fields])})"
 
 

@@ -1,6 +1,7 @@
 """Cursor that reads the records of a batch in slices, for the consumer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from kclient.common.broker_errors import CorruptRecordError
@@ -14,8 +15,9 @@ from kclient.record.errors import RecordDeserializationError
 from kclient.record.record import Deserializer
 from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.reference.column_builder import ColumnBuilder
-from kclient.record.reference.consumer_record import ConsumerRecord
-from kclient.record.reference.record_batch import ParsedRecord, check_end, parse_record_of
+from kclient.record.reference.consumer_record import ConsumerRecord, RecordFields
+from kclient.record.reference.equal_records import ParsedRecord
+from kclient.record.reference.record_batch import check_end, parsed_records
 
 
 class BatchCursor:
@@ -98,9 +100,7 @@ class BatchCursor:
         taken: list[ConsumerRecord] = []
         before = (self._byte, self._index, self._previous, self._position)
         try:
-            while len(taken) < max_records and (record := self._next()) is not None:
-                taken.append(self._consumer_record(record))
-                self._advance(record)
+            self._take(taken, max_records)
         except (CorruptRecordError, RecordDeserializationError):
             if not taken:
                 raise
@@ -118,13 +118,14 @@ class BatchCursor:
         """
         _check_max_records(max_records)
         taken = 0
+        base_offset, timestamp_type = self._batch.base_offset, self._batch.timestamp_type
         try:
-            while taken < max_records and (record := self._next()) is not None:
-                end, timestamp, delta, key, value, headers = record
+            for record in self._following(max_records):
+                _, end, timestamp, delta, key, value, headers = record
                 if not columns.has_capacity(end - self._byte):
                     break
-                offset = self._batch.base_offset + delta
-                columns.add(offset, timestamp, self._batch.timestamp_type, key, value, headers)
+                offset = base_offset + delta
+                columns.add(offset, timestamp, timestamp_type, key, value, headers)
                 self._advance(record)
                 taken += 1
         except CorruptRecordError:
@@ -141,73 +142,88 @@ class BatchCursor:
             CorruptRecordError: As `take`.
             CompressionError: As `take`.
         """
-        record = self._next()
-        if record is not None:
+        for record in self._following(1):
             self._advance(record)
 
-    def _next(self) -> ParsedRecord | None:
-        """Parse the next record to return, without advancing."""
-        if self._data is None:
-            self._data = bytes(self._batch.payload(self._max_decompressed))
-            if self._batch.count == 0:
-                check_end(self._batch, self._data, 0)
-        wanted = self._position - self._batch.base_offset
-        while not self.exhausted:
-            record = parse_record_of(
-                self._batch, self._data, self._byte, self._index, self._previous
-            )
-            if self._index == self._batch.count - 1:
-                check_end(self._batch, self._data, record[0])
-            if record[2] >= wanted:
-                return record
-            self._byte, self._previous = record[0], record[2]
-            self._index += 1
-        return None
-
     def _advance(self, record: ParsedRecord) -> None:
-        self._byte, self._previous = record[0], record[2]
+        index, self._byte, _, self._previous, *_ = record
+        self._index = index + 1
         self._position = self._batch.base_offset + self._previous + 1
-        self._index += 1
 
-    def _consumer_record(self, record: ParsedRecord) -> ConsumerRecord:
-        _, timestamp, delta, key, value, headers = record
-        return ConsumerRecord(
-            self._topic,
-            self._partition,
-            self._batch.base_offset + delta,
-            timestamp,
-            self._batch.timestamp_type,
-            self._deserialized("key", self._key_deserializer, key, record),
-            self._deserialized("value", self._value_deserializer, value, record),
-            headers,
-            self._batch.partition_leader_epoch,
-            -1 if key is None else len(key),
-            -1 if value is None else len(value),
-        )
+    def _following(self, most: int) -> Iterator[ParsedRecord]:
+        """Parse the next records to return, at most so many, without advancing."""
+        batch = self._batch
+        if most == 0:
+            return iter(())
+        if self._data is None:
+            self._data = bytes(batch.payload(self._max_decompressed))
+            if batch.count == 0:
+                check_end(batch, self._data, 0)
+        if self.exhausted:
+            return iter(())
+        place = (self._byte, self._index, self._previous)
+        records = parsed_records(batch, self._data, *place, ahead=most)
+        if self._position - batch.base_offset > self._previous + 1:
+            records = self._from_position(records)
+        return islice(records, most)
+
+    def _from_position(self, records: Iterator[ParsedRecord]) -> Iterator[ParsedRecord]:
+        """Yield the records from the position; those before it advance the cursor."""
+        wanted = self._position - self._batch.base_offset
+        for record in records:
+            index, end, _, delta, *_ = record
+            if delta >= wanted:
+                yield record
+            else:
+                self._byte, self._index, self._previous = end, index + 1, delta
+
+    def _take(self, taken: list[ConsumerRecord], max_records: int) -> None:
+        """Append the next records; the cursor advances with each of them."""
+        batch, topic, partition = self._batch, self._topic, self._partition
+        base_offset, epoch = batch.base_offset, batch.partition_leader_epoch
+        timestamp_type = batch.timestamp_type
+        key_deserializer, value_deserializer = self._key_deserializer, self._value_deserializer
+        deserializes = key_deserializer is not None or value_deserializer is not None
+        for index, end, timestamp, delta, key, value, headers in self._following(max_records):
+            record: Any = RecordFields()  # set here: a call for each record would cost more
+            record.topic = topic
+            record.partition = partition
+            record.offset = offset = base_offset + delta
+            record.timestamp_ms = timestamp
+            record.timestamp_type = timestamp_type
+            record.key = key
+            record.value = value
+            record.headers = headers or []
+            record.leader_epoch = epoch
+            record.serialized_key_size = -1 if key is None else len(key)
+            record.serialized_value_size = -1 if value is None else len(value)
+            if deserializes:
+                deserialized_key = self._deserialized("key", key_deserializer, key, record)
+                record.value = self._deserialized("value", value_deserializer, value, record)
+                record.key = deserialized_key
+            record.__class__ = ConsumerRecord
+            taken.append(record)
+            self._byte, self._index, self._previous = end, index + 1, delta
+            self._position = offset + 1
 
     def _deserialized(
-        self,
-        origin: str,
-        deserializer: Deserializer | None,
-        data: bytes | None,
-        record: ParsedRecord,
+        self, origin: str, deserializer: Deserializer | None, data: bytes | None, record: Any
     ) -> Any:
         if deserializer is None or data is None:
             return data
-        _, timestamp, delta, key, value, headers = record
         try:
             if type(deserializer) is DataOnly:
                 return deserializer.function(data)
-            return deserializer(self._topic, headers, data)
+            return deserializer(self._topic, record.headers, data)
         except Exception as error:
             raise RecordDeserializationError(
                 origin,
                 TopicPartition(self._topic, self._partition),
-                self._batch.base_offset + delta,
-                timestamp,
-                key,
-                value,
-                headers,
+                record.offset,
+                record.timestamp_ms,
+                record.key,
+                record.value,
+                record.headers,
                 error,
             ) from error
 

@@ -1,6 +1,7 @@
 """Builder of columns from records."""
 
 from array import array
+from collections.abc import Sequence
 
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import InvalidArgumentError
@@ -103,7 +104,7 @@ class ColumnBuilder:
         timestamp_type: TimestampType,
         key: bytes | None,
         value: bytes | None,
-        headers: list[Header],
+        headers: Sequence[Header],
     ) -> None:
         """Add a record."""
         self._offsets.append(offset)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kclient.common.files import WireBytes
 from kclient.record.batch_header import (
+    MAX_INT32,
     MAX_INT64,
     MIN_RECORD_SIZE,
     NO_TIMESTAMP,
@@ -13,70 +14,62 @@ from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
 from kclient.record.record import Header, Record, RecordsSummary
 from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.record_batch import read_batches as read_batches_of_kind
+from kclient.record.reference.equal_records import ParsedRecord, equal_records
 from kclient.record.varints import MalformedRecordError, read_varint, read_varlong
 
 _NULL = 1  # the length -1
+_FIRST_PAUSE, _LONGEST_PAUSE = 16, 1024  # records decoded singly before the next equal ones
 
-ParsedRecord = tuple[int, int, int, bytes | None, bytes | None, list[Header]]
+_Fields = tuple[int, int, int, bytes | None, bytes | None, list[Header] | tuple[()]]
 """Position after the record, timestamp delta, offset delta, key, value, headers."""
 
 
-def parse_record(data: bytes, position: int) -> ParsedRecord:
-    """Return the fields of the record at a position.
-
-    Raises:
-        MalformedRecordError: The record is inconsistent or exceeds `data`.
-    """
-    try:
-        return _parse(data, position)
-    except IndexError:
-        raise MalformedRecordError("the data is truncated") from None
-
-
-def _parse(data: bytes, position: int) -> ParsedRecord:
+def _parse(data: bytes, position: int) -> _Fields:
+    # Integers of one byte are decoded inline, here and below: a call costs more.
     length, position = read_varint(data, position)
     end = position + length
     if length < MIN_RECORD_SIZE - 1 or end > len(data):
         raise MalformedRecordError(f"it states {length} bytes, {len(data) - position} remain")
     position += 1  # attributes, unused
-    byte = data[position]  # fields of one byte are decoded inline: a call costs more
+    byte = data[position]
     if byte < 0x80:
         timestamp_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
     else:
         timestamp_delta, position = read_varlong(data, position)
-    offset_delta, position = read_varint(data, position)
-    key, value = None, None
-    if data[position] == _NULL:
-        position += 1
+    byte = data[position]
+    if byte < 0x80:
+        offset_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
     else:
-        key, position = _read_bytes(data, position, end)
-    if data[position] == _NULL:
-        position += 1
-    else:
-        value, position = _read_bytes(data, position, end)
-    headers: list[Header] = []
-    if data[position] == 0:
-        position += 1
-    else:
-        position = _read_headers(data, position, end, headers)
+        offset_delta, position = read_varint(data, position)
+    is_null = data[position] == _NULL
+    key, position = (None, position + 1) if is_null else _read_bytes(data, position, end)
+    value, position = _read_bytes(data, position, end)
+    is_last = data[position] == 0
+    headers, position = ((), position + 1) if is_last else _read_headers(data, position, end)
     if position != end:
         raise MalformedRecordError(f"its fields end {position - end:+d} bytes off its length")
     return end, timestamp_delta, offset_delta, key, value, headers
 
 
 def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = read_varint(data, position)
+    byte = data[position]
+    if byte < 0x80:
+        length, position = (byte >> 1) ^ -(byte & 1), position + 1
+    else:
+        length, position = read_varint(data, position)
+    after = position + length
+    if length >= 0 and after <= end:
+        return data[position:after], after
     if length == -1:
         return None, position
-    if not 0 <= length <= end - position:
-        raise MalformedRecordError(f"a field states {length} bytes, {end - position} remain")
-    return data[position : position + length], position + length
+    raise MalformedRecordError(f"a field states {length} bytes, {end - position} remain")
 
 
-def _read_headers(data: bytes, position: int, end: int, headers: list[Header]) -> int:
+def _read_headers(data: bytes, position: int, end: int) -> tuple[list[Header], int]:
     count, position = read_varint(data, position)
     if not 0 <= count <= (end - position) // 2:  # a header has two bytes at least
         raise MalformedRecordError(f"it states {count} headers in {end - position} bytes")
+    headers: list[Header] = []
     for _ in range(count):
         name, position = _read_bytes(data, position, end)
         if name is None:
@@ -84,28 +77,64 @@ def _read_headers(data: bytes, position: int, end: int, headers: list[Header]) -
         value, position = _read_bytes(data, position, end)
         # As in Kafka: a name that is not UTF-8 must not make the partition unreadable.
         headers.append((name.decode(errors="replace"), value))
-    return position
+    return headers, position
 
 
-def parse_record_of(
-    batch: AbstractRecordBatch, data: bytes, position: int, index: int, previous: int
-) -> ParsedRecord:
-    """Parse one record of a batch, with the timestamp instead of its delta.
+def parsed_records(
+    batch: AbstractRecordBatch,
+    data: bytes,
+    position: int = 0,
+    index: int = 0,
+    previous: int = -1,
+    *,
+    ahead: int = MAX_INT32,
+) -> Iterator[ParsedRecord]:
+    """Yield the records of a batch, with timestamps instead of their deltas.
 
     Args:
         batch: The batch.
         data: The batch's payload.
-        position: Start position of the record.
-        index: Index of the record, for the error message.
+        position: Start position of the first record.
+        index: Index of the first record.
         previous: Offset delta of the preceding record, -1 for the first.
+        ahead: Maximum number of records to decode before they are asked for.
 
     Raises:
-        CorruptRecordError: The record is malformed or inconsistent with the batch.
+        CorruptRecordError: A record is malformed or inconsistent with the batch, or data follows
+            the last record.
     """
+    count = batch.count
+    if count == 0:
+        check_end(batch, data, position)
+    pause, again = _FIRST_PAUSE, index
+    while index < count:
+        equal = None
+        if index >= again:
+            equal = equal_records(batch, data, position, index, previous, ahead)
+            pause = _FIRST_PAUSE if equal else min(2 * pause, _LONGEST_PAUSE)
+            again = index + pause
+        if equal is not None:
+            number, position, records = equal
+            yield from records
+            index, previous, again = index + number, previous + number, index
+            continue
+        record = _parse_record_of(batch, data, position, index, previous)
+        if index == count - 1:
+            check_end(batch, data, record[1])
+        yield record
+        _, position, _, previous, _, _, _ = record
+        index += 1
+
+
+def _parse_record_of(
+    batch: AbstractRecordBatch, data: bytes, position: int, index: int, previous: int
+) -> ParsedRecord:
     try:
-        end, delta, offset_delta, key, value, headers = parse_record(data, position)
+        end, delta, offset_delta, key, value, headers = _parse(data, position)
     except MalformedRecordError as error:
         raise batch.corrupt(f"record {index}: {error}") from None
+    except IndexError:
+        raise batch.corrupt(f"record {index}: the data is truncated") from None
     if not previous < offset_delta <= batch.last_offset_delta:
         raise batch.corrupt(
             f"record {index}: its offset delta {offset_delta} is not between the one before, "
@@ -116,7 +145,7 @@ def parse_record_of(
         raise batch.corrupt(f"record {index}: its timestamp has more than 64 bits")
     if batch.attributes & TIMESTAMP_TYPE_FLAG:
         timestamp = batch.max_timestamp
-    return end, timestamp, offset_delta, key, value, headers
+    return index, end, timestamp, offset_delta, key, value, headers
 
 
 def check_end(batch: AbstractRecordBatch, data: bytes, position: int) -> None:
@@ -144,8 +173,8 @@ class RecordBatch(AbstractRecordBatch):
             CorruptRecordError: A record is malformed, or the number of records is wrong.
         """
         return [
-            Record(self.base_offset + delta, timestamp, key, value, headers)
-            for _, timestamp, delta, key, value, headers in self._parsed(max_decompressed)
+            Record(self.base_offset + delta, timestamp, key, value, headers or [])
+            for _, _, timestamp, delta, key, value, headers in self._parsed(max_decompressed)
         ]
 
     def summary(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> RecordsSummary:
@@ -158,7 +187,7 @@ class RecordBatch(AbstractRecordBatch):
         low = high = NO_TIMESTAMP
         top_delta = last_delta = -1
         count = null_keys = 0
-        for _, timestamp, delta, key, _value, _headers in self._parsed(max_decompressed):
+        for _, _, timestamp, delta, key, _value, _headers in self._parsed(max_decompressed):
             low = min(low, timestamp) if count else timestamp
             if not count or timestamp > high:
                 high, top_delta = timestamp, delta
@@ -175,16 +204,7 @@ class RecordBatch(AbstractRecordBatch):
         )
 
     def _parsed(self, max_decompressed: int) -> Iterator[ParsedRecord]:
-        """Yield all records, with timestamps instead of deltas."""
-        data = bytes(self.payload(max_decompressed))
-        position = 0
-        previous = -1
-        for index in range(self.count):
-            record = parse_record_of(self, data, position, index, previous)
-            position = record[0]
-            previous = record[2]
-            yield record
-        check_end(self, data, position)
+        return parsed_records(self, bytes(self.payload(max_decompressed)))
 
 
 def read_batches(buffer: WireBytes, *, max_batch_size: int | None = None) -> Iterator[RecordBatch]:
