@@ -22,7 +22,8 @@ def _encode(value: int) -> bytes:
     return bytes(encoded)
 
 
-_SMALL = tuple(_encode(value) for value in range(2048))
+SMALL_VARINTS = tuple(_encode(value) for value in range(2048))
+"""Encoded integers by their value, for callers to which a call costs too much."""
 
 
 def encode_varint(value: int) -> bytes:
@@ -32,18 +33,18 @@ def encode_varint(value: int) -> bytes:
         InvalidArgumentError: The value has more than 64 bits.
     """
     if 0 <= value < 2048:
-        return _SMALL[value]
+        return SMALL_VARINTS[value]
     if not -(2**63) <= value < 2**63:
         raise InvalidArgumentError(f"varint: got {value}, expected an integer of 64 bits")
     return _encode(value)
 
 
-_NULL_LENGTH = _encode(-1)
+NULL_LENGTH = _encode(-1)
 
 
 def encode_length(data: bytes | None) -> bytes:
     """Return the encoded length of the bytes; -1 for null."""
-    return _NULL_LENGTH if data is None else encode_varint(len(data))
+    return NULL_LENGTH if data is None else encode_varint(len(data))
 
 
 def size_of_varint(value: int) -> int:

@@ -31,7 +31,9 @@ from kclient.record.record_encoder import (
 )
 from kclient.record.reference.record_columns import RecordColumns
 from kclient.record.sealing import restamp_batch, seal_batch
-from kclient.record.varints import encode_length, encode_varint
+from kclient.record.varints import NULL_LENGTH, SMALL_VARINTS, encode_length, encode_varint
+
+_SMALL, _SMALL_END = SMALL_VARINTS, len(SMALL_VARINTS)
 
 
 class RecordBatchBuilder:
@@ -131,7 +133,9 @@ class RecordBatchBuilder:
             RecordTooLargeError: The record has 2 GiB or more.
         """
         tail = NO_HEADERS if not headers else encode_headers(headers)
-        return self._append(self._last_delta + 1, check_timestamp(timestamp_ms), key, value, tail)
+        if type(timestamp_ms) is not int or not 0 <= timestamp_ms <= MAX_INT64:
+            timestamp_ms = check_timestamp(timestamp_ms)
+        return self._append(self._last_delta + 1, timestamp_ms, key, value, tail)
 
     def append_with_offset(
         self,
@@ -268,23 +272,28 @@ class RecordBatchBuilder:
             value = as_bytes(value, "value")
         if timestamp_ms - first > MAX_INT64:
             return -1  # -1, no timestamp, was the first and the largest follows
-        head = b"\x00" + encode_varint(timestamp_ms - first) + encode_varint(delta)
-        key_length, key_bytes = encode_length(key), key or b""
-        value_length, value_bytes = encode_length(value), value or b""
+        later = timestamp_ms - first
+        # Small integers are looked up here: a call for each costs more.
+        head = b"\x00" + (_SMALL[later] if 0 <= later < _SMALL_END else encode_varint(later))
+        head += _SMALL[delta] if delta < _SMALL_END else encode_varint(delta)
+        key_length, key_bytes = (NULL_LENGTH, b"") if key is None else (encode_length(key), key)
+        value_bytes, length = (b"", -1) if value is None else (value, len(value))
+        value_length = _SMALL[length] if 0 <= length < _SMALL_END else encode_varint(length)
         size = len(head) + len(key_length) + len(key_bytes) + len(value_length)
         size += len(value_bytes) + len(encoded_headers)
         if size > MAX_INT32:
             raise RecordTooLargeError(f"record: got {size} bytes, expected less than 2 GiB")
-        length = encode_varint(size)
-        end = self.size_in_bytes + len(length) + size
+        record_length = _SMALL[size] if size < _SMALL_END else encode_varint(size)
+        start = self.size_in_bytes
+        end = start + len(record_length) + size
         if end > len(self._buffer):
             if count:
                 return -1
             self._buffer = bytearray(end)
-        self._buffer[self.size_in_bytes : end] = b"".join(
-            (length, head, key_length, key_bytes, value_length, value_bytes, encoded_headers)
+        self._buffer[start:end] = b"".join(
+            (record_length, head, key_length, key_bytes, value_length, value_bytes, encoded_headers)
         )
-        largest = max(self.largest_record, end - self.size_in_bytes)
+        largest = max(self.largest_record, end - start)
         latest = max(self._max_timestamp, timestamp_ms)
         # No calls from here on: Ctrl-C adds the record or does not, see kclient.common.interrupts.
         self.largest_record = largest
