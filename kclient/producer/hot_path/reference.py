@@ -268,7 +268,11 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         """
         if not self._fast_path_enabled:
             return None
-        if type(topic) is not str or not (_is_bytes_or_none(value) and _is_bytes_or_none(key)):
+        if (
+            type(topic) is not str
+            or (value is not None and type(value) is not bytes)
+            or (key is not None and type(key) is not bytes)
+        ):
             return None
         info = self._topics.get(topic)
         if info is None:
@@ -301,17 +305,14 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         info.used = True
         target = queue or info.sticky_queue
         if target is not None:
-            future = target.try_append(timestamp_ms, key, value, headers, on_delivery)
+            with target.lock:  # as `try_append`, without its call
+                future = target.append(timestamp_ms, key, value, headers, on_delivery)
             if future is not None:
                 return future
         try:
             return self._append(info, queue, target, timestamp_ms, key, value, headers, on_delivery)
         except ClosedError:  # the slow path raises the error
             return None
-
-
-def _is_bytes_or_none(data: object) -> bool:
-    return data is None or type(data) is bytes
 
 
 def _is_within(number: object, most: int) -> bool:
