@@ -12,6 +12,13 @@ NextBatch = Callable[[Sequence[ProducerBatch]], ProducerBatch | None]
 """Returns the batch of a queue, given its batches, that may be sent now."""
 
 _NEVER_MS = float("inf")
+_PAUSE = 3.0
+"""Pause after a round of lingering batches, as a multiple of the time that sending it took.
+
+To open the next batches and to handle the responses takes about as long as sending, each.
+"""
+_LONGEST_PAUSE = 10.0
+"""The longest such pause, as a multiple of ``linger.ms``."""
 
 
 def oldest_batch(batches: Sequence[ProducerBatch]) -> ProducerBatch:
@@ -42,6 +49,11 @@ class BatchDrainer:
     a thousand partitions that collect records cost it nothing until ``linger.ms`` of the oldest
     batch has passed. Then all of them are due, so that one request takes what one request can.
 
+    After such a round no open batch becomes due for a pause in proportion to the time that sending
+    took. Without it, a round of a thousand partitions takes longer than ``linger.ms``, the next one
+    follows at once, and the application, which shares the interpreter with the sender, adds one
+    record to each batch in between.
+
     `update` is called with the queue's lock held, also by application threads; only the sender's
     thread calls the rest.
     """
@@ -57,11 +69,13 @@ class BatchDrainer:
             max_request_size: Bytes of a request; a single larger batch is accepted.
             next_batch: Chooses the batch of a queue that may be sent now.
         """
-        self._lock = lock  # guards: the two below, and writes to linger_end_ms
+        self._lock = lock  # guards: the two below, writes to linger_end_ms, and the pause's end
         self._due: dict[PartitionQueue, None] = {}  # the next to drain first
         self._lingering: dict[PartitionQueue, float] = {}  # with the end of their linger.ms
         self.linger_end_ms = _NEVER_MS
         self._linger_ms = linger_ms
+        self._sending_ms = 0.0  # of this round, so far
+        self._pause_end_ms = 0.0
         self._max_size = max_request_size
         self._next_batch = next_batch
 
@@ -87,6 +101,7 @@ class BatchDrainer:
             if queue in self._due:
                 return False  # its linger has ended, or does not count
             self._lingering[queue] = end_ms
+            end_ms = max(end_ms, self._pause_end_ms)
             is_first = end_ms < self.linger_end_ms
             if is_first:
                 self.linger_end_ms = end_ms
@@ -96,16 +111,31 @@ class BatchDrainer:
         """Return whether a queue is due; application threads may add some meanwhile."""
         return bool(self._due)
 
+    def sent(self, drained_ms: float, now_ms: float) -> None:
+        """Note that batches drained at `drained_ms` have been sent; the last ones end a round."""
+        self._sending_ms += now_ms - drained_ms
+        with self._lock:
+            if self._due:
+                return
+            pause_ms = min(_PAUSE * self._sending_ms, _LONGEST_PAUSE * self._linger_ms)
+            self._pause_end_ms = now_ms + pause_ms
+            self._find_linger_end()
+        self._sending_ms = 0.0
+
     def _find_due(self, now_ms: float, *, skip_linger: bool) -> list[PartitionQueue]:
         with self._lock:
             if skip_linger or self.linger_end_ms <= now_ms:
                 # The queue that it was computed from may have become due before.
-                self.linger_end_ms = min(self._lingering.values(), default=_NEVER_MS)
+                self._find_linger_end()
                 if skip_linger or self.linger_end_ms <= now_ms:
                     self._due.update(dict.fromkeys(self._lingering))
                     self._lingering.clear()
                     self.linger_end_ms = _NEVER_MS
             return list(self._due)
+
+    def _find_linger_end(self) -> None:
+        end_ms = min(self._lingering.values(), default=_NEVER_MS)
+        self.linger_end_ms = max(end_ms, self._pause_end_ms)
 
     def ready(self, cluster: Cluster, now_ms: float, *, skip_linger: bool) -> ReadyCheckResult:
         """Return the nodes that have batches due: full, past ``linger.ms``, or `skip_linger`."""

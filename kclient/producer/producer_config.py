@@ -111,7 +111,10 @@ class ProducerConfig(ClientConfig):
         "Converts keys to bytes; without one, keys must be bytes-like or None.",
     )
     linger_ms: int = whole_number(
-        "linger.ms", 5, "Time that a batch that is not full waits for more records."
+        "linger.ms",
+        5,
+        "Time that a batch that is not full waits for more records; while many batches keep the "
+        "sender busy, up to ten times as long.",
     )
     max_block_ms: int = whole_number(
         "max.block.ms",

@@ -262,6 +262,8 @@ class Sender:
             drained = self._drainer.drain(nodes, now_ms) if nodes else {}
         for node_id, batches in drained.items():
             self._send_produce_request(node_id, batches, cluster, now_ms)
+        if drained:
+            self._drainer.sent(now_ms, self._clock.monotonic_ms())
         if drained and self._drainer.has_due():
             return 0.0  # some may be for the same nodes
         if nodes and not drained:

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+import pytest
+
 from kclient.producer.batch_drainer import BatchDrainer, oldest_batch
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.topic_info import PartitionQueue
@@ -195,3 +197,79 @@ def test_request_may_have_exactly_its_maximum_size() -> None:
     made = drainer(1, 1, size=2 * size)
     made.ready(cluster(2), PARTS.clock.now_ms, skip_linger=False)
     assert drain(made, 0) == {0: [0, 1]}
+
+
+def is_ready(made: BatchDrainer, at_ms: float, *, skip_linger: bool = False) -> bool:
+    found = made.ready(cluster(4), PARTS.clock.now_ms + at_ms, skip_linger=skip_linger)
+    return bool(found.ready_nodes)
+
+
+def after_a_round(sending_ms: float) -> BatchDrainer:
+    """Return a drainer after a round, in which a batch was opened whose ``linger.ms`` has passed.
+
+    The present time is that of the round's end.
+    """
+    made = drainer()
+    made.update(lingering(age_ms=LINGER_MS))
+    assert is_ready(made, 0)
+    assert drain(made, 0) == {0: [0]}
+    made.update(lingering(1, age_ms=LINGER_MS))
+    made.sent(PARTS.clock.now_ms - sending_ms, PARTS.clock.now_ms)
+    return made
+
+
+@pytest.mark.parametrize("sending_ms", [1.0, LINGER_MS])
+def test_round_is_followed_by_a_pause(sending_ms: float) -> None:
+    made = after_a_round(sending_ms)
+    pause_ms = 3 * sending_ms
+    assert made.linger_end_ms == PARTS.clock.now_ms + pause_ms
+    assert not is_ready(made, pause_ms - 0.5)
+    assert is_ready(made, pause_ms)
+
+
+def test_pause_is_limited() -> None:
+    made = after_a_round(10_000.0)
+    assert not is_ready(made, 10 * LINGER_MS - 0.5)
+    assert is_ready(made, 10 * LINGER_MS)
+
+
+def test_pause_counts_all_requests_of_a_round() -> None:
+    made = drainer()
+    for partition in range(2):
+        made.update(lingering(partition, age_ms=LINGER_MS))
+    now_ms = PARTS.clock.now_ms
+    for nodes, sending_ms in ((0, 4.0), (1, 6.0)):
+        assert made.ready(cluster(2, 2), now_ms, skip_linger=False).ready_nodes
+        assert drain(made, nodes) == {nodes: [nodes]}
+        made.sent(now_ms - sending_ms, now_ms)
+    made.update(lingering(2, age_ms=LINGER_MS))
+    assert made.linger_end_ms == now_ms + 30.0
+
+
+def test_batch_opened_in_a_pause_waits_for_its_end_and_its_linger() -> None:
+    made = after_a_round(10.0)
+    made.update(lingering(2, age_ms=LINGER_MS))
+    assert made.linger_end_ms == PARTS.clock.now_ms + 30.0
+    assert is_ready(made, 30.0)
+    assert drain(made, 0) == {0: [1, 2]}
+    made.sent(PARTS.clock.now_ms + 30.0, PARTS.clock.now_ms + 31.0)
+    assert made.update(lingering(3, age_ms=-32.0))
+    assert made.linger_end_ms == PARTS.clock.now_ms + 32.0 + LINGER_MS
+
+
+def test_closed_batches_and_flushes_do_not_wait_for_a_pause() -> None:
+    assert is_ready(after_a_round(10.0), 1.0, skip_linger=True)
+    made = after_a_round(10.0)
+    assert made.update(PARTS.queue(2, PARTS.batch(bytes(300), partition=2)))
+    assert is_ready(made, 1.0)
+    assert drain(made, 0) == {0: [2]}
+
+
+def test_no_linger_no_pause() -> None:
+    made = BatchDrainer(PARTS.runtime.tasks.lock(), 0.0, 1 << 20, oldest_batch)
+    made.update(lingering())
+    assert is_ready(made, 0)
+    assert drain(made, 0) == {0: [0]}
+    made.sent(PARTS.clock.now_ms - 30.0, PARTS.clock.now_ms)
+    made.update(lingering(1))
+    assert is_ready(made, 0.0)
