@@ -135,5 +135,6 @@ def _of_group(group_id: str, error: KafkaError) -> KafkaError:
     found = CoordinatorNotAvailableError(
         f"no coordinator was found for group {group_id!r}: {error}"
     )
-    found.__cause__ = error
+    # Its traceback would keep the frames of the caller, and so the consumer, alive.
+    found.__cause__ = error.with_traceback(None)
     return found

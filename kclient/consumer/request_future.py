@@ -53,9 +53,13 @@ class RequestFuture(Generic[T]):
             self._finish()
 
     def fail(self, error: KafkaError) -> None:
-        """Fail with an error; a completed future does not change."""
+        """Fail with an error; a completed future does not change.
+
+        The error loses its traceback: its frames refer to their callers up to the application's,
+        and would keep the consumer alive together with this future.
+        """
         if not self.done:
-            self.error = error
+            self.error = error.with_traceback(None)
             self._finish()
 
     def on_done(self, listener: "Callable[[RequestFuture[T]], None]") -> None:

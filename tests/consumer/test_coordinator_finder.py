@@ -210,3 +210,4 @@ def test_last_failure_is_reported_by_calls_that_time_out(finding: Finding) -> No
     (error,) = finding.core.network.known_errors()
     assert str(error).startswith("no coordinator was found for group 'g': COORDINATOR_NOT_AV")
     assert isinstance(error.__cause__, CoordinatorNotAvailableError)
+    assert error.__cause__.__traceback__ is None, "it would keep the consumer alive"

@@ -79,6 +79,8 @@ def test_error_of_the_adapter_fails_the_chained_future_only(future: RequestFutur
     chained = future.then(refuse, lambda error: errors.append(str(error)))
     future.succeed(9)
     assert (future.error, str(chained.error), errors) == (None, "refused 9", ["refused 9"])
+    assert chained.error is not None
+    assert chained.error.__traceback__ is None, "its frames would keep the consumer alive"
 
 
 def test_bug_in_the_adapter_is_not_hidden(future: RequestFuture[int]) -> None:
