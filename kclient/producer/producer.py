@@ -39,12 +39,11 @@ from kclient.producer.producer_config import (
 from kclient.producer.producer_core import ProducerCore
 from kclient.producer.record_preparer import RecordPreparer
 from kclient.producer.record_tracer import RecordTrace, RecordTracer
-from kclient.producer.rows import Rows, SingleRecord
+from kclient.producer.rows import Rows, SingleRecord, all_bytes
 from kclient.producer.send_arguments import (
     K_contra,
     ProducerRecord,
     V_contra,
-    all_bytes,
     check_headers,
     check_on_delivery,
     check_partition,

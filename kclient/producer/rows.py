@@ -1,13 +1,15 @@
 """Records that are appended to one partition: a single one, lists, or columns."""
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kclient.common.files import WireBytes
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.hot_path import all_bytes_or_none
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_batch import ProducerBatch
+from kclient.producer.send_arguments import to_bytes
 from kclient.producer.topic_info import PartitionQueue
 from kclient.record import Header, RecordColumns, record_size_upper_bound
 
@@ -59,6 +61,19 @@ class SingleRecord:
         return queue.append(
             self._timestamp_ms, self._key, self._value, self._headers, self._on_delivery
         )
+
+
+def all_bytes(what: str, rows: list[Any]) -> list[bytes | None]:
+    """Return rows of bytes and None, converting other bytes-like objects.
+
+    Args:
+        what: ``key`` or ``value``, for the error text.
+        rows: Argument of `send_many`.
+
+    Raises:
+        InvalidTypeError: One is not bytes-like.
+    """
+    return rows if all_bytes_or_none(rows) else [to_bytes(what, row) for row in rows]
 
 
 class Rows:

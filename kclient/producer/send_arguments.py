@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Sequence
 from functools import partial
-from types import CodeType, FunctionType, MethodType, NoneType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kclient.common.arguments import check_callback
@@ -54,7 +54,6 @@ _MAX_CHECKED_CODES = 1024
 # keep the code alive, so that the id is not reused.
 _checked_codes: dict[tuple[int, int], CodeType] = {}
 
-_PLAIN_TYPES = frozenset({bytes, NoneType})
 _MAX_TIMESTAMP_MS = 2**63 - 1
 _MAX_PARTITION = 2**31 - 1
 
@@ -291,14 +290,3 @@ def check_timestamps(given: object, count: int) -> int | list[int] | None:
         if check_timestamp(row) is None:
             raise InvalidArgumentError("timestamps_ms: got None in a list, expected an int")
     return rows
-
-
-def all_bytes(what: str, rows: list[Any]) -> list[bytes | None]:
-    """Return rows of bytes and None, converting other bytes-like objects.
-
-    Raises:
-        InvalidTypeError: One is not bytes-like.
-    """
-    if set(map(type, rows)) <= _PLAIN_TYPES:
-        return rows
-    return [to_bytes(what, row) for row in rows]

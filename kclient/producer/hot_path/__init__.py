@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         RecordHandle,
         SendPath,
         TopicView,
+        all_bytes_or_none,
     )
 else:
     from kclient.producer.hot_path import reference as _implementation
@@ -27,5 +28,6 @@ else:
     RecordHandle = _implementation.RecordHandle
     SendPath = _implementation.SendPath
     TopicView = _implementation.TopicView
+    all_bytes_or_none = _implementation.all_bytes_or_none
 
-__all__ = ["OpenQueue", "RecordHandle", "SendPath", "TopicView"]
+__all__ = ["OpenQueue", "RecordHandle", "SendPath", "TopicView", "all_bytes_or_none"]

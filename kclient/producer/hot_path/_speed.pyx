@@ -311,6 +311,14 @@ cdef object append_fast(
         return None
 
 
+def all_bytes_or_none(list rows not None):
+    """Return whether every row is None or of the type bytes."""
+    for row in rows:
+        if not is_bytes_or_none(row):
+            return False
+    return True
+
+
 cdef inline bint is_bytes_or_none(object data) noexcept:
     return data is None or type(data) is bytes
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from kclient.common.errors import ClosedError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # they derive from these classes
     )
 
 _MAX_TIMESTAMP_MS = 2**63 - 1
+_PLAIN_TYPES = frozenset({bytes, NoneType})
 
 
 class RecordHandle:
@@ -313,6 +315,11 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
             return self._append(info, queue, target, timestamp_ms, key, value, headers, on_delivery)
         except ClosedError:  # the slow path raises the error
             return None
+
+
+def all_bytes_or_none(rows: list[Any]) -> bool:
+    """Return whether every row is None or of the type bytes."""
+    return set(map(type, rows)) <= _PLAIN_TYPES
 
 
 def _is_within(number: object, most: int) -> bool:

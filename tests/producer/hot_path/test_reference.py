@@ -388,3 +388,16 @@ def test_send_has_its_docstring_in_both_implementations() -> None:
 def test_implementation_matches_that_of_the_record_code() -> None:
     compiled = Producer.__mro__[1].__module__.endswith("_speed")
     assert compiled <= (IMPLEMENTATION == "compiled")
+
+
+class DerivedBytes(bytes):
+    """Bytes that a producer copies."""
+
+
+ROW = st.sampled_from([b"", b"x", None, bytearray(b"y"), "text", 3, DerivedBytes(b"z")])
+
+
+@given(rows=st.lists(ROW))
+def test_rows_of_other_types_are_found(rows: list[Any]) -> None:
+    expected = all(row is None or type(row) is bytes for row in rows)
+    assert [twin.path.all_bytes_or_none(rows) for twin in TWINS] == [expected] * len(TWINS)
