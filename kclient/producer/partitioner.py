@@ -43,10 +43,11 @@ def murmur3_partition(topic: str, key: bytes | None, partition_count: int) -> in
 
 
 class PartitionLoad(NamedTuple):
-    """Weights of partitions, as running sums."""
+    """Weights of partitions, as running sums, and the highest of the partitions."""
 
     partitions: Sequence[int]
     running_sums: Sequence[int]
+    highest: int
 
 
 class BuiltInPartitioner:
@@ -122,11 +123,11 @@ class BuiltInPartitioner:
         else:
             most = max(queue_sizes) + 1
             sums = list(accumulate(most - size for size in queue_sizes))
-            self._load = PartitionLoad(partitions, sums)
+            self._load = PartitionLoad(partitions, sums, max(partitions))
 
     def _draw(self, available: Sequence[int], partition_count: int) -> int:
         load = self._load
-        if load is not None and max(load.partitions) < partition_count:
+        if load is not None and load.highest < partition_count:
             drawn = int(self._uniform() * load.running_sums[-1])
             return load.partitions[bisect_right(load.running_sums, drawn)]
         if available:

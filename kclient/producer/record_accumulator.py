@@ -258,7 +258,8 @@ class RecordAccumulator:
         if missed is None:
             missed = info.choose_sticky_queue()
         while True:
-            target = info.switch_partition(missed, self.settings.batch_size)
+            now_ms = self._clock.monotonic_ms()
+            target = info.switch_partition(missed, self.settings.batch_size, now_ms)
             if target is missed:
                 return target, None
             with target.lock:

@@ -11,6 +11,11 @@ from kclient.producer.hot_path import OpenQueue, TopicView
 from kclient.producer.partitioner import BuiltInPartitioner
 from kclient.producer.producer_batch import ProducerBatch
 
+_INSPECTED_FOR_A_DRAW = 64
+"""Partitions whose queue lengths are inspected for each draw of a sticky partition, on average."""
+_LOAD_LIFETIME_MS = 100.0
+"""Time after which queue lengths are inspected again although there were few draws."""
+
 
 class PartitionQueue(OpenQueue):
     """Batches of one partition, the oldest first (Kafka: the deques of RecordAccumulator).
@@ -119,8 +124,8 @@ class TopicInfo(TopicView):
     """
 
     __slots__ = (
-        "_available", "_lags", "_lock", "_make_lock", "_sticky_batch", "cluster", "partitioner",
-        "topic",
+        "_available", "_draws", "_lags", "_load_expiry_ms", "_lock", "_make_lock", "_sticky_batch",
+        "cluster", "partitioner", "topic",
     )  # fmt: skip
 
     queues: tuple[PartitionQueue, ...]
@@ -151,6 +156,8 @@ class TopicInfo(TopicView):
         self._lock = make_lock()  # guards: writes to the above, the partitioner, and the below
         self._available: list[int] = []
         self._sticky_batch: ProducerBatch | None = None
+        self._draws = 0  # since the load was found
+        self._load_expiry_ms = 0.0
 
     def refresh(self, cluster: Cluster) -> int:
         """Apply a new view of the cluster; return the number of partitions.
@@ -170,6 +177,7 @@ class TopicInfo(TopicView):
                 for each in added
             )
             self.partition_count = count
+            self._load_expiry_ms = 0.0
             if self.sticky_queue not in self.queues[:count]:
                 self.sticky_queue = None
             self.cluster = cluster
@@ -183,12 +191,15 @@ class TopicInfo(TopicView):
                 self.sticky_queue = self.queues[chosen]
             return self.sticky_queue
 
-    def switch_partition(self, before: PartitionQueue, full_size: int) -> PartitionQueue:
+    def switch_partition(
+        self, before: PartitionQueue, full_size: int, now_ms: float
+    ) -> PartitionQueue:
         """Return the queue for a new batch, which may differ from `before`.
 
         Args:
             before: Sticky queue without an open batch.
             full_size: Minimum size to count for a batch that a record did not fit into.
+            now_ms: Current time.
         """
         with self._lock:
             if self.sticky_queue is not before and self.sticky_queue is not None:
@@ -198,7 +209,7 @@ class TopicInfo(TopicView):
             if last is not None:
                 produced = max(last.builder.size_in_bytes, full_size if last.is_filled else 0)
             if self.partitioner.is_due(produced):
-                self._update_load()
+                self._update_load(now_ms)
             self.partitioner.batch_begun(produced, self._available, self.partition_count)
             chosen = self.partitioner.choose(self._available, self.partition_count)
             self.sticky_queue = self.queues[chosen]
@@ -209,14 +220,24 @@ class TopicInfo(TopicView):
         with self._lock:
             self._sticky_batch = batch
 
-    def _update_load(self) -> None:
-        """Weight the next draw by queue lengths."""
+    def _update_load(self, now_ms: float) -> None:
+        """Weight the next draw by queue lengths.
+
+        All partitions are inspected for that: of many, only once for so many draws that a batch
+        costs the same with any number of partitions.
+        """
         lags = self._lags
-        if lags is not None:
-            queues = [self.queues[each] for each in self._available]
-            usable = [queue for queue in queues if not lags(queue)]
-            self.partitioner.update_load(
-                [len(queue.batches) for queue in usable],
-                [queue.topic_partition.partition for queue in usable],
-                self.partition_count,
-            )
+        if lags is None:
+            return
+        self._draws += 1
+        inspected = self._draws * _INSPECTED_FOR_A_DRAW
+        if inspected < len(self._available) and now_ms < self._load_expiry_ms:
+            return
+        self._draws, self._load_expiry_ms = 0, now_ms + _LOAD_LIFETIME_MS
+        queues = [self.queues[each] for each in self._available]
+        usable = [queue for queue in queues if not lags(queue)]
+        self.partitioner.update_load(
+            [len(queue.batches) for queue in usable],
+            [queue.topic_partition.partition for queue in usable],
+            self.partition_count,
+        )

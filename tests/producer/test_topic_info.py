@@ -3,8 +3,9 @@ import threading
 import pytest
 
 from kclient.common.types import TopicPartition
-from kclient.producer.topic_info import PartitionQueue, SlowNodes
-from tests.support.virtual.producer_parts import ProducerParts
+from kclient.producer.partitioner import BuiltInPartitioner
+from kclient.producer.topic_info import PartitionQueue, SlowNodes, TopicInfo
+from tests.support.virtual.producer_parts import TOPIC, ProducerParts, cluster
 
 PARTS = ProducerParts()
 
@@ -40,3 +41,59 @@ def test_next_buffer_is_as_large_as_the_last_batch_needed(used: int, following: 
     owner.open(batch)
     owner.take(batch, 0.0)
     assert owner.buffer_size == following
+
+
+class Drawing:
+    """A topic whose sticky partition is drawn for each batch; counts the queues inspected."""
+
+    def __init__(self, partitions: int) -> None:
+        self.inspected = 0
+        self.info = TopicInfo(
+            TOPIC, BuiltInPartitioner(1_000, lambda: 0.0), threading.RLock, self._lags
+        )
+        self.info.refresh(cluster(partitions))
+
+    def _lags(self, of: PartitionQueue) -> bool:
+        self.inspected += 1
+        return False
+
+    def draw(self, now_ms: float, times: int = 1) -> PartitionQueue:
+        drawn = self.info.choose_sticky_queue()
+        for _ in range(times):
+            batch = PARTS.batch(bytes(1_000), size=2_000)
+            self.info.sticky_batch_opened(batch)
+            drawn = self.info.switch_partition(drawn, 1_000, now_ms)
+        return drawn
+
+
+def test_each_draw_inspects_few_partitions() -> None:
+    drawing = Drawing(64)
+    drawing.draw(1.0, times=10)
+    assert drawing.inspected == 10 * 64
+
+
+def test_draws_inspect_a_limited_number_of_many_partitions() -> None:
+    drawing = Drawing(6_400)
+    drawing.draw(1.0)
+    assert drawing.inspected == 6_400
+    drawing.draw(2.0, times=99)
+    assert drawing.inspected == 6_400
+    drawing.draw(2.0)
+    assert drawing.inspected == 2 * 6_400
+
+
+def test_queues_of_many_partitions_are_inspected_again_after_a_while() -> None:
+    drawing = Drawing(1_000)
+    drawing.draw(1.0)
+    drawing.draw(100.9)
+    assert drawing.inspected == 1_000
+    drawing.draw(101.0)
+    assert drawing.inspected == 2_000
+
+
+def test_changed_cluster_is_inspected_at_once() -> None:
+    drawing = Drawing(1_000)
+    drawing.draw(1.0)
+    drawing.info.refresh(cluster(1_000, leaderless=(0,)))
+    assert drawing.draw(2.0).topic_partition.partition == 1
+    assert drawing.inspected == 1_999
