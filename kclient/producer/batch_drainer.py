@@ -13,7 +13,7 @@ NextBatch = Callable[[Sequence[ProducerBatch]], ProducerBatch | None]
 
 _NEVER_MS = float("inf")
 _PAUSE = 3.0
-"""Pause after a round of lingering batches, as a multiple of the time that sending it took.
+"""Pause after a round of lingering batches, as a multiple of the time that sending them took.
 
 To open the next batches and to handle the responses takes about as long as sending, each.
 """
@@ -49,10 +49,11 @@ class BatchDrainer:
     a thousand partitions that collect records cost it nothing until ``linger.ms`` of the oldest
     batch has passed. Then all of them are due, so that one request takes what one request can.
 
-    After such a round no open batch becomes due for a pause in proportion to the time that sending
-    took. Without it, a round of a thousand partitions takes longer than ``linger.ms``, the next one
-    follows at once, and the application, which shares the interpreter with the sender, adds one
-    record to each batch in between.
+    Such a round is followed by a pause, in proportion to the time that sending it took, in which no
+    open batch becomes due. Without it, a round of a thousand partitions takes longer than
+    ``linger.ms``, the next one follows at once, and the application, which shares the interpreter
+    with the sender, adds one record to each batch in between. Batches that are sent because they
+    are full neither cause nor prolong a pause, so that they cannot hold back the open ones.
 
     `update` is called with the queue's lock held, also by application threads; only the sender's
     thread calls the rest.
@@ -69,12 +70,14 @@ class BatchDrainer:
             max_request_size: Bytes of a request; a single larger batch is accepted.
             next_batch: Chooses the batch of a queue that may be sent now.
         """
-        self._lock = lock  # guards: the two below, writes to linger_end_ms, and the pause's end
+        self._lock = lock  # guards: the two below, writes to linger_end_ms, and the pause
         self._due: dict[PartitionQueue, None] = {}  # the next to drain first
         self._lingering: dict[PartitionQueue, float] = {}  # with the end of their linger.ms
         self.linger_end_ms = _NEVER_MS
         self._linger_ms = linger_ms
-        self._sending_ms = 0.0  # of this round, so far
+        self._round_size = 0  # batches of the present round, 0 between rounds
+        self._sent_count = 0  # batches sent since its start, full ones included
+        self._sending_ms = 0.0  # time that sending these took
         self._pause_end_ms = 0.0
         self._max_size = max_request_size
         self._next_batch = next_batch
@@ -111,16 +114,23 @@ class BatchDrainer:
         """Return whether a queue is due; application threads may add some meanwhile."""
         return bool(self._due)
 
-    def sent(self, drained_ms: float, now_ms: float) -> None:
-        """Note that batches drained at `drained_ms` have been sent; the last ones end a round."""
+    def sent(self, count: int, drained_ms: float, now_ms: float) -> None:
+        """Note that as many batches, drained at `drained_ms`, have been sent.
+
+        If no queue is due any more, this ends the round and starts the pause.
+        """
+        if not self._round_size:
+            return
+        self._sent_count += count
         self._sending_ms += now_ms - drained_ms
         with self._lock:
             if self._due:
                 return
-            pause_ms = min(_PAUSE * self._sending_ms, _LONGEST_PAUSE * self._linger_ms)
+            share = min(1.0, self._round_size / self._sent_count)
+            pause_ms = min(_PAUSE * share * self._sending_ms, _LONGEST_PAUSE * self._linger_ms)
             self._pause_end_ms = now_ms + pause_ms
             self._find_linger_end()
-        self._sending_ms = 0.0
+        self._round_size, self._sent_count, self._sending_ms = 0, 0, 0.0
 
     def _find_due(self, now_ms: float, *, skip_linger: bool) -> list[PartitionQueue]:
         with self._lock:
@@ -128,6 +138,7 @@ class BatchDrainer:
                 # The queue that it was computed from may have become due before.
                 self._find_linger_end()
                 if skip_linger or self.linger_end_ms <= now_ms:
+                    self._round_size += len(self._lingering)
                     self._due.update(dict.fromkeys(self._lingering))
                     self._lingering.clear()
                     self.linger_end_ms = _NEVER_MS

@@ -263,7 +263,8 @@ class Sender:
         for node_id, batches in drained.items():
             self._send_produce_request(node_id, batches, cluster, now_ms)
         if drained:
-            self._drainer.sent(now_ms, self._clock.monotonic_ms())
+            count = sum(map(len, drained.values()))
+            self._drainer.sent(count, now_ms, self._clock.monotonic_ms())
         if drained and self._drainer.has_due():
             return 0.0  # some may be for the same nodes
         if nodes and not drained:

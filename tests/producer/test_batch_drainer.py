@@ -214,7 +214,7 @@ def after_a_round(sending_ms: float) -> BatchDrainer:
     assert is_ready(made, 0)
     assert drain(made, 0) == {0: [0]}
     made.update(lingering(1, age_ms=LINGER_MS))
-    made.sent(PARTS.clock.now_ms - sending_ms, PARTS.clock.now_ms)
+    made.sent(1, PARTS.clock.now_ms - sending_ms, PARTS.clock.now_ms)
     return made
 
 
@@ -241,7 +241,7 @@ def test_pause_counts_all_requests_of_a_round() -> None:
     for nodes, sending_ms in ((0, 4.0), (1, 6.0)):
         assert made.ready(cluster(2, 2), now_ms, skip_linger=False).ready_nodes
         assert drain(made, nodes) == {nodes: [nodes]}
-        made.sent(now_ms - sending_ms, now_ms)
+        made.sent(1, now_ms - sending_ms, now_ms)
     made.update(lingering(2, age_ms=LINGER_MS))
     assert made.linger_end_ms == now_ms + 30.0
 
@@ -252,7 +252,7 @@ def test_batch_opened_in_a_pause_waits_for_its_end_and_its_linger() -> None:
     assert made.linger_end_ms == PARTS.clock.now_ms + 30.0
     assert is_ready(made, 30.0)
     assert drain(made, 0) == {0: [1, 2]}
-    made.sent(PARTS.clock.now_ms + 30.0, PARTS.clock.now_ms + 31.0)
+    made.sent(2, PARTS.clock.now_ms + 30.0, PARTS.clock.now_ms + 31.0)
     assert made.update(lingering(3, age_ms=-32.0))
     assert made.linger_end_ms == PARTS.clock.now_ms + 32.0 + LINGER_MS
 
@@ -270,6 +270,40 @@ def test_no_linger_no_pause() -> None:
     made.update(lingering())
     assert is_ready(made, 0)
     assert drain(made, 0) == {0: [0]}
-    made.sent(PARTS.clock.now_ms - 30.0, PARTS.clock.now_ms)
+    made.sent(1, PARTS.clock.now_ms - 30.0, PARTS.clock.now_ms)
     made.update(lingering(1))
     assert is_ready(made, 0.0)
+
+
+def send_full_batch(made: BatchDrainer, at_ms: float, sending_ms: float) -> None:
+    made.update(PARTS.queue(2, PARTS.batch(bytes(300), partition=2)))
+    assert is_ready(made, at_ms)
+    assert drain(made, 0) == {0: [2]}
+    now_ms = PARTS.clock.now_ms + at_ms
+    made.sent(1, now_ms, now_ms + sending_ms)
+
+
+def test_full_batches_do_not_delay_open_ones() -> None:
+    made = drainer()
+    made.update(lingering())
+    for at_ms in range(0, int(LINGER_MS), 10):
+        send_full_batch(made, at_ms, sending_ms=9.0)
+    assert made.linger_end_ms == PARTS.clock.now_ms + LINGER_MS
+    assert is_ready(made, LINGER_MS)
+
+
+def test_full_batches_do_not_prolong_a_pause() -> None:
+    made = after_a_round(10.0)
+    send_full_batch(made, 5.0, sending_ms=20.0)
+    assert made.linger_end_ms == PARTS.clock.now_ms + 30.0
+    assert is_ready(made, 30.0)
+
+
+def test_full_batches_of_a_round_count_for_their_share_only() -> None:
+    made = drainer(0, 1, 1, 1)
+    made.update(lingering(age_ms=LINGER_MS))
+    assert is_ready(made, 0)
+    assert sorted(drain(made, 0)[0]) == [0, 1, 2, 3]
+    made.update(lingering(age_ms=LINGER_MS))
+    made.sent(4, PARTS.clock.now_ms - 20.0, PARTS.clock.now_ms)
+    assert made.linger_end_ms == PARTS.clock.now_ms + 3 * 20.0 / 4
