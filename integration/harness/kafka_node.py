@@ -118,8 +118,16 @@ class KafkaNode:
         self._process = self._runtime.spawn(self._command)
 
     def await_ready(self, timeout: float = START_TIMEOUT) -> None:
-        """Returns when the node responds to an ApiVersions request."""
-        wait_until(self._responds, f"node {self.node_id} responds at {self._probed}", timeout)
+        """Returns when the node responds to an ApiVersions request.
+
+        Raises:
+            HarnessError: it ended, or did not respond in time; the end of its log is included.
+        """
+        try:
+            wait_until(self._responds, f"node {self.node_id} responds at {self._probed}", timeout)
+        except HarnessError as error:
+            msg = f"{error}\n{self.log_text()[-_LOG_TAIL:]}"
+            raise HarnessError(msg) from None
 
     def start(self) -> None:
         self.launch()
@@ -187,7 +195,7 @@ class KafkaNode:
 
     def _responds(self) -> bool:
         if not self.running:
-            msg = f"node {self.node_id} ended while it started:\n{self.log_text()[-_LOG_TAIL:]}"
+            msg = f"node {self.node_id} ended while it started"
             raise HarnessError(msg)
         try:
             return bool(served_apis(self._probed))
