@@ -1,5 +1,6 @@
 """Partitioners: by the hash of the key, and the built-in sticky one."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -42,6 +43,9 @@ def murmur3_partition(topic: str, key: bytes | None, partition_count: int) -> in
     return int(mmh3.hash(key, signed=False)) % partition_count
 
 
+_LONGEST_STICK_MS = 100.0
+
+
 class PartitionLoad(NamedTuple):
     """Weights of partitions, as running sums, and the highest of the partitions."""
 
@@ -53,10 +57,11 @@ class PartitionLoad(NamedTuple):
 class BuiltInPartitioner:
     """Sticky partitioner of records without key (KIP-794; Kafka: BuiltInPartitioner).
 
-    Records stick to one partition until ``batch.size`` bytes were appended there. The next one is
-    drawn at random, weighted by queue length, so that slow brokers get fewer records. Bytes are
-    counted per batch, when the next one is created: switches happen between batches, and single
-    records cost nothing.
+    Records stick to one partition until ``batch.size`` bytes were appended there, or for 100 ms,
+    which is not in KIP-794: few records would go to the same partition for minutes, and one of
+    its consumers would process all of them. The next partition is drawn at random, weighted by
+    queue length, so that slow brokers get fewer records. Both are checked when a batch is created:
+    switches happen between batches, and single records cost nothing.
     """
 
     def __init__(self, batch_size: int, uniform: Callable[[], float]) -> None:
@@ -70,6 +75,7 @@ class BuiltInPartitioner:
         self._batch_size = max(batch_size, 1)
         self._uniform = uniform
         self._produced = 0
+        self._drawn_ms = -math.inf
         self._load: PartitionLoad | None = None
 
     def choose(self, available: Sequence[int], partition_count: int) -> int:
@@ -83,26 +89,33 @@ class BuiltInPartitioner:
             self.current = self._draw(available, partition_count)
         return self.current
 
-    def is_due(self, last_size: int) -> bool:
+    def is_due(self, last_size: int, now_ms: float) -> bool:
         """Return whether `batch_begun` would draw a partition.
 
         Args:
             last_size: Bytes of the batch before the one to be created, 0 for none.
+            now_ms: Current time.
         """
-        return self._produced + last_size >= self._batch_size
+        produced = self._produced + last_size
+        return produced >= self._batch_size or (
+            produced > 0 and now_ms - self._drawn_ms >= _LONGEST_STICK_MS
+        )
 
-    def batch_begun(self, last_size: int, available: Sequence[int], partition_count: int) -> bool:
+    def batch_begun(
+        self, last_size: int, now_ms: float, available: Sequence[int], partition_count: int
+    ) -> bool:
         """Count the last batch; return whether to switch partitions.
 
         Args:
             last_size: Bytes of the batch before it, 0 for none.
+            now_ms: Current time.
             available: Partitions that have a leader.
             partition_count: Number of all partitions.
         """
-        if not self.is_due(last_size):
+        if not self.is_due(last_size, now_ms):
             self._produced += last_size
             return False
-        self._produced = 0
+        self._produced, self._drawn_ms = 0, now_ms
         before, self.current = self.current, self._draw(available, partition_count)
         return before != self.current
 

@@ -165,7 +165,8 @@ class ProducerConfig(ClientConfig):
         "None, 'murmur2', 'murmur3', or a callable (topic, key, partition_count) -> int",
         None,
         "Chooses the partition of records that name none. Without one, records with a key use "
-        "murmur2 as in the Java client, and those without stick to a partition for a batch.",
+        "murmur2 as in the Java client, and those without stick to a partition for a batch or "
+        "100 ms.",
     )
     partitioner_ignore_keys: bool = switch(
         "partitioner.ignore.keys",

@@ -208,9 +208,9 @@ class TopicInfo(TopicView):
             produced = 0
             if last is not None:
                 produced = max(last.builder.size_in_bytes, full_size if last.is_filled else 0)
-            if self.partitioner.is_due(produced):
+            if self.partitioner.is_due(produced, now_ms):
                 self._update_load(now_ms)
-            self.partitioner.batch_begun(produced, self._available, self.partition_count)
+            self.partitioner.batch_begun(produced, now_ms, self._available, self.partition_count)
             chosen = self.partitioner.choose(self._available, self.partition_count)
             self.sticky_queue = self.queues[chosen]
             return self.sticky_queue

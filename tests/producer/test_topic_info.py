@@ -66,6 +66,21 @@ class Drawing:
         return drawn
 
 
+def test_few_records_change_the_sticky_partition_after_a_while() -> None:
+    draws = iter([0.0, 0.6, 0.1, 0.9])
+    info = TopicInfo(
+        TOPIC, BuiltInPartitioner(1_000_000, lambda: next(draws)), threading.RLock, None
+    )
+    info.refresh(cluster(2))
+    queue = info.choose_sticky_queue()
+    drawn = []
+    for now_ms in (0.0, 50.0, 99.0, 100.0, 199.0, 200.0):
+        info.sticky_batch_opened(PARTS.batch(bytes(10), size=200))
+        queue = info.switch_partition(queue, 1_000_000, now_ms)
+        drawn.append(queue.topic_partition.partition)
+    assert drawn == [1, 1, 1, 0, 0, 1]
+
+
 def test_each_draw_inspects_few_partitions() -> None:
     drawing = Drawing(64)
     drawing.draw(1.0, times=10)
