@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from operator import attrgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +66,7 @@ class SystemCondition(threading.Condition):
     """
 
     # of the base class
+    _lock: Any
     _waiters: deque[Any]
     _release_save: Callable[[], object]
     _acquire_restore: Callable[[object], None]
@@ -83,8 +83,12 @@ class SystemCondition(threading.Condition):
         ) -> None: ...
 
     else:
-        __enter__ = property(attrgetter("_lock.__enter__"))
-        __exit__ = property(attrgetter("_lock.__exit__"))
+        __slots__ = ("__enter__", "__exit__")
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.__enter__ = self._lock.__enter__
+            self.__exit__ = self._lock.__exit__
 
     def wait(self, timeout: float | None = None) -> bool:
         """Release the lock, wait for a notification or for `timeout` seconds, acquire the lock.
