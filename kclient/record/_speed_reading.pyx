@@ -194,7 +194,9 @@ class RecordBatch(AbstractRecordBatch):
             last_delta = fields.offset_delta
             count += 1
             cursor._advance(&fields)
-        return RecordsSummary(count, low, high, at, null_keys, last_delta == count - 1)
+        return tuple.__new__(RecordsSummary, (
+            count, low, high, at, null_keys, last_delta == count - 1,
+        ))
 
 def read_batches(buffer, *, max_batch_size=None):
     """Yield the consecutive batches of `buffer`; an incomplete one ends the iteration."""

@@ -30,9 +30,12 @@ class AbstractIndex(ABC):
         base_offset: Base offset of the segment.
         entries: Number of entries.
         is_open: Whether the entries are in memory.
+        limit: Number of entries from which the index accepts no further entry of an append.
     """
 
     entry_size: ClassVar[int]
+    closing_entries: ClassVar[int] = 0
+    """Entries that only the closing of the segment adds."""
 
     def __init__(self, files: Files, path: Path, base_offset: int, max_index_size: int) -> None:
         self._files = files
@@ -42,7 +45,7 @@ class AbstractIndex(ABC):
         self.is_open = False
         self._max_index_size = max_index_size
         self._content = bytearray()
-        self._capacity = 0
+        self._set_capacity(0)
         self._file: File | None = None  # open while there is something to write
         self._unflushed = False
         self._defers_writes = False
@@ -62,7 +65,7 @@ class AbstractIndex(ABC):
         self._content = self._read() if existed else bytearray()
         self.entries = len(self._content) // self.entry_size
         del self._content[self.size_in_bytes :]  # an incomplete entry
-        self._capacity = self.entries if existed else self._most_entries()
+        self._set_capacity(self.entries if existed else self._most_entries())
         if not existed:
             self._files.open(self.path, create=True).close()
         self.is_open = True
@@ -70,8 +73,8 @@ class AbstractIndex(ABC):
 
     @property
     def is_full(self) -> bool:
-        """Whether the index accepts no further entry."""
-        return self.entries >= self._capacity
+        """Whether the index accepts no further entry of an append."""
+        return self.entries >= self.limit
 
     @property
     def size_in_bytes(self) -> int:
@@ -92,7 +95,7 @@ class AbstractIndex(ABC):
 
     def resize_for_append(self) -> None:
         """Set the capacity of the index of a segment that is appended to."""
-        self._capacity = max(self._most_entries(), self.entries)
+        self._set_capacity(max(self._most_entries(), self.entries))
 
     @contextmanager
     def deferred_writes(self) -> Iterator[None]:
@@ -116,7 +119,7 @@ class AbstractIndex(ABC):
             return
         if self._files.size(self.path) != self.size_in_bytes:
             self._writer().truncate(self.size_in_bytes)
-        self._capacity = self.entries
+        self._set_capacity(self.entries)
         self._close_file()
 
     def reset(self) -> None:
@@ -145,7 +148,7 @@ class AbstractIndex(ABC):
     def release(self) -> None:
         """Release the memory and close the file, which is left as it is. Idempotent."""
         self._content = bytearray()
-        self._capacity = 0
+        self._set_capacity(0)
         self.is_open = False
         self._close_file()
 
@@ -175,6 +178,10 @@ class AbstractIndex(ABC):
             del self._content[entries * self.entry_size :]
             self.entries = entries
         self._entries_changed()
+
+    def _set_capacity(self, entries: int) -> None:
+        self._capacity = entries
+        self.limit = entries - self.closing_entries
 
     def _most_entries(self) -> int:
         return self._max_index_size // self.entry_size

@@ -44,29 +44,32 @@ class LogAppender:
             KafkaError: As `UnifiedLog.append_as_leader`.
             OSError: A write failed; the log is unchanged if the truncation succeeded.
         """
-        config, now_ms = self._local.config, self._clock.wall_ms()
+        local, producers = self._local, self._producers
+        config, now_ms = local.config, self._clock.wall_ms()
         validator = LogValidator(self._name, config, origin, now_ms)
         validator.validate(records)
         if origin == "client" and config.compression_type != KEEP_CODEC:
             records = recompress(records, config)
         batches = records.batches
-        self._local.check_fits(records.size_in_bytes)
-        if origin == "client":
-            duplicate = self._producers.find_duplicate(batches)
+        local.check_fits(records.size_in_bytes)
+        if origin == "client" and records.has_producer_ids:
+            duplicate = producers.find_duplicate(batches)
             if duplicate is not None:
                 return _duplicate_info(duplicate)
-        validator.assign(batches, self._local.log_end_offset, leader_epoch)
-        updates, completed = self._prepare_producers(batches, origin)
+        validator.assign(batches, local.log_end_offset, leader_epoch)
+        updates: list[ProducerAppendInfo] = []
+        completed: list[CompletedTxn] = []
+        if records.has_producer_ids:
+            updates, completed = self._prepare_producers(batches, origin)
         if leader_epoch >= 0:
             self._epochs.assign(leader_epoch, batches[0].base_offset)
         self._maybe_roll(records, now_ms)
-        self._local.append(records.content, batches)
-        self._apply(updates, completed)
-        return LogAppendInfo(
-            batches[0].base_offset,
-            self._local.log_end_offset - 1,
-            log_append_time=now_ms if config.stamps_append_time else -1,
-        )
+        local.append(records.content, batches)
+        if updates:
+            self._apply(updates, completed)
+        end_offset = producers.map_end_offset = local.log_end_offset
+        log_append_time = now_ms if config.stamps_append_time else -1
+        return LogAppendInfo(batches[0].base_offset, end_offset - 1, log_append_time)
 
     def _maybe_roll(self, records: MemoryRecords, now_ms: int) -> None:
         """Roll a new segment if these batches do not fit into the active one."""
@@ -110,7 +113,6 @@ class LogAppender:
             if txn.aborted:
                 self._local.append_aborted_txn(txn.index_entry(stable))
             self._producers.complete_txn(txn)
-        self._producers.map_end_offset = self._local.log_end_offset
 
 
 def _duplicate_info(batch: BatchMetadata) -> LogAppendInfo:

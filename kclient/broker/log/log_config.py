@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 from kclient.common.broker_errors import InvalidConfigurationError
@@ -52,7 +53,8 @@ def _names(
     return key(name, ConfigType.LIST, convert, expected, default, doc, server_keys=server_keys)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+# Without slots, so that what each append needs is derived once.
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LogConfig(Config):
     """Configuration of one log."""
 
@@ -271,12 +273,12 @@ class LogConfig(Config):
         server_keys=("unclean.leader.election.enable",),
     )
 
-    @property
+    @cached_property
     def compacts(self) -> bool:
         """Whether the topic is compacted."""
         return "compact" in self.cleanup_policy
 
-    @property
+    @cached_property
     def roll_ms(self) -> int:
         """Age at which a segment is rolled; only rolled segments can be compacted."""
         return (
@@ -293,7 +295,7 @@ class LogConfig(Config):
         """Whether segments are deleted by age and size."""
         return "delete" in self.cleanup_policy
 
-    @property
+    @cached_property
     def stamps_append_time(self) -> bool:
         """Whether the timestamp type is LogAppendTime."""
         return self.message_timestamp_type == "LogAppendTime"

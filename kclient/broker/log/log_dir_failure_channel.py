@@ -28,16 +28,15 @@ class LogDirFailureChannel:
     The directory then stays offline until a restart has read the files back.
 
     The flag is only ever set; reading it needs no lock.
+
+    Attributes:
+        is_offline: Whether the directory was taken offline.
     """
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
-        self._reason: str | None = None
-
-    @property
-    def is_offline(self) -> bool:
-        """Whether the directory was taken offline."""
-        return self._reason is not None
+        self._reason = ""
+        self.is_offline = False
 
     def check(self) -> None:
         """Check that the directory is online.
@@ -45,13 +44,14 @@ class LogDirFailureChannel:
         Raises:
             KafkaStorageError: The directory is offline.
         """
-        if self._reason is not None:
+        if self.is_offline:
             raise KafkaStorageError(f"{self.data_dir} is offline: {self._reason}")
 
     def take_offline(self, reason: str) -> None:
         """Take the directory offline."""
-        if self._reason is None:
+        if not self.is_offline:
             self._reason = reason
+            self.is_offline = True
             _log.error("%s is offline: %s", self.data_dir, reason)
 
     @contextmanager

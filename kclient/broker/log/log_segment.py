@@ -42,7 +42,7 @@ class RecentBatches:
         for header in headers:
             if not last_offsets:
                 self._base_offset = header.base_offset
-            last_offsets.append(header.last_offset)
+            last_offsets.append(header.base_offset + header.last_offset_delta)
             self._places.append((header.position, header.size_in_bytes))
         if len(last_offsets) >= _MOST_RECENT:
             half = _MOST_RECENT // 2
@@ -198,7 +198,11 @@ class LogSegment:
             return True
         if not present_size:
             return False
-        waited_ms = self._waited_for_roll(now_ms, max_timestamp)
+        first = self._rolling_based_timestamp
+        if first is None or max_timestamp < 0:
+            waited_ms = self._waited_for_roll(now_ms, max_timestamp)
+        else:  # as for almost every append
+            waited_ms = max_timestamp - first
         return waited_ms > config.roll_ms - self.roll_jitter_ms
 
     def append(self, records: WireBytes, headers: Sequence[BatchHeader]) -> None:

@@ -88,7 +88,8 @@ class LogState:
             KafkaStorageError: The directory is offline.
             NotLeaderOrFollowerError: The log was closed or deleted.
         """
-        self._failures.check()
+        if self._failures.is_offline:
+            self._failures.check()
         if self.local.is_closed:
             raise NotLeaderOrFollowerError(f"{self.partition}: the log was closed")
 

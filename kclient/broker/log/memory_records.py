@@ -24,15 +24,19 @@ class MemoryRecords:
             read-only one.
         size_in_bytes: Size of all whole batches.
         error: Error of the bytes after the last batch; None if they are only incomplete.
+        attributes: Bits of the attributes that are set in any of the batches.
+        has_producer_ids: Whether an idempotent producer wrote any of them.
     """
 
-    __slots__ = ("_buffer", "batches", "error", "size_in_bytes")
+    __slots__ = ("_buffer", "attributes", "batches", "error", "has_producer_ids", "size_in_bytes")
 
     def __init__(self, buffer: WireBytes) -> None:
         view = memoryview(buffer).cast("B")
         self._buffer = memoryview(bytearray(view)) if view.readonly else view
         self.batches: list[RecordBatch] = []
         self.error: KafkaError | None = None
+        self.attributes = 0
+        self.has_producer_ids = False
         position, size = 0, len(self._buffer)
         while size - position >= RECORD_BATCH_OVERHEAD:
             batch = RecordBatch(self._buffer, position, validate=False)
@@ -43,6 +47,9 @@ class MemoryRecords:
             if length > size - position:
                 break
             self.batches.append(batch)
+            self.attributes |= batch.attributes
+            if batch.producer_id >= 0:
+                self.has_producer_ids = True
             position += length
         self.size_in_bytes = position
 

@@ -144,7 +144,7 @@ class SegmentIndexes:
         if self.needs_rebuild or not (offset_index.is_open and time_index.is_open):
             self._ensure_open()
         self._used = True
-        return offset_index.is_full or time_index.is_full
+        return offset_index.entries >= offset_index.limit or time_index.entries >= time_index.limit
 
     @property
     def greatest_timestamp(self) -> int:

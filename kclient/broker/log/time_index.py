@@ -24,17 +24,13 @@ class TimeIndex(AbstractIndex):
     """Index with entries of 12 bytes: max timestamp so far, relative offset (Kafka: TimeIndex)."""
 
     entry_size: ClassVar[int] = _ENTRY.size
+    closing_entries: ClassVar[int] = 1
     _last = UNKNOWN_TIMESTAMP_OFFSET
 
     @property
     def last_entry(self) -> TimestampOffset:
         """Last entry, or (-1, base offset)."""
         return self._last
-
-    @property
-    def is_full(self) -> bool:
-        """Whether only the entry of the segment's closing can be added."""
-        return self.entries >= self._capacity - 1
 
     def entry(self, index: int) -> TimestampOffset:
         """Return an entry by its number, below `entries`."""
