@@ -21,8 +21,14 @@ from kclient.protocol.types import encode_nullable_string, read_nullable_string,
 R = TypeVar("R", bound=Response)
 
 _REQUEST_FRONT = Layout(">hhi")
+_INT16 = Layout(">h")
 _CORRELATION_ID = Layout(">i")
-_NO_TAGS = b"\x00"
+NO_TAGS = b"\x00"
+"""Tagged fields of a flexible header without any."""
+
+encode_correlation_id = _CORRELATION_ID.pack
+"""Return the correlation id that starts a response, as four bytes."""
+
 # Cached, since a client sends the same id in each request.
 _encode_client_id = lru_cache(maxsize=128)(encode_nullable_string)
 
@@ -50,7 +56,7 @@ def encode_request(
     header = _REQUEST_FRONT.pack(request.api_key, version, correlation_id)
     header += _encode_client_id(client_id)
     if _has_flexible_header(type(request), version):
-        header += _NO_TAGS
+        header += NO_TAGS
     return _with_header(header, request.encode(version))
 
 
@@ -71,13 +77,22 @@ def decode_request_header(buffer: WireBytes) -> tuple[RequestHeader, int]:
         )
     key, version, correlation_id = _REQUEST_FRONT.unpack_from(view)
     request, is_flexible = _request_format(key, version)
+    position = _REQUEST_FRONT.size
     try:
-        client_id, position = read_nullable_string(view, _REQUEST_FRONT.size)
+        (length,) = _INT16.unpack_from(view, position) if len(view) > position + 1 else (0,)
+        field = bytes(view[position : position + _INT16.size + max(length, 0)])
+        client_id = _decode_client_id(field)
+        position += len(field)
         if is_flexible:
             position = _skip_tags(view, position)
     except ProtocolError as error:
         raise ProtocolError(f"{request.api_key.name} request header: {error}") from None
     return RequestHeader(request.api_key, version, correlation_id, client_id), position
+
+
+@lru_cache(maxsize=128)
+def _decode_client_id(field: bytes) -> str | None:
+    return read_nullable_string(memoryview(field), 0)[0]
 
 
 @lru_cache(maxsize=512)
@@ -102,7 +117,7 @@ def encode_response(response: Response, version: int, correlation_id: int) -> li
     """Return header and body in parts, as `Message.encode` does; raises what that raises."""
     header = _CORRELATION_ID.pack(correlation_id)
     if _has_flexible_response_header(type(response), version):
-        header += _NO_TAGS
+        header += NO_TAGS
     return _with_header(header, response.encode(version))
 
 
@@ -125,7 +140,7 @@ def decode_response(buffer: WireBytes, response_type: type[R], version: int) -> 
 
 
 def _skip_tags(view: memoryview, position: int) -> int:
-    if view[position : position + 1] == _NO_TAGS:  # as in almost all headers
+    if view[position : position + 1] == NO_TAGS:  # as in almost all headers
         return position + 1
     return skip_tags(view, position)
 

@@ -8,8 +8,10 @@ from kclient.broker.network.request_channel import Request
 from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.errors import InvalidArgumentError
 from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.headers import decode_response, encode_correlation_id
 from kclient.protocol.message import Request as RequestMessage
 from kclient.protocol.message import Response as ResponseMessage
+from kclient.protocol.registry import REQUESTS
 
 
 @dataclass(slots=True)
@@ -68,6 +70,13 @@ class WatchedRequest(Request):
     def respond(self, message: ResponseMessage, version: int | None = None) -> None:
         """Pass the response to the callback."""
         self._on_response(self, message, version)
+
+    def respond_encoded(self, response: bytes) -> None:
+        """Pass the response to the callback, decoded."""
+        header = self.header
+        response_type = REQUESTS[header.api_key].response_type
+        frame = encode_correlation_id(header.correlation_id) + response
+        self.respond(decode_response(frame, response_type, header.api_version)[1])
 
     def complete_without_response(self) -> None:
         """Complete a request that has no response."""

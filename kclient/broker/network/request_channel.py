@@ -12,7 +12,7 @@ from kclient.common.files import WirePart
 from kclient.common.runtime import Condition
 from kclient.network.authenticator import KafkaPrincipal
 from kclient.network.network_receive import NetworkReceive
-from kclient.protocol.headers import RequestHeader, encode_response
+from kclient.protocol.headers import RequestHeader, encode_correlation_id, encode_response
 from kclient.protocol.message import Request as RequestMessage
 from kclient.protocol.message import Response as ResponseMessage
 
@@ -111,6 +111,11 @@ class Request:
             self.close_connection()
         else:
             self._complete(Response(self.connection_id, parts))
+
+    def respond_encoded(self, response: bytes) -> None:
+        """Send a response that is encoded already, but for its correlation id before it."""
+        correlation_id = encode_correlation_id(self.header.correlation_id)
+        self._complete(Response(self.connection_id, [correlation_id + response]))
 
     def complete_without_response(self) -> None:
         """Complete a request that has no response, such as Produce with acks=0."""

@@ -102,10 +102,12 @@ class KafkaApis:
 
         It may thus be the `Dispatch` of network threads, which then handle requests themselves.
         """
-        if self.interceptor is None:
+        if self.interceptor is not None:
+            self.interceptor(request, self._handle)
+        elif request.header.api_key in self._checked:
             self._handle(request)
         else:
-            self.interceptor(request, self._handle)
+            self.process(request)
         return True
 
     def _handle(self, request: Request) -> None:

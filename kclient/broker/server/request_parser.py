@@ -23,11 +23,15 @@ class ApiVersionManager:
 
     def __init__(self, spans: Mapping[ApiKey, VersionSpan]) -> None:
         self.spans = dict(sorted(spans.items()))
+        self._served = frozenset(
+            (key, version)
+            for key, span in self.spans.items()
+            for version in range(span.min_version, span.max_version + 1)
+        )
 
     def is_served(self, api_key: ApiKey, version: int) -> bool:
         """Return whether requests of an API and version are handled."""
-        span = self.spans.get(api_key)
-        return span is not None and span.min_version <= version <= span.max_version
+        return (api_key, version) in self._served
 
 
 class RequestParser:

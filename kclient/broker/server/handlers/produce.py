@@ -6,7 +6,10 @@ connection is closed.
 Differences from Apache Kafka: transactions are not served (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 """
 
-from kclient.broker.controller.metadata_image import INTERNAL_TOPICS, MetadataImage
+from functools import lru_cache
+from struct import Struct as Layout
+
+from kclient.broker.controller.metadata_image import INTERNAL_TOPICS, MetadataImage, TopicImage
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_requests import AppendResults
@@ -27,6 +30,7 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WirePart
 from kclient.common.types import TopicPartition
+from kclient.protocol.headers import NO_TAGS
 from kclient.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -42,11 +46,15 @@ from kclient.record.batch_header import COMPRESSION_MASK, TRANSACTIONAL_FLAG
 
 _TOPIC_IDS = 13
 _LEADER_HINTS = 10
+_LOG_START_OFFSETS = 5
 _ZSTD_SINCE = 7
 _ACKS = (-1, 0, 1)
 _ADMIN_CLIENT = "__admin_client"
 _UNCHANGED_LEADER = LeaderIdAndEpoch()
 """Shared by all responses without a leader hint, so that none is created for each of them."""
+
+_OFFSETS = Layout(">qqq")  # base offset, append time, log start offset
+_PLACEHOLDERS = (-(2**63), -(2**62), -(2**61))
 
 
 def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> None:
@@ -97,44 +105,69 @@ class _Production:
     ) -> list[_Target]:
         """Add the records that can be appended to `entries`; return the topic's partitions."""
         error: KafkaError | None = None
+        name, count = topic.name, 0
         try:
-            name = self._topic_name(topic)
+            hosted = self._topic(topic)
+            if hosted is not None:
+                name, count = hosted.name, len(hosted.partitions)
         except KafkaError as problem:
-            name, error = topic.name, problem
+            error = problem
         targets: list[_Target] = []
         for partition in topic.partition_data:
-            records = MemoryRecords(_contiguous(partition.records))
+            data = partition.records
+            records = MemoryRecords(data if isinstance(data, memoryview) else _contiguous(data))
             partition.records = None  # freed even if the response is delayed
-            _check_not_transactional(records)
+            if records.attributes & TRANSACTIONAL_FLAG:
+                _check_not_transactional(records)
             key = TopicPartition(name, partition.index)
-            refused = error or self._problem(key, records)
+            refused = error
+            if refused is None and not 0 <= partition.index < count:
+                refused = UnknownTopicOrPartitionError(
+                    "This server does not host this topic-partition."
+                )
+            refused = refused or _format_problem(records, self._version)
             if refused is None:
                 entries[key] = records
             targets.append((key, refused))
         return targets
 
-    def _topic_name(self, topic: TopicProduceData) -> str:
-        name = topic.name
+    def _topic(self, topic: TopicProduceData) -> TopicImage | None:
+        """Return a topic of the request, or None if this broker does not host its name."""
         if self._version >= _TOPIC_IDS:
-            named = self._image.topic_by_id(topic.topic_id)
-            if named is None:
+            found = self._image.topic_by_id(topic.topic_id)
+            if found is None:
                 raise UnknownTopicIdError("This server does not host this topic ID.")
-            name = named.name
+        else:
+            found = self._image.topic(topic.name)
+        name = topic.name if found is None else found.name
         if name in INTERNAL_TOPICS and self._header.client_id != _ADMIN_CLIENT:
             raise InvalidTopicError(f"Cannot append to internal topic {name}")
-        return name
-
-    def _problem(self, key: TopicPartition, records: MemoryRecords) -> KafkaError | None:
-        """Return why the records of a partition cannot be appended, or None."""
-        if self._image.partition(key) is None:
-            return UnknownTopicOrPartitionError("This server does not host this topic-partition.")
-        return _format_problem(records, self._version)
+        return found
 
     def respond(self, results: AppendResults) -> None:
         """Send the response, if the request has one."""
         if self._body.acks == 0:
             self._complete_without_response(results)
-            return
+        elif not self._respond_to_single_append(results):
+            self._respond_in_full(results)
+
+    def _respond_to_single_append(self, results: AppendResults) -> bool:
+        """Send the usual response, to an append to one partition; return False for any other."""
+        body = self._body
+        if len(results) != 1 or self._version < _LOG_START_OFFSETS:
+            return False
+        if len(self._targets) != 1 or len(self._targets[0]) != 1:
+            return False
+        (result,) = results.values()
+        if result.error is not None:
+            return False
+        topic, ((key, _),) = body.topic_data[0], self._targets[0]
+        before, after = _response_template(self._version, topic.name, topic.topic_id, key.partition)
+        offsets = _OFFSETS.pack(result.base_offset, result.log_append_time, result.log_start_offset)
+        self._request.respond_encoded(before + offsets + after)
+        return True
+
+    def _respond_in_full(self, results: AppendResults) -> None:
         response = ProduceResponse(
             responses=[
                 TopicProduceResponse(
@@ -199,6 +232,32 @@ class _Production:
             for node in self._image.live_nodes(self._request.listener_name)
             if node.id in self._leaders
         ]
+
+
+@lru_cache(maxsize=4096)
+def _response_template(
+    version: int, topic: str, topic_id: bytes, partition: int
+) -> tuple[bytes, bytes]:
+    """Return the response to an append to one partition, before and after its offsets.
+
+    It begins after the correlation id. Encoding a message takes as long as writing the batch.
+    """
+    base_offset, log_append_time_ms, log_start_offset = _PLACEHOLDERS
+    appended = PartitionProduceResponse(
+        index=partition,
+        base_offset=base_offset,
+        log_append_time_ms=log_append_time_ms,
+        log_start_offset=log_start_offset,
+    )
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(name=topic, topic_id=topic_id, partition_responses=[appended])
+        ]
+    )
+    header = NO_TAGS if ProduceResponse.is_flexible(version) else b""
+    encoded = header + response.encode_bytes(version)
+    before, _, after = encoded.partition(_OFFSETS.pack(*_PLACEHOLDERS))
+    return before, after
 
 
 def _check_distinct(body: ProduceRequest) -> None:
