@@ -51,8 +51,56 @@ cdef class BinaryColumnBuilder:
         return 0
 
     cdef int ensure(self, Py_ssize_t rows) except -1
+    cdef void follow(self, Py_ssize_t length, Py_ssize_t used, Py_ssize_t nulls) noexcept
     cdef int too_large(self) except -1
     cdef finish(self)
+
+
+cdef struct Rows:
+    int64_t *offsets  # of the first row, as all of these
+    int64_t *timestamps
+    int32_t *key_ends
+    int32_t *value_ends
+    uint8_t *key_validity
+    uint8_t *value_validity
+    uint8_t *keys
+    uint8_t *values
+    Py_ssize_t length, untimed, null_keys, null_values
+    Py_ssize_t keys_used, values_used, keys_size, values_size
+    Py_ssize_t least_used, most_used  # the bytes of headers, and the limit of all columns
+
+cdef inline void add_bytes(
+    Blob blob, Py_ssize_t row, uint8_t *data, Py_ssize_t *used, uint8_t *validity, Py_ssize_t *nulls,
+) noexcept nogil:
+    if row & 7 == 0:
+        validity[row >> 3] = 0
+    if blob.at == NULL:
+        nulls[0] += 1
+        return
+    validity[row >> 3] |= 1 << (row & 7)
+    memcpy(data + used[0], blob.at, blob.size)
+    used[0] += blob.size
+
+cdef inline bint add_row(
+    Rows *to, Py_ssize_t size, int64_t offset, int64_t timestamp, Blob key, Blob value
+) noexcept nogil:
+    """Add a record of `size` bytes without headers; False if there is not enough memory for it."""
+    cdef Py_ssize_t row = to.length
+    if (
+        key.size > to.keys_size - to.keys_used
+        or value.size > to.values_size - to.values_used
+        or max(to.least_used, to.keys_used, to.values_used) > to.most_used - size
+    ):
+        return False
+    to.offsets[row] = offset
+    to.timestamps[row] = timestamp
+    to.untimed += timestamp < 0
+    add_bytes(key, row, to.keys, &to.keys_used, to.key_validity, &to.null_keys)
+    add_bytes(value, row, to.values, &to.values_used, to.value_validity, &to.null_values)
+    to.key_ends[row] = <int32_t>to.keys_used
+    to.value_ends[row] = <int32_t>to.values_used
+    to.length = row + 1
+    return True
 
 
 @cython.final
@@ -86,5 +134,7 @@ cdef class ColumnBuilder:
         self.next_offset = offset + 1
         return 0
 
+    cdef Rows rows(self) noexcept
+    cdef void follow(self, Rows *rows, bint append_time) noexcept
     cdef int reserve(self, Py_ssize_t rows, Py_ssize_t size) except -1
     cdef int add_headers(self, list headers) except -1

@@ -6,7 +6,8 @@ cost as much as the fields.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
-from libc.stdint cimport INT32_MAX, int32_t, uint8_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
+from libc.string cimport memset
 
 from kclient.record._speed cimport blob_of
 
@@ -55,6 +56,12 @@ cdef class BinaryColumnBuilder:
         self.validity.ensure(rows // 8 + 1)
         return 0
 
+    cdef void follow(self, Py_ssize_t length, Py_ssize_t used, Py_ssize_t nulls) noexcept:
+        """Take over rows that were written to the reserved memory."""
+        self.length, self.nulls, self.data.used = length, nulls, used
+        self.offsets.used = 4 * (length + 1)
+        self.validity.used = (length + 7) // 8
+
     cdef int too_large(self) except -1:
         raise RecordTooLargeError("columns: got more than 2 GiB in one column")
 
@@ -94,6 +101,40 @@ cdef class ColumnBuilder:
         self._values.ensure(rows)
         self._values.data.ensure(min(size, self._max_bytes))
         return 0
+
+    cdef Rows rows(self) noexcept:
+        """Return the memory for the rows that `reserve` was called for, and for no others."""
+        cdef Rows rows
+        rows.offsets = <int64_t *>self._offsets.at
+        rows.timestamps = <int64_t *>self._timestamps.at
+        rows.key_ends = <int32_t *>self._keys.offsets.at + 1
+        rows.value_ends = <int32_t *>self._values.offsets.at + 1
+        rows.key_validity, rows.value_validity = self._keys.validity.at, self._values.validity.at
+        rows.keys, rows.values = self._keys.data.at, self._values.data.at
+        rows.length, rows.untimed = self.length, self._untimed
+        rows.null_keys, rows.null_values = self._keys.nulls, self._values.nulls
+        rows.keys_used, rows.values_used = self._keys.data.used, self._values.data.used
+        rows.keys_size, rows.values_size = self._keys.data.size, self._values.data.size
+        rows.least_used = max(self._header_keys.data.used, self._header_values.data.used)
+        rows.most_used = self._max_bytes
+        return rows
+
+    cdef void follow(self, Rows *rows, bint append_time) noexcept:
+        """Take over the rows that were added to the memory, and fill their constant columns."""
+        cdef Py_ssize_t more = rows.length - self.length
+        cdef int32_t *header_ends = <int32_t *>self._header_offsets.add(4 * more)
+        cdef Py_ssize_t i
+        if more == 0:
+            return
+        for i in range(more):
+            header_ends[i] = <int32_t>self._header_keys.length
+        memset(self._timestamp_types.add(more), append_time, more)
+        self._offsets.used = self._timestamps.used = 8 * rows.length
+        self._keys.follow(rows.length, rows.keys_used, rows.null_keys)
+        self._values.follow(rows.length, rows.values_used, rows.null_values)
+        self._untimed = rows.untimed
+        self.length = rows.length
+        self.next_offset = rows.offsets[rows.length - 1] + 1
 
     cdef int add_headers(self, list headers) except -1:
         """Add the headers of the record that follows."""

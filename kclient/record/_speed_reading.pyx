@@ -18,7 +18,7 @@ from libc.stdint cimport (
 from libc.stdlib cimport free, realloc
 
 from kclient.record._speed cimport Blob, Memory, Place, as_int64, memory_of
-from kclient.record._speed_column_builder cimport ColumnBuilder
+from kclient.record._speed_column_builder cimport ColumnBuilder, Rows, add_row
 
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.converters import DataOnly
@@ -396,7 +396,10 @@ cdef class RecordParser:
         if not self._loaded:
             self._load()
         self._reserve_rows(columns, most - taken[0])
-        while taken[0] < most and self._next(&fields):
+        while True:
+            taken[0] += self._take_rows(columns, most - taken[0])
+            if taken[0] == most or not self._next(&fields):
+                break
             if not columns.has_capacity(fields.next - self._data.at - self._byte):
                 break
             if fields.header_count:
@@ -408,6 +411,44 @@ cdef class RecordParser:
             self._advance(&fields)
             taken[0] += 1
         return 0
+
+    cdef Py_ssize_t _take_rows(self, ColumnBuilder columns, Py_ssize_t most) noexcept:
+        """Append the next records of the batch but the last one, as far as nothing is to be decided.
+
+        This ends at a record with headers, one to be skipped, an invalid one, or if memory is missing.
+        """
+        cdef Fields fields
+        cdef Rows rows = columns.rows()
+        cdef Py_ssize_t first = rows.length
+        cdef Py_ssize_t end_row = first + min(most, self._count - 1 - self._index)
+        cdef Place at = self._data.at + self._byte
+        cdef Place end = self._data.at + self._data.size
+        cdef int64_t base = self._base_timestamp
+        cdef int64_t far = INT64_MAX // 2  # the sum of two timestamps nearer than this is no overflow
+        cdef int64_t previous = max(self._previous, self._position - self._base_offset - 1)
+        if not -far < base < far:
+            return 0
+        while rows.length < end_row and parse_record(at, end, &fields) == NULL:
+            if (
+                fields.header_count
+                or not previous < fields.offset_delta <= self._last_delta
+                or not -far < fields.timestamp < far
+                or not add_row(
+                    &rows, fields.next - at, self._base_offset + fields.offset_delta,
+                    self._max_timestamp if self._append_time else base + fields.timestamp,
+                    fields.key, fields.value,
+                )
+            ):
+                break
+            previous = fields.offset_delta
+            at = fields.next
+        columns.follow(&rows, self._append_time)
+        if rows.length > first:
+            self._byte = at - self._data.at
+            self._previous = previous
+            self._position = self._base_offset + previous + 1
+            self._index += rows.length - first
+        return rows.length - first
 
     cdef int _reserve_rows(self, ColumnBuilder columns, int64_t most) except -1:
         """Reserve memory for at most so many records of the batch, which is bounded by its size."""

@@ -108,3 +108,27 @@ def test_one_builder_takes_parts_of_many_batches(
     kept = [row for content, taken in parts for row in content[:taken]]
     assert found[0]["length"] == len(kept)
     assert bytes(found[0]["values"]["data"]) == b"".join(row[1] or b"" for row in kept)
+
+
+timed_rows = st.tuples(st.sampled_from([-1, 0, 2**61, 2**62, 3 * 2**61]), rows)
+
+
+@given(st.lists(timed_rows, min_size=1, max_size=40), st.integers(1, 5000), st.integers(0, 40))
+def test_twins_stop_at_the_same_record(
+    twins: list[ModuleType], content: list[Any], max_bytes: int, start: int
+) -> None:
+    """Records whose fields need no decision are taken by another loop than the rest."""
+    found = []
+    for twin in twins:
+        builder = twin.RecordBatchBuilder(bytearray(150_000))
+        for timestamp, row in content:
+            builder.append(timestamp, *row)
+        cursor = twin.PartitionCursor(bytes(builder.seal()), "t", 0, start)
+        taken = []
+        while cursor.remaining:
+            columns = twin.ColumnBuilder(max_bytes=max_bytes)
+            cursor.take_columns(columns, 30)
+            taken.append(asdict(columns.finish()))
+        found.append((cursor.position, taken))
+    assert all(each == found[0] for each in found)
+    assert sum(each["length"] for each in found[0][1]) == max(0, len(content) - start)
