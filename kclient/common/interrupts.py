@@ -117,14 +117,15 @@ class _MainThread:
                 if getsignal(number) is self.on_signal:  # else the application installed one
                     signal(number, handler)
         finally:
-            self._run_pending()
+            if self.pending:
+                self._run_pending()
 
     def _run_pending(self) -> None:
-        if self.pending:
-            number = self.pending.pop(0)
-            try:
-                self.replaced[number](number, None)
-            finally:
+        number = self.pending.pop(0)
+        try:
+            self.replaced[number](number, None)
+        finally:
+            if self.pending:
                 self._run_pending()
 
 

@@ -141,6 +141,7 @@ class SystemPoller:
         self._selector = selectors.DefaultSelector()
         self._epoll = -1 if _nonblocking is None else self.fileno()
         self._bell = _make_bell()
+        self.wakeup = self._bell.ring  # makes the present or the next `poll` return at once
         # Data and events by descriptor; the selector has those with events only, since it knows no
         # empty interest.
         self._sources: dict[int, tuple[object, int]] = {}
@@ -213,10 +214,6 @@ class SystemPoller:
             return _by_descriptor(self._selector.select(0))
         now: list[tuple[int, int]] = _nonblocking.ready(self._epoll)
         return now
-
-    def wakeup(self) -> None:
-        """Make the present or the next `poll` return at once."""
-        self._bell.ring()
 
     def close(self) -> None:
         """Release the poller's own descriptors; idempotent."""

@@ -86,7 +86,8 @@ class BatchDrainer:
         """Add, move or remove a queue whose batches have changed.
 
         Returns:
-            Whether the sender must know now: a batch is due, or will be earlier than all others.
+            Whether the sender must know now: the queue has become due, or will be earlier than all
+            others.
         """
         if not queue.batches:
             with self._lock:
@@ -96,6 +97,8 @@ class BatchDrainer:
         first = queue.batches[0]
         if first is not queue.open_batch or first.is_full():
             with self._lock:
+                if queue in self._due:
+                    return False  # the sender has found it, or will before it waits
                 self._lingering.pop(queue, None)
                 self._due[queue] = None
             return True
@@ -177,7 +180,9 @@ class BatchDrainer:
         Returns:
             Batches by node, without nodes that have none.
         """
-        by_node: dict[int, list[PartitionQueue]] = {node: [] for node in nodes}
+        by_node: dict[int, list[PartitionQueue]] = {}
+        for node in nodes:
+            by_node[node] = []
         with self._lock:
             due = list(self._due)
         for queue in due:

@@ -145,8 +145,9 @@ class BufferPool:
         with self._lock:
             for buffer in buffers:
                 self._put_back(buffer)
-            served = self._serve()
-        _wake(served)
+            served = self._serve() if self._waiters else None
+        if served:
+            _wake(served)
 
     def close(self) -> None:
         """Fail every later and every waiting caller; buffers may still be freed."""

@@ -85,39 +85,36 @@ class BuiltInPartitioner:
             available: Partitions that have a leader.
             partition_count: Number of all partitions.
         """
-        if not 0 <= self.current < partition_count:
-            self.current = self._draw(available, partition_count)
-        return self.current
+        if 0 <= self.current < partition_count:
+            return self.current
+        return self.draw(available, partition_count)
 
-    def is_due(self, last_size: int, now_ms: float) -> bool:
-        """Return whether `batch_begun` would draw a partition.
-
-        Args:
-            last_size: Bytes of the batch before the one to be created, 0 for none.
-            now_ms: Current time.
-        """
-        produced = self._produced + last_size
-        return produced >= self._batch_size or (
-            produced > 0 and now_ms - self._drawn_ms >= _LONGEST_STICK_MS
-        )
-
-    def batch_begun(
-        self, last_size: int, now_ms: float, available: Sequence[int], partition_count: int
-    ) -> bool:
-        """Count the last batch; return whether to switch partitions.
+    def count(self, size: int, now_ms: float) -> bool:
+        """Count the bytes of a batch; return whether the next one needs a `draw`.
 
         Args:
-            last_size: Bytes of the batch before it, 0 for none.
+            size: Bytes of the last batch, 0 for none.
             now_ms: Current time.
-            available: Partitions that have a leader.
-            partition_count: Number of all partitions.
         """
-        if not self.is_due(last_size, now_ms):
-            self._produced += last_size
+        self._produced += size
+        if self._produced < self._batch_size and (
+            not self._produced or now_ms - self._drawn_ms < _LONGEST_STICK_MS
+        ):
             return False
         self._produced, self._drawn_ms = 0, now_ms
-        before, self.current = self.current, self._draw(available, partition_count)
-        return before != self.current
+        return True
+
+    def draw(self, available: Sequence[int], partition_count: int) -> int:
+        """Draw the partition to stick to, and return it; the arguments are those of `choose`."""
+        load = self._load
+        if load is not None and load.highest < partition_count:
+            drawn = int(self._uniform() * load.running_sums[-1])
+            self.current = load.partitions[bisect_right(load.running_sums, drawn)]
+        elif available:
+            self.current = available[int(self._uniform() * len(available))]
+        else:
+            self.current = int(self._uniform() * partition_count)
+        return self.current
 
     def update_load(
         self, queue_sizes: Sequence[int], partitions: Sequence[int], total: int
@@ -135,14 +132,5 @@ class BuiltInPartitioner:
             self._load = None  # all weights are equal
         else:
             most = max(queue_sizes) + 1
-            sums = list(accumulate(most - size for size in queue_sizes))
+            sums = list(accumulate([most - size for size in queue_sizes]))
             self._load = PartitionLoad(partitions, sums, max(partitions))
-
-    def _draw(self, available: Sequence[int], partition_count: int) -> int:
-        load = self._load
-        if load is not None and load.highest < partition_count:
-            drawn = int(self._uniform() * load.running_sums[-1])
-            return load.partitions[bisect_right(load.running_sums, drawn)]
-        if available:
-            return available[int(self._uniform() * len(available))]
-        return int(self._uniform() * partition_count)

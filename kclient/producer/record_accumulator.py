@@ -1,6 +1,7 @@
 """Accumulator of records in batches by partition, until the sender drains them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from kclient.client.exponential_backoff import ExponentialBackoff
@@ -96,6 +97,7 @@ class RecordAccumulator:
         incomplete: Batches without an outcome.
         drainer: The sender's access to the queues.
         slow_nodes: Brokers that the sticky partitioner avoids.
+        new_result: Returns the pending result of a new batch.
     """
 
     def __init__(
@@ -139,6 +141,13 @@ class RecordAccumulator:
         self._closed = False
         self._wakeup = wakeup
         self._result_lock = runtime.tasks.lock()  # one for all: a lock for each costs a microsecond
+        self.new_result: Callable[[TopicPartition], ProduceRequestResult] = partial(
+            ProduceRequestResult,
+            tasks=runtime.tasks,
+            lock=self._result_lock,
+            runner=runner,
+            clock=runtime.clock,
+        )
 
     # -- appending --------------------------------------------------------------------------------
 
@@ -148,8 +157,8 @@ class RecordAccumulator:
             info = self._topics.get(topic)
             if info is None:
                 partitioner = BuiltInPartitioner(self.settings.batch_size, self._uniform)
-                lags = self.slow_nodes.lags if self.settings.adaptive_partitioning else None
-                info = TopicInfo(topic, partitioner, self._tasks.lock, lags)
+                slow_nodes = self.slow_nodes if self.settings.adaptive_partitioning else None
+                info = TopicInfo(topic, partitioner, self._tasks.lock, slow_nodes)
                 self._topics[topic] = info
             return info
 
@@ -260,7 +269,7 @@ class RecordAccumulator:
         while True:
             now_ms = self._clock.monotonic_ms()
             target = info.switch_partition(missed, self.settings.batch_size, now_ms)
-            if target is missed:
+            if target is missed or target.open_batch is None:
                 return target, None
             with target.lock:
                 filled = rows.fill(target)
@@ -281,12 +290,6 @@ class RecordAccumulator:
             if not batch.is_registered:
                 queue.remove(batch)
         return filled
-
-    def new_result(self, topic_partition: TopicPartition) -> ProduceRequestResult:
-        """Return the pending result of a new batch."""
-        return ProduceRequestResult(
-            topic_partition, self._tasks, self._result_lock, self._runner, self._clock
-        )
 
     # -- called by the sender ---------------------------------------------------------------------
 
@@ -340,10 +343,12 @@ class RecordAccumulator:
 
     def deallocate(self, *batches: ProducerBatch) -> None:
         """Free the memory of batches; no socket may read it any more."""
-        released = [(batch.release(), batch.pooled) for batch in batches]
-        self.pool.deallocate(
-            *[buffer for buffer, pooled in released if buffer is not None and pooled]
-        )
+        buffers = []
+        for batch in batches:
+            buffer = batch.release()
+            if buffer is not None and batch.pooled:
+                buffers.append(buffer)
+        self.pool.deallocate(*buffers)
 
     # -- flushing and closing ---------------------------------------------------------------------
 

@@ -83,9 +83,12 @@ class PartitionQueue(OpenQueue):
 
 
 class SlowNodes:
-    """Time that each node has had batches due without accepting any (KIP-794).
+    """Nodes that have had batches due for a time without accepting any (KIP-794).
 
     The sender writes; application threads read when they draw a partition.
+
+    Attributes:
+        lagging: Ids of the nodes for which that time exceeds the limit; replaced, not changed.
     """
 
     def __init__(self, availability_timeout_ms: float) -> None:
@@ -96,8 +99,8 @@ class SlowNodes:
                 limit (``partitioner.availability.timeout.ms``).
         """
         self._limit_ms = availability_timeout_ms
-        self._waiting_ms: dict[int, float] = {}
         self._last_drain_ms: dict[int, float] = {}
+        self.lagging: frozenset[int] = frozenset()
 
     def record(self, node: int, now_ms: float, *, drained: bool) -> None:
         """Record that a node has batches due, and whether it could accept them."""
@@ -105,11 +108,10 @@ class SlowNodes:
             return
         if drained or node not in self._last_drain_ms:
             self._last_drain_ms[node] = now_ms
-        self._waiting_ms[node] = now_ms - self._last_drain_ms[node]
-
-    def lags(self, queue: PartitionQueue) -> bool:
-        """Return whether a queue's leader has kept batches waiting for too long."""
-        return self._limit_ms > 0 and self._waiting_ms.get(queue.leader_id, 0.0) > self._limit_ms
+            if self.lagging:
+                self.lagging -= {node}
+        elif now_ms - self._last_drain_ms[node] > self._limit_ms:
+            self.lagging |= {node}
 
 
 class TopicInfo(TopicView):
@@ -124,8 +126,8 @@ class TopicInfo(TopicView):
     """
 
     __slots__ = (
-        "_available", "_draws", "_lags", "_load_expiry_ms", "_lock", "_make_lock", "_sticky_batch",
-        "cluster", "partitioner", "topic",
+        "_available", "_draws", "_load_expiry_ms", "_lock", "_make_lock", "_slow_nodes",
+        "_sticky_batch", "cluster", "partitioner", "topic",
     )  # fmt: skip
 
     queues: tuple[PartitionQueue, ...]
@@ -136,7 +138,7 @@ class TopicInfo(TopicView):
         topic: str,
         partitioner: BuiltInPartitioner,
         make_lock: Callable[[], Lock],
-        lags: Callable[[PartitionQueue], bool] | None,
+        slow_nodes: SlowNodes | None,
     ) -> None:
         """Start without partitions.
 
@@ -144,15 +146,14 @@ class TopicInfo(TopicView):
             topic: Name.
             partitioner: Draws sticky partitions.
             make_lock: Creates the locks of the queues.
-            lags: Returns whether a queue's leader is too slow to be drawn; None draws without
-                weights.
+            slow_nodes: Leaders whose partitions are not drawn; None draws without weights.
         """
         super().__init__()
         self.cluster: Cluster | None = None
         self.topic = topic
         self.partitioner = partitioner
         self._make_lock = make_lock
-        self._lags = lags
+        self._slow_nodes = slow_nodes
         self._lock = make_lock()  # guards: writes to the above, the partitioner, and the below
         self._available: list[int] = []
         self._sticky_batch: ProducerBatch | None = None
@@ -208,12 +209,13 @@ class TopicInfo(TopicView):
             produced = 0
             if last is not None:
                 produced = max(last.builder.size_in_bytes, full_size if last.is_filled else 0)
-            if self.partitioner.is_due(produced, now_ms):
+            if self.partitioner.count(produced, now_ms):
                 self._update_load(now_ms)
-            self.partitioner.batch_begun(produced, now_ms, self._available, self.partition_count)
-            chosen = self.partitioner.choose(self._available, self.partition_count)
-            self.sticky_queue = self.queues[chosen]
-            return self.sticky_queue
+                chosen = self.partitioner.draw(self._available, self.partition_count)
+            else:
+                chosen = self.partitioner.choose(self._available, self.partition_count)
+            self.sticky_queue = target = self.queues[chosen]
+            return target
 
     def sticky_batch_opened(self, batch: ProducerBatch) -> None:
         """Set the batch whose bytes count towards the next switch."""
@@ -226,18 +228,17 @@ class TopicInfo(TopicView):
         All partitions are inspected for that: of many, only once for so many draws that a batch
         costs the same with any number of partitions.
         """
-        lags = self._lags
-        if lags is None:
+        if self._slow_nodes is None:
             return
         self._draws += 1
         inspected = self._draws * _INSPECTED_FOR_A_DRAW
         if inspected < len(self._available) and now_ms < self._load_expiry_ms:
             return
         self._draws, self._load_expiry_ms = 0, now_ms + _LOAD_LIFETIME_MS
-        queues = [self.queues[each] for each in self._available]
-        usable = [queue for queue in queues if not lags(queue)]
+        queues, lagging = self.queues, self._slow_nodes.lagging
+        usable = self._available
+        if lagging:
+            usable = [each for each in usable if queues[each].leader_id not in lagging]
         self.partitioner.update_load(
-            [len(queue.batches) for queue in usable],
-            [queue.topic_partition.partition for queue in usable],
-            self.partition_count,
+            [len(queues[each].batches) for each in usable], usable, self.partition_count
         )

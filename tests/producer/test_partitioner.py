@@ -41,21 +41,23 @@ def partitioner(batch_size: int = 100) -> BuiltInPartitioner:
 
 def test_partitioner_sticks_until_a_batch_was_produced() -> None:
     sticky = partitioner()
-    sticky.batch_begun(100, NOW_MS, [0, 1, 2], 3)
+    assert sticky.count(100, NOW_MS)
     first = sticky.choose([0, 1, 2], 3)
     assert sticky.choose([0, 1, 2], 3) == first
-    assert not sticky.batch_begun(40, NOW_MS, [0, 1, 2], 3)
-    assert not sticky.batch_begun(59, NOW_MS, [0, 1, 2], 3)
+    assert not sticky.count(40, NOW_MS)
+    assert not sticky.count(59, NOW_MS)
     assert sticky.choose([0, 1, 2], 3) == first
-    changed = [sticky.batch_begun(100, NOW_MS, [0, 1, 2], 3) for _ in range(50)]
-    assert any(changed)
+    assert sticky.count(1, NOW_MS)
+    assert not sticky.count(99, NOW_MS)
+    assert {sticky.draw([0, 1, 2], 3) for _ in range(50)} == {0, 1, 2}
 
 
 def test_few_records_stick_for_a_limited_time() -> None:
     sticky = partitioner(batch_size=1_000_000)
     drawn = Counter[int]()
     for batch in range(3_000):
-        sticky.batch_begun(10, 50.0 * batch, [0, 1, 2], 3)
+        if sticky.count(10, 50.0 * batch):
+            sticky.draw([0, 1, 2], 3)
         drawn[sticky.choose([0, 1, 2], 3)] += 1
     assert set(drawn) == {0, 1, 2}
     assert min(drawn.values()) > 800
@@ -63,20 +65,18 @@ def test_few_records_stick_for_a_limited_time() -> None:
 
 def test_partition_without_a_record_is_kept() -> None:
     sticky = partitioner()
-    sticky.batch_begun(100, NOW_MS, [0, 1, 2], 3)
-    assert not any(sticky.batch_begun(0, NOW_MS + 1_000.0 * i, [0, 1, 2], 3) for i in range(50))
+    assert sticky.count(100, NOW_MS)
+    assert not any(sticky.count(0, NOW_MS + 1_000.0 * i) for i in range(50))
 
 
 def test_partitions_without_a_leader_are_avoided() -> None:
     sticky = partitioner()
     chosen = {sticky.choose([1], 3)}
     for _ in range(20):
-        sticky.batch_begun(100, NOW_MS, [1], 3)
-        chosen.add(sticky.choose([1], 3))
+        chosen.add(sticky.draw([1], 3))
     assert chosen == {1}
     for _ in range(50):
-        sticky.batch_begun(100, NOW_MS, [], 3)
-        chosen.add(sticky.choose([], 3))
+        chosen.add(sticky.draw([], 3))
     assert chosen == {0, 1, 2}
 
 
@@ -85,8 +85,7 @@ def test_long_queues_are_drawn_less_often() -> None:
     sticky.update_load([0, 3, 1], [0, 1, 2], 3)
     drawn = Counter[int]()
     for _ in range(8_000):
-        sticky.batch_begun(100, NOW_MS, [0, 1, 2], 3)
-        drawn[sticky.choose([0, 1, 2], 3)] += 1
+        drawn[sticky.draw([0, 1, 2], 3)] += 1
     # weights 4 : 1 : 3, as longest + 1 - length
     assert drawn[0] == pytest.approx(4_000, rel=0.1)
     assert drawn[1] == pytest.approx(1_000, rel=0.2)
@@ -98,8 +97,7 @@ def test_equal_queues_are_drawn_equally() -> None:
     sticky.update_load([2, 2], [0, 1], 2)
     drawn = Counter[int]()
     for _ in range(4_000):
-        sticky.batch_begun(100, NOW_MS, [0, 1], 2)
-        drawn[sticky.choose([0, 1], 2)] += 1
+        drawn[sticky.draw([0, 1], 2)] += 1
     assert drawn[0] == pytest.approx(2_000, rel=0.1)
 
 

@@ -1,8 +1,8 @@
 import threading
+from collections.abc import Sequence
 
 import pytest
 
-from kclient.common.types import TopicPartition
 from kclient.producer.partitioner import BuiltInPartitioner
 from kclient.producer.topic_info import PartitionQueue, SlowNodes, TopicInfo
 from tests.support.virtual.producer_parts import TOPIC, ProducerParts, cluster
@@ -10,28 +10,21 @@ from tests.support.virtual.producer_parts import TOPIC, ProducerParts, cluster
 PARTS = ProducerParts()
 
 
-def queue(leader: int) -> PartitionQueue:
-    made = PartitionQueue(TopicPartition("t", 0), threading.RLock())
-    made.leader_id = leader
-    return made
-
-
 def test_node_lags_after_the_availability_timeout() -> None:
     slow = SlowNodes(100)
     slow.record(1, 1_000, drained=False)
-    assert not slow.lags(queue(1))
+    assert slow.lagging == set()
     slow.record(1, 1_101, drained=False)
-    assert slow.lags(queue(1))
-    assert not slow.lags(queue(2))
+    assert slow.lagging == {1}
     slow.record(1, 1_200, drained=True)
-    assert not slow.lags(queue(1))
+    assert slow.lagging == set()
 
 
 def test_no_node_lags_without_a_limit() -> None:
     slow = SlowNodes(0)
     slow.record(1, 0, drained=False)
     slow.record(1, 1e9, drained=False)
-    assert not slow.lags(queue(1))
+    assert slow.lagging == set()
 
 
 @pytest.mark.parametrize(("used", "following"), [(4_000, 8_192), (2_100, 8_192), (2_000, 4_096)])
@@ -43,19 +36,32 @@ def test_next_buffer_is_as_large_as_the_last_batch_needed(used: int, following: 
     assert owner.buffer_size == following
 
 
+class CountingPartitioner(BuiltInPartitioner):
+    """Counts the queues inspected, and has the partitions that could be drawn last."""
+
+    inspected = 0
+    usable: Sequence[int] = ()
+
+    def update_load(
+        self, queue_sizes: Sequence[int], partitions: Sequence[int], total: int
+    ) -> None:
+        self.inspected += len(queue_sizes)
+        self.usable = partitions
+        super().update_load(queue_sizes, partitions, total)
+
+
 class Drawing:
-    """A topic whose sticky partition is drawn for each batch; counts the queues inspected."""
+    """A topic whose sticky partition is drawn for each batch."""
 
     def __init__(self, partitions: int) -> None:
-        self.inspected = 0
-        self.info = TopicInfo(
-            TOPIC, BuiltInPartitioner(1_000, lambda: 0.0), threading.RLock, self._lags
-        )
+        self.partitioner = CountingPartitioner(1_000, lambda: 0.0)
+        self.slow_nodes = SlowNodes(100)
+        self.info = TopicInfo(TOPIC, self.partitioner, threading.RLock, self.slow_nodes)
         self.info.refresh(cluster(partitions))
 
-    def _lags(self, of: PartitionQueue) -> bool:
-        self.inspected += 1
-        return False
+    @property
+    def inspected(self) -> int:
+        return self.partitioner.inspected
 
     def draw(self, now_ms: float, times: int = 1) -> PartitionQueue:
         drawn = self.info.choose_sticky_queue()
@@ -79,6 +85,16 @@ def test_few_records_change_the_sticky_partition_after_a_while() -> None:
         queue = info.switch_partition(queue, 1_000_000, now_ms)
         drawn.append(queue.topic_partition.partition)
     assert drawn == [1, 1, 1, 0, 0, 1]
+
+
+def test_partitions_of_a_lagging_leader_are_not_drawn() -> None:
+    drawing = Drawing(4)
+    for partition in drawing.info.queues:
+        partition.leader_id = partition.topic_partition.partition % 2
+    for now_ms in (0.0, 101.0):
+        drawing.slow_nodes.record(1, now_ms, drained=False)
+    drawing.draw(102.0)
+    assert drawing.partitioner.usable == [0, 2]
 
 
 def test_each_draw_inspects_few_partitions() -> None:
