@@ -101,9 +101,14 @@ class InFlightRequests:
 
     def add(self, request: InFlightRequest) -> None:
         """Add a request as the newest of its node."""
-        self._queues.setdefault(request.request.destination, deque()).append(request)
+        node_id = request.request.destination
+        queue = self._queues.get(node_id)
+        if queue is None:
+            queue = self._queues[node_id] = deque()
+        queue.append(request)
         self._count += 1
-        self.next_deadline_ms = min(self.next_deadline_ms, request.deadline_ms)
+        deadline_ms = request.deadline_ms
+        self.next_deadline_ms = min(self.next_deadline_ms, deadline_ms)
 
     def complete_next(self, node_id: str) -> InFlightRequest | None:
         """Remove and return the oldest request of a node; None if there is none."""

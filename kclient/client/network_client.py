@@ -213,7 +213,8 @@ class NetworkClient:
             IllegalStateError: The node is not ready.
             ClosedError: The client was closed.
         """
-        self._ensure_active()
+        if not self._active:
+            raise _closed()
         if not self._states.is_ready(request.destination, now_ms):
             raise IllegalStateError(f"node {request.destination}: not ready for a request")
         try:
@@ -242,7 +243,8 @@ class NetworkClient:
         Raises:
             ClosedError: The client was closed.
         """
-        self._ensure_active()
+        if not self._active:
+            raise _closed()
         if not self._collector.responses:
             metadata_ms = self._metadata_updater.maybe_update(now_ms)
             if self._metadata_queued:
@@ -275,10 +277,6 @@ class NetworkClient:
         self._selector.close()
         self._in_flight.clear()
 
-    def _ensure_active(self) -> None:
-        if not self._active:
-            raise ClosedError("the network client was closed")
-
     def _wait_ms(self, timeout_ms: float, metadata_ms: float, now_ms: float) -> float:
         if self._collector.responses:
             return 0.0
@@ -309,6 +307,10 @@ class NetworkClient:
                         "the callback of a %s request failed", response.api_key.name
                     )
         return completed
+
+
+def _closed() -> ClosedError:
+    return ClosedError("the network client was closed")
 
 
 def _connection_states(config: ClientConfig, runtime: Runtime) -> ClusterConnectionStates:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import cast
 
 from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
@@ -187,8 +186,8 @@ class Selector:
         ready = self._poller.poll(max(0.0, timeout_ms))
         now_ms = self._clock.monotonic_ms()
         buffered, self._buffered = self._buffered, {}
-        for data, events in ready:
-            channel = cast("KafkaChannel", data)
+        channel: KafkaChannel
+        for channel, events in ready:  # type: ignore[assignment]  # as registered
             self._idle.touch(channel.id, now_ms)
             unseen = buffered.pop(channel.id, None)
             self._serve_or_drop(channel, events if unseen is None else events | READABLE)

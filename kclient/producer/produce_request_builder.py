@@ -36,12 +36,17 @@ class ProduceRequestBuilder:
         acks: int,
         timeout_ms: int,
         batches: Sequence[ProducerBatch],
-        topic_ids: Mapping[str, bytes | None],
+        topic_ids: Mapping[str, bytes],
     ) -> None:
+        """Create a builder; `topic_ids` has the known ids of all topics."""
         self._acks = acks
         self._timeout_ms = timeout_ms
         self.batches = batches
-        self.topic_ids = {topic: known or ZERO_UUID for topic, known in topic_ids.items()}
+        self.topic_ids: dict[str, bytes] = {}
+        for batch in batches:
+            topic = batch.topic_partition.topic
+            if topic not in self.topic_ids:
+                self.topic_ids[topic] = topic_ids.get(topic, ZERO_UUID)
         all_known = ZERO_UUID not in self.topic_ids.values()
         self.latest_allowed_version = _LATEST if all_known else _LAST_BY_NAME
 

@@ -143,7 +143,8 @@ class ProduceRequestResult:
                 self.outcome = outcome
                 self.is_finished = True
         if is_reported:
-            _notify(latch)
+            if latch is not None:
+                _notify(latch)
             return True
         callbacks = self._set_outcome(outcome)
         try:
@@ -170,7 +171,8 @@ class ProduceRequestResult:
         with self._lock:
             self.is_finished = True
             latch = self._latch
-        _notify(latch)
+        if latch is not None:
+            _notify(latch)
 
     def add_callback(self, index: int, callback: Callable[[], object]) -> bool:
         """Register a callback for the record at `index`; return False if its outcome is known."""
@@ -254,7 +256,6 @@ class ProduceRequestResult:
         return True
 
 
-def _notify(latch: Condition | None) -> None:
-    if latch is not None:
-        with latch:
-            latch.notify_all()
+def _notify(latch: Condition) -> None:
+    with latch:
+        latch.notify_all()

@@ -1,6 +1,6 @@
 """Handling of Produce responses: complete, retry, split or fail each batch."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kclient.client.client_metadata import ProducerMetadata
@@ -16,7 +16,7 @@ from kclient.common.broker_errors import (
     RecordTooLargeError,
     TopicAuthorizationError,
     UnknownServerError,
-    error_for_code,
+    error_of_code,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
@@ -31,19 +31,27 @@ from kclient.producer.record_tracer import RecordTracer
 from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
+_NO_RESPONSE = PartitionProduceResponse(base_offset=-1)
 
-class PartitionResult(NamedTuple):
-    """Result of one batch's partition in a response.
+
+class PartitionError(NamedTuple):
+    """Error of a batch that may not have been appended.
 
     Attributes:
-        error: Error of the partition or of the request, None if the batch was appended.
+        error: Error of the partition or of the request.
         partition: The partition's part of the response, if there is one.
         nodes: Brokers named in the response.
     """
 
-    error: KafkaError | None
-    partition: PartitionProduceResponse = PartitionProduceResponse(base_offset=-1)
+    error: KafkaError
+    partition: PartitionProduceResponse = _NO_RESPONSE
     nodes: Sequence[Node] = ()
+
+
+Results = tuple[
+    dict[ProducerBatch, PartitionProduceResponse], list[tuple[ProducerBatch, PartitionError]]
+]
+"""The batches of a request that were appended, and those with an error."""
 
 
 class ProduceResponseHandler:
@@ -83,20 +91,15 @@ class ProduceResponseHandler:
         now_ms = response.received_ms
         for batch in builder.batches:
             batch.on_wire = False
-            if self._transactions is not None:
-                self._transactions.returned(batch)
+        if self._transactions is not None:
+            self._transactions.returned(builder.batches)
         body = response.response
-        results = _results_by_batch(builder, response)
-        appended = [batch for batch, result in results if result.error is None]
+        appended, failed = _results_by_batch(builder, response)
         self._accumulator.deallocate(*appended)  # before their callbacks, which may send
-        for batch, result in results:
-            if self.tracer is not None:
-                self.tracer.completing(batch, now_ms)
-            if result.error is None:
-                self._succeed(batch, result.partition)
-            else:
-                self._complete(batch, result.error, result, now_ms)
+        self._succeed(appended, now_ms)
         self._incomplete.remove(appended)  # a flush that does not find them need not wait
+        for batch, result in failed:
+            self._complete(batch, result, now_ms)
         if self._keep_order:
             for batch in builder.batches:
                 self._accumulator.mute(batch.topic_partition, muted=False)
@@ -104,14 +107,15 @@ class ProduceResponseHandler:
             throttle_ms = max(body.throttle_time_ms, 0)
             self._metrics.request_completed(response.latency_ms, throttle_ms, now_ms)
 
-    def _complete(
-        self, batch: ProducerBatch, error: KafkaError, result: PartitionResult, now_ms: float
-    ) -> None:
+    def _complete(self, batch: ProducerBatch, result: PartitionError, now_ms: float) -> None:
         """Handle an error."""
+        error = result.error
+        if self.tracer is not None:
+            self.tracer.completing(batch, now_ms)
         outcome = append_outcome(error, self._acks, idempotent=self._transactions is not None)
         _note_outcome(batch, outcome)
         if outcome is AppendOutcome.WRITTEN:
-            self._succeed(batch, result.partition)
+            self._succeed({batch: result.partition}, now_ms)
             self._accumulator.finish(batch)
         elif batch.result.is_complete():  # it expired while it was in flight
             self._accumulator.deallocate(batch)
@@ -127,10 +131,16 @@ class ProduceResponseHandler:
         if error.invalid_metadata:
             self._refresh_metadata(batch, error, result, now_ms)
 
-    def _succeed(self, batch: ProducerBatch, partition: PartitionProduceResponse) -> None:
-        if self._transactions is not None:
-            self._transactions.completed(batch, partition.base_offset)
-        batch.result.complete(partition.base_offset, partition.log_append_time_ms)
+    def _succeed(
+        self, appended: Mapping[ProducerBatch, PartitionProduceResponse], now_ms: float
+    ) -> None:
+        tracer, transactions = self.tracer, self._transactions
+        for batch, partition in appended.items():
+            if tracer is not None:
+                tracer.completing(batch, now_ms)
+            if transactions is not None:
+                transactions.completed(batch, partition.base_offset)
+            batch.result.complete(partition.base_offset, partition.log_append_time_ms)
 
     def _split(self, batch: ProducerBatch, now_ms: float) -> None:
         parts = batch.split(self._accumulator.new_result)
@@ -239,7 +249,7 @@ class ProduceResponseHandler:
         return LeaderNotAvailableError(f"{batch.topic_partition} has no leader")
 
     def _refresh_metadata(
-        self, batch: ProducerBatch, error: KafkaError, result: PartitionResult, now_ms: float
+        self, batch: ProducerBatch, error: KafkaError, result: PartitionError, now_ms: float
     ) -> None:
         leader = result.partition.current_leader
         moved = isinstance(error, FencedLeaderEpochError | NotLeaderOrFollowerError)
@@ -261,30 +271,35 @@ def _note_outcome(batch: ProducerBatch, outcome: AppendOutcome) -> None:
         batch.outcome_unknown = False
 
 
-def _results_by_batch(
-    builder: ProduceRequestBuilder, response: ClientResponse
-) -> list[tuple[ProducerBatch, PartitionResult]]:
-    """Pair each batch with its result; a partition missing from the response is a NetworkError."""
+def _results_by_batch(builder: ProduceRequestBuilder, response: ClientResponse) -> Results:
+    """Return the results; a partition missing from the response is a NetworkError."""
     error = response.version_mismatch or response.error
     if error is not None:
         if response.was_disconnected and not isinstance(error, DisconnectedError):
             error = _disconnected(error)
-        return [(batch, PartitionResult(error)) for batch in builder.batches]
+        return {}, [(batch, PartitionError(error)) for batch in builder.batches]
     body = response.response
     if not isinstance(body, ProduceResponse):  # acks=0: there is no response
-        return [(batch, PartitionResult(None)) for batch in builder.batches]
+        return dict.fromkeys(builder.batches, _NO_RESPONSE), []
     by_partition = _by_partition(builder, body)
-    nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in body.node_endpoints]
-    results = []
+    appended: dict[ProducerBatch, PartitionProduceResponse] = {}
+    failed: list[tuple[ProducerBatch, PartitionError]] = []
     for batch in builder.batches:
         partition = by_partition.get(batch.topic_partition)
         if partition is None:
             missing = NetworkError(f"the broker's response left out {batch.topic_partition}")
-            results.append((batch, PartitionResult(missing)))
+            failed.append((batch, PartitionError(missing)))
+        elif partition.error_code:
+            failed.append((batch, _partition_error(partition, body)))
         else:
-            failed = error_for_code(partition.error_code, partition.error_message)
-            results.append((batch, PartitionResult(failed, partition, nodes)))
-    return results
+            appended[batch] = partition
+    return appended, failed
+
+
+def _partition_error(partition: PartitionProduceResponse, body: ProduceResponse) -> PartitionError:
+    nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in body.node_endpoints]
+    error = error_of_code(partition.error_code, partition.error_message)
+    return PartitionError(error, partition, nodes)
 
 
 def _disconnected(error: KafkaError) -> DisconnectedError:
@@ -296,7 +311,7 @@ def _disconnected(error: KafkaError) -> DisconnectedError:
 def _by_partition(
     builder: ProduceRequestBuilder, body: ProduceResponse
 ) -> dict[tuple[str, int], PartitionProduceResponse]:
-    names = {topic_id: name for name, topic_id in builder.topic_ids.items()}
+    names = dict(zip(builder.topic_ids.values(), builder.topic_ids, strict=True))
     found: dict[tuple[str, int], PartitionProduceResponse] = {}
     for topic in body.responses:
         name = topic.name or names.get(topic.topic_id, "")

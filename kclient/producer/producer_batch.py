@@ -9,12 +9,12 @@ from kclient.common.types import TopicPartition
 from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.record import (
+    MAX_SEQUENCE,
     RECORD_BATCH_OVERHEAD,
     CompressionType,
     Record,
     RecordBatch,
     RecordBatchBuilder,
-    increment_sequence,
     record_size_upper_bound,
 )
 
@@ -34,6 +34,9 @@ class ProducerIdAndEpoch(NamedTuple):
     def is_valid(self) -> bool:
         """Whether a broker assigned this id."""
         return self.producer_id != NO_PRODUCER_ID
+
+
+_NO_PRODUCER = ProducerIdAndEpoch()
 
 
 class RejectedRecords(NamedTuple):
@@ -74,6 +77,7 @@ class ProducerBatch:
         send_order: Position among the batches of its partition, assigned by the first drain; empty
             before. The parts of a split batch sort right after it.
         retry_at_ms: Earliest time of a retry.
+        last_sequence: Sequence of the last record, -1 before `assign`.
         last_error: Error of the last attempt, if there was one.
         pooled: Whether the buffer counts towards ``buffer.memory``.
         trace: Times of its last request, if a tracer stored any.
@@ -91,6 +95,7 @@ class ProducerBatch:
         "is_filled",
         "is_registered",
         "last_error",
+        "last_sequence",
         "on_wire",
         "outcome_unknown",
         "pooled",
@@ -142,8 +147,9 @@ class ProducerBatch:
         self.split_with_unknown_outcome = False
         self.send_order: tuple[int, ...] = ()
         self.retry_at_ms = created_ms
-        self.producer = ProducerIdAndEpoch()
+        self.producer = _NO_PRODUCER
         self.base_sequence = NO_SEQUENCE
+        self.last_sequence = NO_SEQUENCE
         self.record_count = 0
         self.size_in_bytes = 0
         self.uncompressed_size = 0
@@ -160,11 +166,6 @@ class ProducerBatch:
     def has_sequence(self) -> bool:
         """Whether the batch has a sequence."""
         return self.base_sequence != NO_SEQUENCE
-
-    @property
-    def last_sequence(self) -> int:
-        """Sequence of the last record."""
-        return increment_sequence(self.base_sequence, self.record_count - 1)
 
     def current_size(self) -> int:
         """Return the bytes of the batch, also while it is open."""
@@ -214,6 +215,7 @@ class ProducerBatch:
             return
         self.producer = producer
         self.base_sequence = base_sequence
+        self.last_sequence = (base_sequence + self.record_count - 1) & MAX_SEQUENCE
         if self.sealed is not None:
             self.sealed = self.builder.restamp(producer.producer_id, producer.epoch, base_sequence)
 

@@ -151,14 +151,13 @@ class Sender:
 
     def _guarded(self, handle: ResponseCallback) -> ResponseCallback:
         """Wrap a callback so that `steps` raises its errors: the client would only log them."""
+        return partial(self._call, handle)
 
-        def callback(response: ClientResponse) -> None:
-            try:
-                handle(response)
-            except Exception as error:  # noqa: BLE001 (raised again by steps)
-                self._unexpected = error
-
-        return callback
+    def _call(self, handle: ResponseCallback, response: ClientResponse) -> None:
+        try:
+            handle(response)
+        except Exception as error:  # noqa: BLE001 (raised again by steps)
+            self._unexpected = error
 
     def set_tracer(self, tracer: RecordTracer | None) -> None:
         """Report requests and their batches to a tracer, or to none any more. For any thread."""
@@ -288,12 +287,12 @@ class Sender:
                 timeout_ms = min(timeout_ms, self._client.poll_delay_ms(node, now_ms))
         return nodes, timeout_ms
 
-    def _seal(self, batches: list[ProducerBatch], topic_ids: Mapping[str, bytes | None]) -> None:
+    def _seal(self, batches: list[ProducerBatch], topic_ids: Mapping[str, bytes]) -> None:
         """Assign sequences to drained batches and compress them."""
         settings, transactions = self._settings, self._transactions
         for batch in batches:
             if transactions is not None:
-                transactions.assign_sequence(batch, topic_ids[batch.topic_partition.topic])
+                transactions.assign_sequence(batch, topic_ids.get(batch.topic_partition.topic))
             batch.seal(
                 settings.compression,
                 settings.compression_level,
@@ -308,23 +307,21 @@ class Sender:
         tracer = self._handler.tracer
         started_ns = 0 if tracer is None else self._clock.monotonic_ns()
         settings = self._settings
-        topics = {batch.topic_partition.topic for batch in batches}
-        topic_ids = {topic: cluster.topic_id(topic) for topic in topics}
-        self._seal(batches, topic_ids)
+        self._seal(batches, cluster.topic_ids)
         builder = ProduceRequestBuilder(
-            settings.acks, settings.request_timeout_ms, batches, topic_ids
+            settings.acks, settings.request_timeout_ms, batches, cluster.topic_ids
         )
         for batch in batches:
             batch.on_wire = True
-            if self._transactions is not None:
-                self._transactions.sent(batch)
+        if self._transactions is not None:
+            self._transactions.sent(batches)
         request = self._client.new_client_request(
             str(node_id),
             builder,
             now_ms,
             expect_response=settings.acks != 0,
             request_timeout_ms=settings.request_timeout_ms,
-            callback=self._guarded(partial(self._handler.handle, builder)),
+            callback=partial(self._call, partial(self._handler.handle, builder)),
         )
         self._client.send(request, now_ms)
         if tracer is not None:

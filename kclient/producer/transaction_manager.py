@@ -1,6 +1,6 @@
 """Producer id, epoch and sequences of an idempotent producer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
 from kclient.common.broker_errors import (
@@ -20,7 +20,7 @@ from kclient.producer.producer_batch import (
     ProducerBatch,
     ProducerIdAndEpoch,
 )
-from kclient.record import increment_sequence
+from kclient.record import MAX_SEQUENCE, increment_sequence
 
 MAX_EPOCH = 2**15 - 1
 NO_LAST_ACKED = -1
@@ -104,13 +104,22 @@ class TxnPartitionEntry:
     def add(self, batch: ProducerBatch) -> None:
         """Assign the next sequences to a new batch."""
         batch.assign(self.producer, self.next_sequence)
-        self.next_sequence = increment_sequence(self.next_sequence, batch.record_count)
+        self.next_sequence = (batch.last_sequence + 1) & MAX_SEQUENCE
         self.in_flight.append(batch)
         self._youngest = batch.send_order[0]
 
-    def drained_since_oldest(self) -> int:
-        """Return the number of batches drained since the oldest incomplete one, including it."""
-        return self._youngest + 1 - self.in_flight[0].send_order[0] if self.in_flight else 0
+    def may_send_new(self, producer: ProducerIdAndEpoch) -> bool:
+        """Return whether a new batch may be sent now, as the rules of `TransactionManager` say.
+
+        Args:
+            producer: The present id and epoch.
+        """
+        in_flight = self.in_flight
+        if in_flight and self._youngest - in_flight[0].send_order[0] >= BATCHES_REMEMBERED - 1:
+            return False
+        if in_flight or self.on_wire:
+            return self.last_acked_sequence != NO_LAST_ACKED and self.producer == producer
+        return True
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """Replace a split batch by its parts, which share its sequences."""
@@ -266,25 +275,14 @@ class TransactionManager:
         entry = self._partitions.get(first.topic_partition)
         if entry is None:
             return first
-        if first.base_sequence == NO_SEQUENCE and not (
-            entry.in_flight or entry.on_wire or self._unresolved or self._to_rewrite
-        ):
-            return first  # without the checks below, as where partitions get few records
-        if first.topic_partition in self._to_rewrite:
+        if self._to_rewrite and first.topic_partition in self._to_rewrite:
             unresolved = entry.first_unresolved()
             return unresolved if unresolved in queued and not entry.on_wire else None
-        return first if self._may_send(first, entry) else None
-
-    def _may_send(self, batch: ProducerBatch, entry: TxnPartitionEntry) -> bool:
-        if batch.base_sequence != NO_SEQUENCE:
-            return bool(entry.in_flight) and entry.in_flight[0] is batch
-        if entry.drained_since_oldest() >= BATCHES_REMEMBERED:
-            return False
-        if entry.in_flight or entry.on_wire:
-            is_first = entry.last_acked_sequence == NO_LAST_ACKED
-            if is_first or entry.producer != self.producer:
-                return False
-        return batch.topic_partition not in self._unresolved
+        if first.base_sequence != NO_SEQUENCE:
+            return first if entry.in_flight and entry.in_flight[0] is first else None
+        if self._unresolved and first.topic_partition in self._unresolved:
+            return None
+        return first if entry.may_send_new(self.producer) else None
 
     def assign_sequence(self, batch: ProducerBatch, topic_id: bytes | None) -> None:
         """Assign a sequence to a drained batch; a retried one keeps its own."""
@@ -308,13 +306,15 @@ class TransactionManager:
             return True
         return None not in {entry.topic_id, topic_id} and entry.topic_id != topic_id
 
-    def sent(self, batch: ProducerBatch) -> None:
-        """Record that a request with the batch is in flight."""
-        self._partitions[batch.topic_partition].on_wire += 1
+    def sent(self, batches: Iterable[ProducerBatch]) -> None:
+        """Record that a request with the batches is in flight."""
+        for batch in batches:
+            self._partitions[batch.topic_partition].on_wire += 1
 
-    def returned(self, batch: ProducerBatch) -> None:
-        """Record that the request with the batch has completed or failed."""
-        self._partitions[batch.topic_partition].on_wire -= 1
+    def returned(self, batches: Iterable[ProducerBatch]) -> None:
+        """Record that the request with the batches has completed or failed."""
+        for batch in batches:
+            self._partitions[batch.topic_partition].on_wire -= 1
 
     # -- outcomes ---------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kclient.record.batch_columns import BatchColumns, ScanLimits
 from kclient.record.batch_header import (
     LOG_OVERHEAD,
+    MAX_SEQUENCE,
     RECORD_BATCH_OVERHEAD,
     BatchHeader,
     TimestampType,
@@ -46,6 +47,7 @@ __all__ = [
     "DEFAULT_MAX_DECOMPRESSED",
     "IMPLEMENTATION",
     "LOG_OVERHEAD",
+    "MAX_SEQUENCE",
     "RECORD_BATCH_OVERHEAD",
     "BatchColumns",
     "BatchCursor",

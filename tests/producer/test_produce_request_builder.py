@@ -23,8 +23,7 @@ def batch(topic: str, partition: int, value: bytes) -> ProducerBatch:
 
 
 def builder(batches: Sequence[ProducerBatch], **ids: bytes) -> ProduceRequestBuilder:
-    topics = {batch.topic_partition.topic for batch in batches}
-    return ProduceRequestBuilder(1, 30_000, batches, {topic: ids.get(topic) for topic in topics})
+    return ProduceRequestBuilder(1, 30_000, batches, ids)
 
 
 def test_batches_are_grouped_by_topic() -> None:

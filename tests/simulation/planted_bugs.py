@@ -37,7 +37,7 @@ from kclient.consumer.poll_loop import PollLoop
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.producer.record_accumulator import RecordAccumulator
-from kclient.producer.transaction_manager import TransactionManager
+from kclient.producer.transaction_manager import State, TransactionManager
 from kclient.record import PartitionCursor, RecordBatch
 from tests.simulation.checker import Violation
 from tests.simulation.scenario import draw
@@ -86,7 +86,12 @@ def planted(bug: PlantedBug) -> Iterator[None]:
 
 
 def _renumber_retries(replace: Replace) -> None:
-    assign = TransactionManager.assign_sequence
+    assign, choose = TransactionManager.assign_sequence, TransactionManager.next_batch
+
+    def oldest(self: TransactionManager, queued: Any) -> Any:
+        entry = self._partitions.get(queued[0].topic_partition)
+        may_send = entry is not None and self.state is State.READY and not self._to_rewrite
+        return queued[0] if may_send else choose(self, queued)
 
     def reassign_sequence(self: TransactionManager, batch: Any, topic_id: bytes | None) -> None:
         entry = self._partitions.get(batch.topic_partition)
@@ -96,7 +101,7 @@ def _renumber_retries(replace: Replace) -> None:
         assign(self, batch, topic_id)
 
     replace(TransactionManager, "assign_sequence", reassign_sequence)
-    replace(TransactionManager, "_may_send", lambda *_: True)
+    replace(TransactionManager, "next_batch", oldest)
 
 
 def _free_on_retry(replace: Replace) -> None:
