@@ -1,7 +1,6 @@
 """Core of the admin client: its calls in steps, one at a time (Kafka: KafkaAdminClient)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from kclient.admin.requester import Requester
@@ -18,7 +17,6 @@ from kclient.common.runtime import Runtime
 from kclient.common.waiting import ConditionWait, Steps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class AdminConfig(ClientConfig):
     """Configuration of an admin client (Kafka: AdminClientConfig)."""
 

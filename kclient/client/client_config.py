@@ -1,7 +1,6 @@
 """Configuration common to producers, consumers and admin clients."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from kclient.common.config_aliases import NO_SECURITY
@@ -102,7 +101,6 @@ def max_idle_key(default: int) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ClientConfig(Config):
     """Configuration common to all clients, with Kafka's defaults except for socket buffers.
 

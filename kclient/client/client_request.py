@@ -1,8 +1,7 @@
 """Requests of a client: their builders, correlation ids, and responses."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import KafkaError, ProtocolError
@@ -85,8 +84,7 @@ def _stable(request: Request) -> int:
     return highest - 1 if request.latest_version_unstable else highest
 
 
-@dataclass(slots=True)
-class ClientResponse:
+class ClientResponse(NamedTuple):
     """Response to a request, or the reason why there is none (Kafka: ClientResponse).
 
     Either `response` or `error` is set; for a request without a response (acks=0) both are None.
@@ -145,8 +143,7 @@ ResponseCallback = Callable[[ClientResponse], None]
 """Called once with the outcome of a request."""
 
 
-@dataclass(slots=True, eq=False)
-class ClientRequest:
+class ClientRequest(NamedTuple):
     """Request before its version is chosen (Kafka: ClientRequest).
 
     Attributes:

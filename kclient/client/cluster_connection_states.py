@@ -2,7 +2,6 @@
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.errors import IllegalStateError, KafkaError
@@ -23,7 +22,6 @@ _LOST = frozenset({ConnectionState.DISCONNECTED, ConnectionState.AUTHENTICATION_
 _ESTABLISHED = frozenset({ConnectionState.CHECKING_API_VERSIONS, ConnectionState.READY})
 
 
-@dataclass(slots=True)
 class NodeConnectionState:
     """Connection state of one node (Kafka: ClusterConnectionStates.NodeConnectionState).
 
@@ -42,18 +40,34 @@ class NodeConnectionState:
         error: Reason for the end of the last connection.
     """
 
-    host: str
-    port: int
-    state: ConnectionState = ConnectionState.DISCONNECTED
-    last_attempt_ms: float = 0.0
-    failed_attempts: int = 0
-    failed_connects: int = 0
-    reconnect_backoff_ms: float = 0.0
-    setup_timeout_ms: float = 0.0
-    throttled_until_ms: float = 0.0
-    addresses: list[Address] = field(default_factory=list)
-    next_address: int = 0
-    error: KafkaError | None = None
+    __slots__ = (
+        "addresses",
+        "error",
+        "failed_attempts",
+        "failed_connects",
+        "host",
+        "last_attempt_ms",
+        "next_address",
+        "port",
+        "reconnect_backoff_ms",
+        "setup_timeout_ms",
+        "state",
+        "throttled_until_ms",
+    )
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        self.state = ConnectionState.DISCONNECTED
+        self.last_attempt_ms = 0.0
+        self.failed_attempts = 0
+        self.failed_connects = 0
+        self.reconnect_backoff_ms = 0.0
+        self.setup_timeout_ms = 0.0
+        self.throttled_until_ms = 0.0
+        self.addresses: list[Address] = []
+        self.next_address = 0
+        self.error: KafkaError | None = None
 
     # Always compare with these sums: a difference may be rounded to the other side of a deadline.
 

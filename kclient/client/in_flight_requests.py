@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kclient.client.client_request import ClientRequest, ClientResponse
 from kclient.common.broker_errors import UnsupportedVersionError
@@ -12,8 +12,7 @@ from kclient.network.network_send import NetworkSend
 from kclient.protocol.message import Request, Response
 
 
-@dataclass(slots=True, eq=False)
-class InFlightRequest:
+class InFlightRequest(NamedTuple):
     """Request that was sent in a version (Kafka: NetworkClient.InFlightRequest).
 
     Attributes:
@@ -48,11 +47,9 @@ class InFlightRequest:
         self, error: KafkaError, now_ms: float, *, timed_out: bool = False
     ) -> ClientResponse:
         """Return the outcome of a request whose connection ended."""
-        outcome = self._outcome(now_ms)
-        outcome.error = error
-        outcome.was_disconnected = True
-        outcome.timed_out = timed_out
-        return outcome
+        return self._outcome(now_ms)._replace(
+            error=error, was_disconnected=True, timed_out=timed_out
+        )
 
     def _outcome(self, now_ms: float, response: Response | None = None) -> ClientResponse:
         request = self.request

@@ -1,7 +1,6 @@
 """Metadata of the cluster: its present state, due updates, and calls that wait for them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from kclient.client.client_config import ClientConfig
@@ -231,7 +230,7 @@ class Metadata:
                 self._timing.bootstrapped()
                 known = self._snapshot
                 start = MetadataSnapshot.bootstrap(self._bootstrap_addresses)
-                self._replace(replace(start, topics=known.topics, cluster_id=known.cluster_id))
+                self._replace(start._replace(topics=known.topics, cluster_id=known.cluster_id))
                 self._condition.notify_all()
 
     def time_to_next_update(self, now_ms: float) -> float:
@@ -333,7 +332,7 @@ class Metadata:
                 topics = _with_leaders(
                     self._snapshot.topics, {key: leaders[key] for key in updated}
                 )
-                self._replace(replace(self._snapshot, nodes=known_nodes, topics=topics))
+                self._replace(self._snapshot._replace(nodes=known_nodes, topics=topics))
                 self._condition.notify_all()
             return updated
 
@@ -374,7 +373,7 @@ class Metadata:
     def _keep(self, controller_id: int) -> None:
         """Keep the snapshot, which equals that of a response except for the controller."""
         if controller_id != self._snapshot.controller_id:
-            self._snapshot = replace(self._snapshot, controller_id=controller_id)
+            self._snapshot = self._snapshot._replace(controller_id=controller_id)
             self._cluster = self._cluster.with_controller(self._snapshot.controller)
         self._record_topic_errors(self._snapshot.topics)
 
@@ -408,5 +407,5 @@ def _with_leaders(
         )
     return {
         **topics,
-        **{name: replace(topics[name], partitions=found) for name, found in changed.items()},
+        **{name: topics[name]._replace(partitions=found) for name, found in changed.items()},
     }

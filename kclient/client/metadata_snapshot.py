@@ -1,9 +1,9 @@
 """Immutable snapshot of the metadata, merged from the brokers' responses."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from kclient.client.cluster import Cluster, PartitionInfo
 from kclient.common.broker_errors import NONE, error_for_code
@@ -13,6 +13,8 @@ from kclient.common.types import Node
 
 UNKNOWN_EPOCH = -1
 NO_LEADER = -1
+
+_NONE_KNOWN: Mapping[Any, Any] = MappingProxyType({})
 
 
 class PartitionMetadata(NamedTuple):
@@ -25,8 +27,7 @@ class PartitionMetadata(NamedTuple):
     offline_replicas: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
+class TopicMetadata(NamedTuple):
     """Topic of a metadata response; equal responses yield equal objects.
 
     Attributes:
@@ -39,7 +40,7 @@ class TopicMetadata:
 
     topic_id: bytes | None = None
     is_internal: bool = False
-    partitions: Mapping[int, PartitionMetadata] = field(default_factory=dict)
+    partitions: Mapping[int, PartitionMetadata] = _NONE_KNOWN
     error_code: int = NONE
     error_detail: str = ""
 
@@ -49,8 +50,7 @@ class TopicMetadata:
         return error_for_code(self.error_code, self.error_detail or None)
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataSnapshot:
+class MetadataSnapshot(NamedTuple):
     """Known metadata of the cluster (Kafka: MetadataSnapshot); immutable.
 
     Attributes:
@@ -62,7 +62,7 @@ class MetadataSnapshot:
     """
 
     nodes: Mapping[int, Node]
-    topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
+    topics: Mapping[str, TopicMetadata] = _NONE_KNOWN
     cluster_id: str | None = None
     controller_id: int = -1
     is_bootstrap: bool = False
@@ -92,7 +92,7 @@ class MetadataSnapshot:
 
         The controller is ignored: KRaft brokers return a random one in each response.
         """
-        return replace(self, controller_id=other.controller_id) == other
+        return self._replace(controller_id=other.controller_id) == other
 
     def merged(
         self, newer: "MetadataSnapshot", retain: Callable[[str, bool], bool]

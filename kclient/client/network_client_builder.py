@@ -1,7 +1,5 @@
 """Construction of a network client from a parsed configuration."""
 
-from dataclasses import replace
-
 from kclient.client.api_versions import ApiVersions
 from kclient.client.client_config import ClientConfig
 from kclient.client.metadata import Metadata
@@ -45,7 +43,7 @@ def build_network_client(
     )
     metadata.bootstrap(config.bootstrap_servers)
     if config.client_id is None:
-        config = replace(config, client_id=client_id)
+        config = config.with_values(client_id=client_id)
     return NetworkClient(
         selector,
         metadata,

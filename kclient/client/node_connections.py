@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kclient.client.api_versions import ApiVersions
 from kclient.client.client_config import ClientConfig
@@ -25,17 +25,16 @@ Rank = tuple[int, float]
 """Rank of a node; the node with the lowest rank is chosen."""
 
 
-@dataclass(slots=True)
-class _Failure:
+class _Failure(NamedTuple):
     """Last failure of a node, and the number of failures in a row."""
 
     node: Node
     cause: KafkaError
-    count: int = 1
+    failures: int = 1
 
     def attempts(self) -> str:
         """Return the number of attempts as text; empty for one."""
-        return f" ({self.count} attempts)" if self.count > 1 else ""
+        return f" ({self.failures} attempts)" if self.failures > 1 else ""
 
 
 class ConnectionFailures:
@@ -58,14 +57,13 @@ class ConnectionFailures:
             self._failures[node.id] = _Failure(node, cause)
             return True
         is_new = str(known.cause) != str(cause)
-        known.cause = cause
-        known.count += 1
+        self._failures[node.id] = _Failure(node, cause, known.failures + 1)
         return is_new
 
     def succeeded(self, node_id: int) -> int:
         """Discard the failures of a node that is ready; return their number."""
         failure = self._failures.pop(node_id, None)
-        return 0 if failure is None else failure.count
+        return 0 if failure is None else failure.failures
 
     def retain(self, node_ids: Iterable[int]) -> None:
         """Discard the failures of nodes that are no longer in the cluster."""

@@ -1,13 +1,18 @@
 """Validation of arguments that several clients have: timeouts and callbacks."""
 
-import inspect
 import math
+from importlib import import_module
+from types import FunctionType, MethodType
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 
 LONGEST_S = 600.0
 """Longest timeout in seconds; a larger number is probably milliseconds."""
+
+CO_VARARGS = 0x04
+CO_COROUTINE = 0x80
+"""Flags of code, with the names and values that they have in `inspect`."""
 
 _YEAR_S = 31_536_000.0  # longer timeouts approach limits of the operating system
 
@@ -63,8 +68,29 @@ def check_callback(name: str, given: object, expected: str) -> None:
         return
     if not callable(given):
         raise InvalidTypeError(f"{name}: got {describe(given)}, expected {expected}")
-    if inspect.iscoroutinefunction(given):
+    if is_coroutine_function(given):
         raise InvalidTypeError(
             f"{name}: got the coroutine function {given!r:.80}, expected a plain function; its "
             "coroutines would not be awaited"
         )
+
+
+def is_plain_function(function: object) -> bool:
+    """Return whether this is an ordinary Python function or method, no coroutine function."""
+    if type(function) is MethodType:
+        function = function.__func__
+    return (
+        type(function) is FunctionType
+        and not function.__code__.co_flags & CO_COROUTINE
+        and not function.__dict__  # which may mark it as a coroutine function
+    )
+
+
+def is_coroutine_function(function: object) -> bool:
+    """Return whether calls of a callable return coroutines."""
+    if is_plain_function(function):
+        return False
+    # Imported for the first callable that needs it, since most programs have none: with `ast`,
+    # `dis` and `opcode` it would take a fifteenth of the import of a client.
+    found: bool = import_module("inspect").iscoroutinefunction(function)
+    return found

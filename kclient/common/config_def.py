@@ -1,6 +1,6 @@
 """Configurations with typed attributes, and the definitions of their keys.
 
-A configuration is a subclass of `Config` whose fields are declared with the functions of
+A configuration is a subclass of `Config` whose keys are declared with the functions of
 `kclient.common.config_keys`; `ConfigDef.parse` returns an instance. The name of a key is the dotted
 one of the Java client; the keyword has underscores instead. Either form is accepted, but not both
 for one key. The error for an unknown key names the most similar key or, if it is a key of another
@@ -8,10 +8,9 @@ Kafka client, its replacement.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from enum import IntEnum
 from importlib import import_module
-from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar, dataclass_transform
 
 from kclient.common.config_aliases import ForeignOption, foreign_option
 from kclient.common.errors import ConfigError
@@ -35,8 +34,7 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ConfigKey:
+class ConfigKey(NamedTuple):
     """Configuration key (Kafka: ConfigDef.ConfigKey).
 
     Attributes:
@@ -89,9 +87,68 @@ class ConfigKey:
             raise ConfigError(f"{spelling}: got {shown}, expected {self.expected}{hint}") from None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class OtherValue(NamedTuple):
+    """Declaration of a value of a configuration that is no key, with its default."""
+
+    default: object
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 class Config:
-    """Base of configurations: frozen dataclasses with one field per key, named as its keyword."""
+    """Base of configurations: immutable, with one attribute per key, named as its keyword.
+
+    A subclass declares attributes as a dataclass does, and type checkers take it for one. It is
+    none, since the methods of a dataclass are generated and compiled when its module is imported.
+    """
+
+    _keys: ClassVar[dict[str, ConfigKey]] = {}
+    _defaults: ClassVar[dict[str, object]] = {}
+
+    def __init_subclass__(cls) -> None:
+        declared = {
+            name: row for name, row in vars(cls).items() if isinstance(row, ConfigKey | OtherValue)
+        }
+        cls._keys = cls._keys | {
+            name: row for name, row in declared.items() if isinstance(row, ConfigKey)
+        }
+        cls._defaults = cls._defaults | {name: row.default for name, row in declared.items()}
+        for name in declared:
+            delattr(cls, name)
+
+    def __init__(self, **values: Any) -> None:
+        """Set the given values, and the defaults of all others.
+
+        Raises:
+            TypeError: A name is unknown, or a required value is missing.
+        """
+        complete = self._defaults | values
+        if len(complete) > len(self._defaults):
+            unknown = min(values.keys() - self._defaults.keys())
+            raise TypeError(f"{type(self).__name__} has no attribute {unknown!r}")
+        for name, value in complete.items():
+            if value is REQUIRED:
+                raise TypeError(f"{type(self).__name__} needs the attribute {name!r}")
+        vars(self).update(complete)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed: {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed: {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._values() == self._values()
+
+    # Values may be lists.
+    __hash__ = None  # type: ignore[assignment]  # as a class without a hash declares it
+
+    def with_values(self, **values: Any) -> Self:
+        """Return a copy with other values of some attributes."""
+        return type(self)(**{**self._values(), **values})
+
+    def _values(self) -> dict[str, object]:
+        # Not all of `vars`, which may have cached properties.
+        return {name: getattr(self, name) for name in self._defaults}
 
     def validated(self, given: Mapping[str, object]) -> Self:
         """Check the values against each other.
@@ -111,14 +168,14 @@ class Config:
     def __repr__(self) -> str:
         values = ", ".join(
             f"{name}={'...' if key.secret else repr(getattr(self, name))}"
-            for name, key in keys_of(type(self)).items()
+            for name, key in self._keys.items()
         )
         return f"{type(self).__name__}({values})"
 
 
 def keys_of(config: type[Config]) -> dict[str, ConfigKey]:
-    """Return the keys that a configuration declares, by the names of its fields."""
-    return {each.name: each.metadata[ConfigKey] for each in fields(config) if each.metadata}
+    """Return the keys that a configuration declares, by the names of its attributes."""
+    return config._keys  # noqa: SLF001 (of this module)
 
 
 C = TypeVar("C", bound=Config)

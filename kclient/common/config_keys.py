@@ -1,19 +1,17 @@
-"""Declarations of keys, as the fields of a configuration class.
+"""Declarations of keys, as the attributes of a configuration class.
 
-A function returns a field with the key and its default; for type checkers it has the type of the
-stored value::
+A function returns the key with its default; for type checkers it has the type of the stored
+value::
 
-    @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
     class ProducerConfig(ClientConfig):
         linger_ms: int = whole_number("linger.ms", 5, "Time that a batch waits for records.")
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import Any, TypeVar, cast
 
-from kclient.common.config_def import REQUIRED, ConfigKey, ConfigType
+from kclient.common.config_def import ConfigKey, ConfigType, OtherValue
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -47,9 +45,12 @@ def key(
         choices=choices,
         server_keys=server_keys,
     )
-    if default is REQUIRED:
-        return cast("T", field(metadata={ConfigKey: row}))
-    return field(default=default, metadata={ConfigKey: row})
+    return cast("T", row)
+
+
+def other_value(default: T) -> T:
+    """Declare an attribute of a configuration that is no key."""
+    return cast("T", OtherValue(default))
 
 
 def whole_number(

@@ -1,14 +1,17 @@
 """Validation of serializers and deserializers when a client is created."""
 
-import inspect
 from collections.abc import Callable
-from typing import Any, Final, final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, final
 
+from kclient.common.arguments import is_coroutine_function
 from kclient.common.config_def import ConfigType
 from kclient.common.config_keys import key
 
+if TYPE_CHECKING:
+    from inspect import Signature
+
 _CONTEXT = (None, None, None)  # in place of (topic, headers, data)
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 Converter = Callable[[str, Any, Any], Any]
 """Converts (topic, headers, data)."""
@@ -68,7 +71,7 @@ def _converter(raw: object, method: str) -> Converter:
     bound = getattr(raw, method, None)
     if callable(bound) and (not callable(raw) or _parameters_fit(raw) is None):
         if not _takes_context(bound):
-            raise TypeError(f"the parameters of {method} are {inspect.signature(bound)}")
+            raise TypeError(f"the parameters of {method} are {_signature(bound)}")
         _refuse_coroutine_function(bound)
         return bound  # type: ignore[no-any-return]  # what was just checked
     if not callable(raw):
@@ -76,7 +79,7 @@ def _converter(raw: object, method: str) -> Converter:
     _refuse_coroutine_function(raw)
     takes_data_only = _parameters_fit(raw)
     if takes_data_only is None:
-        raise TypeError(f"its parameters are {inspect.signature(raw)}")
+        raise TypeError(f"its parameters are {_signature(raw)}")
     return DataOnly(raw) if takes_data_only else raw
 
 
@@ -86,7 +89,7 @@ def _makes_converters(kind: type, method: str) -> bool:
 
 
 def _refuse_coroutine_function(function: Callable[..., Any]) -> None:
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+    if is_coroutine_function(function) or is_coroutine_function(
         getattr(function, "__call__", None)  # noqa: B004 (the method of a callable object)
     ):
         raise TypeError("it is a coroutine function, which would not be awaited")
@@ -100,7 +103,7 @@ def _parameters_fit(function: Callable[..., Any]) -> bool | None:
     has two optional parameters after the text.
     """
     try:
-        signature = inspect.signature(function)
+        signature = _signature(function)
     except (TypeError, ValueError):
         return True  # a builtin without a signature, such as int or struct.Struct.unpack
     if not _binds(signature, _CONTEXT[:1]):
@@ -111,18 +114,26 @@ def _parameters_fit(function: Callable[..., Any]) -> bool | None:
     if parameters[0].name == "topic":
         return False
     return any(
-        each.kind in _POSITIONAL and each.default is each.empty for each in parameters
+        each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD}
+        and each.default is each.empty
+        for each in parameters
     ) or all(each.kind is not each.VAR_POSITIONAL for each in parameters)
 
 
 def _takes_context(function: Callable[..., Any]) -> bool:
     try:
-        return _binds(inspect.signature(function), _CONTEXT)
+        return _binds(_signature(function), _CONTEXT)
     except (TypeError, ValueError):
         return False
 
 
-def _binds(signature: inspect.Signature, arguments: tuple[None, ...]) -> bool:
+def _signature(function: Callable[..., Any]) -> "Signature":
+    # Imported with the first converter; see `is_coroutine_function`.
+    signature: Signature = import_module("inspect").signature(function)
+    return signature
+
+
+def _binds(signature: "Signature", arguments: tuple[None, ...]) -> bool:
     try:
         signature.bind(*arguments)
     except TypeError:

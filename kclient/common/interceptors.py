@@ -1,9 +1,9 @@
 """Interceptors of producers and consumers (KIP-42): validation of the option, and the calls."""
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from kclient.common.arguments import is_coroutine_function
 from kclient.common.config_def import ConfigType
 from kclient.common.config_keys import key
 from kclient.common.errors import ConfigError
@@ -88,7 +88,7 @@ def _interceptor(given: object, base: type[object], methods: Sequence[str]) -> o
         method = getattr(interceptor, name, None)
         if not callable(method):
             raise TypeError(f"{given!r:.80} has no {name}(); {base.__name__} has them all")
-        if inspect.iscoroutinefunction(method):
+        if is_coroutine_function(method):
             raise TypeError(f"{name}() of {given!r:.80} is a coroutine function")
     return interceptor
 

@@ -11,9 +11,8 @@ Times are milliseconds: a float from `Clock.monotonic_ms` for durations and dead
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from kclient.common.waiting import Steps
@@ -317,8 +316,7 @@ def seeded_random(source: random.Random) -> random.Random:
     return random.Random(source.getrandbits(64))  # noqa: S311 (nothing secret is made of it)
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(NamedTuple):
     """Interfaces to the operating system, or to a simulation, of a client or broker."""
 
     clock: Clock

@@ -10,8 +10,7 @@ event loop awaits the same waits.
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from kclient.common.interrupts import deferred_signals
 from kclient.common.runtime import Clock, Condition, Task
@@ -39,8 +38,7 @@ class Network(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class NetworkWait:
+class NetworkWait(NamedTuple):
     """A wait for events of connections.
 
     Attributes:
@@ -57,8 +55,7 @@ class NetworkWait:
         self.network.poll(max(0.0, self.until_ms - now_ms), now_ms)
 
 
-@dataclass(slots=True)
-class ConditionWait:
+class ConditionWait(NamedTuple):
     """A wait for a change that another thread makes.
 
     Attributes:
@@ -78,8 +75,7 @@ class ConditionWait:
             self.condition.wait_for(self.is_met, timeout)
 
 
-@dataclass(slots=True)
-class TaskWait:
+class TaskWait(NamedTuple):
     """A wait for the end of a task.
 
     Attributes:

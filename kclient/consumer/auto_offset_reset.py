@@ -1,21 +1,21 @@
 """Offset reset policies (Kafka: AutoOffsetResetStrategy, KIP-1106)."""
 
 import re
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
 
-_DURATION = re.compile(
+# Compiled when the first duration is parsed.
+_DURATION = (
     r"P(?:(?P<days>\d+)D)?"
     r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?"
 )
 _PREFIX = "by_duration:"
 
 
-@dataclass(frozen=True, slots=True)
-class AutoOffsetReset:
+class AutoOffsetReset(NamedTuple):
     """A reset policy.
 
     Attributes:
@@ -74,7 +74,7 @@ def parse_auto_offset_reset(raw: object) -> AutoOffsetReset:
 
 def _parse_duration(text: str) -> int:
     """Return an ISO 8601 duration of days and smaller in milliseconds."""
-    match = _DURATION.fullmatch(text.upper())
+    match = re.fullmatch(_DURATION, text.upper())
     if match is None or not any(match.groups()):
         raise ValueError("a duration looks like P3DT12H30M5S")
     days, hours, minutes = (int(match[unit] or 0) for unit in ("days", "hours", "minutes"))

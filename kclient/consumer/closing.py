@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.common.errors import KafkaError
@@ -21,8 +22,7 @@ Step = Callable[[float], Steps[None] | None]
 """A step of closing that takes the deadline; it may wait."""
 
 
-@dataclass(eq=False, slots=True)
-class Closing:
+class Closing(NamedTuple):
     """Steps of closing.
 
     Attributes:
@@ -36,7 +36,6 @@ class Closing:
         commit_calls: Commits that wait, None without a group.
         heartbeats: Heartbeat task, None without a group.
         log: Logger.
-        may_commit: Whether the last positions may be committed automatically.
     """
 
     network: ConsumerNetworkClient
@@ -49,16 +48,16 @@ class Closing:
     commit_calls: CommitCalls | None
     heartbeats: HeartbeatTask | None
     log: ContextLogger
-    may_commit: bool = field(default=True, init=False)
 
-    def run(self, deadline_ms: float) -> Steps[BaseException | None]:
+    def run(self, deadline_ms: float, *, may_commit: bool) -> Steps[BaseException | None]:
         """Run all steps and return the first error, also that of Ctrl-C while a step waits.
 
         Args:
             deadline_ms: Deadline of the steps that wait.
+            may_commit: Whether the last positions may be committed automatically.
         """
         first: BaseException | None = None
-        for step in self._steps():
+        for step in self._steps(may_commit=may_commit):
             try:
                 waiting = step(deadline_ms)
                 if waiting is not None:
@@ -67,11 +66,11 @@ class Closing:
                 first = first or error
         return first
 
-    def _steps(self) -> tuple[Step, ...]:
+    def _steps(self, *, may_commit: bool) -> tuple[Step, ...]:
         """Return the steps of closing; each runs even if an earlier one failed."""
         return (
             lambda _: self.network.forget_wakeup(),
-            self._commit_last,
+            partial(self._commit_last, may_commit=may_commit),
             self._leave,
             lambda _: self._close_sessions(),
             self._stop_heartbeats,
@@ -80,12 +79,12 @@ class Closing:
             lambda _: self.interceptors.close(),
         )
 
-    def _commit_last(self, deadline_ms: float) -> Steps[None]:
+    def _commit_last(self, deadline_ms: float, *, may_commit: bool) -> Steps[None]:
         group, calls = self.group, self.commit_calls
         if group is None or calls is None:
             return
         offsets = self.subscriptions.all_consumed() if group.auto_commits() else {}
-        if self.may_commit and offsets and group.can_commit():
+        if may_commit and offsets and group.can_commit():
             try:
                 yield from calls.commit(offsets, deadline_ms)
             except KafkaError as error:

@@ -1,7 +1,7 @@
 """Commit calls that wait: retries, deadlines, lookup of committed offsets."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
@@ -17,8 +17,7 @@ from kclient.consumer.missing_partitions import ExistenceCheck
 from kclient.consumer.poll_loop import PollLoop
 
 
-@dataclass(eq=False, slots=True)
-class CommitCalls:
+class CommitCalls(NamedTuple):
     """Runs commits until they succeed, fail fatally, or reach their deadline.
 
     Attributes:
@@ -39,7 +38,7 @@ class CommitCalls:
     metadata: ConsumerMetadata
     backoff: ExponentialBackoff
     clock: Clock
-    unfinished: UnfinishedLookup = field(repr=False)
+    unfinished: UnfinishedLookup
 
     def commit(self, offsets: Offsets, deadline_ms: float) -> Steps[None]:
         """Commit and retry until the deadline; raises what `Consumer.commit` raises."""

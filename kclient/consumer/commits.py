@@ -3,8 +3,8 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.client.exponential_backoff import ExponentialBackoff
@@ -47,12 +47,11 @@ _MOST_WAITING = 100
 _SHORTEST_WAIT_MS = 100.0
 
 
-@dataclass(slots=True)
-class _Commit:
+class _Commit(NamedTuple):
     """One attempt to commit."""
 
     offsets: Offsets
-    future: RequestFuture[None] = field(default_factory=RequestFuture)
+    future: RequestFuture[None]
 
 
 class OffsetCommitter:
@@ -91,7 +90,7 @@ class OffsetCommitter:
 
     def commit(self, offsets: Offsets) -> RequestFuture[None]:
         """Queue one attempt; `step` sends it once the coordinator is known."""
-        commit = _Commit(dict(offsets))
+        commit = _Commit(dict(offsets), RequestFuture())
         if (tracer := self.tracer) is not None:
             tracer.commit_queued(offsets)
         if (given_up := self._given_up(commit)) is not None:

@@ -1,7 +1,6 @@
 """Configuration of the consumer: Kafka's keys, the Java client's defaults, and types of options."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, Self, TypeVar
 
@@ -75,7 +74,6 @@ def _group_protocol(raw: object) -> str:
     return "classic"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerConfig(ClientConfig):
     """Configuration of a consumer (Kafka: ConsumerConfig)."""
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kclient.client.client_metadata import ConsumerMetadata
@@ -59,7 +58,6 @@ _POLL_TIMEOUT_MS = 1000.0
 _BEING_TAKEN = object()
 
 
-@dataclass(eq=False, slots=True)
 class ConsumerCore:
     """State and calls of a consumer; `wiring` creates it.
 
@@ -78,37 +76,66 @@ class ConsumerCore:
         tracer: Receives the start and the end of polls, or None.
     """
 
-    config: ConsumerConfig
-    client_id: str
-    clock: Clock
-    tasks: Tasks
-    lock: ConsumerLock
-    backoff: ExponentialBackoff
-    metrics: Metrics
-    interceptors: ConsumerInterceptors
-    subscriptions: SubscriptionState
-    metadata: ConsumerMetadata
-    network: ConsumerNetworkClient
-    buffer: FetchBuffer
-    fetcher: Fetcher
-    collector: FetchCollector
-    offset_requests: ListOffsetsRequests
-    positions: PositionUpdater
-    loop: PollLoop
-    group: Group | None
-    commit_calls: CommitCalls | None
-    commit_metrics: ConsumerCommitMetrics
-    heartbeats: HeartbeatTask | None
-    closing: Closing
-    closed: bool = field(default=False, init=False)
-    pending: list[ConsumerRecord] = field(default_factory=list, init=False)
-    next_pending: int = field(default=0, init=False)
-    next_tick_ms: float = field(default=0.0, init=False)
-    unreturned: object = field(default=None, init=False)
-    tracer: RecordTracer | None = field(default=None, init=False)
-    # The pending records while they are being put back.
-    _putting_back: tuple[list[ConsumerRecord], int] | None = field(default=None, init=False)
-    _polling: bool = field(default=False, init=False)
+    def __init__(  # noqa: PLR0913 (wired by name)
+        self,
+        *,
+        config: ConsumerConfig,
+        client_id: str,
+        clock: Clock,
+        tasks: Tasks,
+        lock: ConsumerLock,
+        backoff: ExponentialBackoff,
+        metrics: Metrics,
+        interceptors: ConsumerInterceptors,
+        subscriptions: SubscriptionState,
+        metadata: ConsumerMetadata,
+        network: ConsumerNetworkClient,
+        buffer: FetchBuffer,
+        fetcher: Fetcher,
+        collector: FetchCollector,
+        offset_requests: ListOffsetsRequests,
+        positions: PositionUpdater,
+        loop: PollLoop,
+        group: Group | None,
+        commit_calls: CommitCalls | None,
+        commit_metrics: ConsumerCommitMetrics,
+        heartbeats: HeartbeatTask | None,
+        closing: Closing,
+    ) -> None:
+        self.config = config
+        self.client_id = client_id
+        self.clock = clock
+        self.tasks = tasks
+        self.lock = lock
+        self.backoff = backoff
+        self.metrics = metrics
+        self.interceptors = interceptors
+        self.subscriptions = subscriptions
+        self.metadata = metadata
+        self.network = network
+        self.buffer = buffer
+        self.fetcher = fetcher
+        self.collector = collector
+        self.offset_requests = offset_requests
+        self.positions = positions
+        self.loop = loop
+        self.group = group
+        self.commit_calls = commit_calls
+        self.commit_metrics = commit_metrics
+        self.heartbeats = heartbeats
+        self.closing = closing
+        self._start()
+
+    def _start(self) -> None:
+        self.closed = False
+        self.pending: list[ConsumerRecord] = []
+        self.next_pending = 0
+        self.next_tick_ms = 0.0
+        self.unreturned: object = None
+        self.tracer: RecordTracer | None = None
+        # The pending records while they are being put back.
+        self._putting_back: tuple[list[ConsumerRecord], int] | None = None
+        self._polling, self._may_commit = False, True
 
     # --- calls
 
@@ -410,11 +437,11 @@ class ConsumerCore:
 
     def skip_last_commit(self) -> None:
         """Make `close` commit no positions automatically."""
-        self.closing.may_commit = False
+        self._may_commit = False
 
     def close(self, deadline_ms: float) -> Steps[None]:
         """Commit, leave the group and disconnect; raise the first error of a callback."""
-        error = yield from self.closing.run(deadline_ms)
+        error = yield from self.closing.run(deadline_ms, may_commit=self._may_commit)
         self.closed = True
         if error is not None:
             raise error

@@ -1,7 +1,5 @@
 """Prefetching of records (Kafka: Fetcher, AbstractFetch)."""
 
-from dataclasses import replace
-
 from kclient.client.client_request import ClientResponse
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
@@ -99,8 +97,7 @@ class Fetcher:
         """Report fetch responses to a tracer, or to none any more. For any thread."""
         if tracer is not None:
             config = self._config
-            self._traced_config = replace(
-                config,
+            self._traced_config = config.with_values(
                 key_deserializer=tracer.timed(config.key_deserializer),
                 value_deserializer=tracer.timed(config.value_deserializer),
             )

@@ -1,6 +1,6 @@
 """Membership and commits of a consumer with ``group.id``."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kclient.consumer.commits import AutoCommit, OffsetCommitter
 from kclient.consumer.committed_offsets import CommittedOffsets
@@ -10,8 +10,7 @@ from kclient.consumer.record_tracer import RecordTracer
 from kclient.consumer.subscription_state import SubscriptionState
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Steps of the group: commits, membership, automatic commits, in this order.
 
     Attributes:

@@ -1,7 +1,6 @@
 """ListOffsets, asked of the leaders and read back (Kafka: OffsetFetcherUtils)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 from kclient.client.client_request import ClientResponse, SimpleBuilder
@@ -31,7 +30,6 @@ _CONSUMER_REPLICA_ID = -1
 _OLDEST_WITH_ISOLATION = 2
 
 
-@dataclass(slots=True)
 class ListOffsetsResult:
     """Content of one ListOffsets response.
 
@@ -42,10 +40,18 @@ class ListOffsetsResult:
         retry_error: Error of a partition to retry; None if there is none.
     """
 
-    found: dict[TopicPartition, OffsetAndTimestamp | None] = field(default_factory=dict)
-    to_retry: set[TopicPartition] = field(default_factory=set)
-    unauthorized: set[str] = field(default_factory=set)
-    retry_error: KafkaError | None = None
+    __slots__ = ("found", "retry_error", "to_retry", "unauthorized")
+
+    def __init__(
+        self,
+        found: dict[TopicPartition, OffsetAndTimestamp | None] | None = None,
+        to_retry: set[TopicPartition] | None = None,
+        unauthorized: set[str] | None = None,
+    ) -> None:
+        self.found = {} if found is None else found
+        self.to_retry = set() if to_retry is None else to_retry
+        self.unauthorized = set() if unauthorized is None else unauthorized
+        self.retry_error: KafkaError | None = None
 
     def raise_unauthorized(self) -> None:
         """Raise `TopicAuthorizationError` if the client is not authorized to read a topic."""

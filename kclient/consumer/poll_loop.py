@@ -6,7 +6,6 @@ Between steps the loop yields a wait for the network.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
@@ -29,7 +28,6 @@ _UNREACHED_POLLS = 10
 _WARNING_INTERVAL_MS = 10_000.0
 
 
-@dataclass(eq=False, slots=True)
 class PollLoop:
     """Runs the consumer while a call waits.
 
@@ -46,24 +44,38 @@ class PollLoop:
         log: Logger.
     """
 
-    network: ConsumerNetworkClient
-    fetcher: Fetcher
-    positions: PositionUpdater
-    collector: FetchCollector
-    group: Group | None
-    clock: Clock
-    metrics: ConsumerPollMetrics
-    retry_backoff_ms: float
-    run_released: RunUserCode | None
-    log: ContextLogger
-    _next_service_ms: float = field(default=0.0, init=False)
-    _unreached_since_ms: float | None = field(default=None, init=False)
-    _unreached_polls: int = field(default=0, init=False)
-    _unreached_wait_ms: float = field(default=0.0, init=False)
-    _next_warning_ms: float = field(default=0.0, init=False)
-    _warned: bool = field(default=False, init=False)
-    _error: KafkaError | None = field(default=None, init=False)
-    _polled_ms: float = field(default=math.nan, init=False)
+    def __init__(  # noqa: PLR0913 (wired by name)
+        self,
+        *,
+        network: ConsumerNetworkClient,
+        fetcher: Fetcher,
+        positions: PositionUpdater,
+        collector: FetchCollector,
+        group: Group | None,
+        clock: Clock,
+        metrics: ConsumerPollMetrics,
+        retry_backoff_ms: float,
+        run_released: RunUserCode | None,
+        log: ContextLogger,
+    ) -> None:
+        self.network = network
+        self.fetcher = fetcher
+        self.positions = positions
+        self.collector = collector
+        self.group = group
+        self.clock = clock
+        self.metrics = metrics
+        self.retry_backoff_ms = retry_backoff_ms
+        self.run_released = run_released
+        self.log = log
+        self._next_service_ms = 0.0
+        self._unreached_since_ms: float | None = None
+        self._unreached_polls = 0
+        self._unreached_wait_ms = 0.0
+        self._next_warning_ms = 0.0
+        self._warned = False
+        self._error: KafkaError | None = None
+        self._polled_ms = math.nan
 
     def last_poll_ms(self) -> float:
         """Return the time of the last poll, NaN if there was none."""

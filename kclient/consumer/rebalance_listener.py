@@ -1,7 +1,7 @@
 """Rebalance callbacks of the application (Kafka: ConsumerRebalanceListener)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Final
 
 from kclient.common.arguments import check_callback
 from kclient.common.types import TopicPartition
@@ -9,7 +9,6 @@ from kclient.common.types import TopicPartition
 PartitionsCallback = Callable[[list[TopicPartition]], object]
 
 
-@dataclass(frozen=True, slots=True)
 class RebalanceListener:
     """Callbacks that run inside `poll`, in the application's thread.
 
@@ -20,11 +19,17 @@ class RebalanceListener:
             commit would fail; without it `on_revoked` is called.
     """
 
-    on_assigned: PartitionsCallback | None = None
-    on_revoked: PartitionsCallback | None = None
-    on_lost: PartitionsCallback | None = None
+    __slots__ = ("on_assigned", "on_lost", "on_revoked")
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+    ) -> None:
+        self.on_assigned: Final = on_assigned
+        self.on_revoked: Final = on_revoked
+        self.on_lost: Final = on_lost
         for name in ("on_assigned", "on_revoked", "on_lost"):
             check_callback(
                 name, getattr(self, name), "a callable that takes a list of TopicPartition"

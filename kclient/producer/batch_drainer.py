@@ -1,7 +1,6 @@
 """Selection of the batches that are due, and their removal for a request."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 from kclient.client.cluster import Cluster
 from kclient.common.runtime import Lock
@@ -26,7 +25,6 @@ def oldest_batch(batches: Sequence[ProducerBatch]) -> ProducerBatch:
     return batches[0]
 
 
-@dataclass(slots=True)
 class ReadyCheckResult:
     """Nodes with batches to send (Kafka: RecordAccumulator.ReadyCheckResult).
 
@@ -36,9 +34,12 @@ class ReadyCheckResult:
         unknown_leader_topics: Topics with due batches for partitions without a known leader.
     """
 
-    ready_nodes: set[int] = field(default_factory=set)
-    next_check_delay_ms: float = _NEVER_MS
-    unknown_leader_topics: set[str] = field(default_factory=set)
+    __slots__ = ("next_check_delay_ms", "ready_nodes", "unknown_leader_topics")
+
+    def __init__(self) -> None:
+        self.ready_nodes: set[int] = set()
+        self.next_check_delay_ms: float = _NEVER_MS
+        self.unknown_leader_topics: set[str] = set()
 
 
 class BatchDrainer:

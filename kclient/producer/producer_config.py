@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 from kclient.client.client_config import ClientConfig, ClientOptions, receive_buffer_key
@@ -43,7 +42,6 @@ def _partitioner(raw: object) -> Partitioner | None:
     return chosen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ProducerConfig(ClientConfig):
     """Configuration of a producer (Kafka: ProducerConfig)."""
 
@@ -204,8 +202,7 @@ class ProducerConfig(ClientConfig):
             delivery timeout and idempotence that the other values allow, if they are not set.
         """
         _check_codec(self.compression_type)
-        return replace(
-            self,
+        return self.with_values(
             batch_size=self._batch_size(),
             delivery_timeout_ms=self._delivery_timeout_ms(explicit="delivery_timeout_ms" in given),
             enable_idempotence=self._idempotence(explicit="enable_idempotence" in given),

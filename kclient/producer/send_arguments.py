@@ -1,12 +1,11 @@
 """Arguments of `send`, `send_many` and `send_arrow`: the record, and the checks of each."""
 
-import inspect
 from collections.abc import Sequence
 from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kclient.common.arguments import check_callback
+from kclient.common.arguments import CO_VARARGS, check_callback, is_plain_function
 from kclient.common.config_def import describe
 from kclient.common.converters import DataOnly
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError, SerializationError
@@ -140,7 +139,7 @@ def check_on_delivery(on_delivery: object) -> None:
     """
     if on_delivery is None:
         return
-    if not _is_plain_function(on_delivery):
+    if not is_plain_function(on_delivery):
         check_callback("on_delivery", on_delivery, "a callable (metadata, error)")
     code, bound = _code_of(on_delivery)
     if code is None or (id(code), bound) in _checked_codes:
@@ -175,22 +174,11 @@ def _check_parameters(code: CodeType, bound: int) -> None:
             "(metadata, error); kclient passes the error second, as the Java client does, and "
             "confluent-kafka passes it first: swap the parameters"
         )
-    if len(names) < 2 and not code.co_flags & inspect.CO_VARARGS:
+    if len(names) < 2 and not code.co_flags & CO_VARARGS:
         raise InvalidTypeError(
             f"on_delivery: got a callback with the parameters ({', '.join(names)}), expected "
             "(metadata, error)"
         )
-
-
-def _is_plain_function(function: object) -> bool:
-    """Return whether this is an ordinary function; `inspect` is slower."""
-    if type(function) is MethodType:
-        function = function.__func__
-    return (
-        type(function) is FunctionType
-        and not function.__code__.co_flags & inspect.CO_COROUTINE
-        and not function.__dict__  # which may mark it as a coroutine function
-    )
 
 
 def to_bytes(what: str, data: object) -> bytes | None:

@@ -6,7 +6,6 @@ write base offset and leader epoch without updating it.
 """
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 
 from kclient.common.files import WireBytes
@@ -108,7 +107,6 @@ def batch_attributes(
     )
 
 
-@dataclass(slots=True)
 class BatchHeader:
     """Header fields of a batch, and the position of the batch in its file or buffer.
 
@@ -119,20 +117,66 @@ class BatchHeader:
         count: Number of records.
     """
 
-    position: int
-    size_in_bytes: int
-    base_offset: int
-    partition_leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    count: int
+    __slots__ = (  # noqa: RUF023 (as in the header)
+        "position",
+        "size_in_bytes",
+        "base_offset",
+        "partition_leader_epoch",
+        "magic",
+        "crc",
+        "attributes",
+        "last_offset_delta",
+        "base_timestamp",
+        "max_timestamp",
+        "producer_id",
+        "producer_epoch",
+        "base_sequence",
+        "count",
+    )
+
+    def __init__(  # noqa: PLR0913, PLR0917 (fields of the header)
+        self,
+        position: int,
+        size_in_bytes: int,
+        base_offset: int,
+        partition_leader_epoch: int,
+        magic: int,
+        crc: int,
+        attributes: int,
+        last_offset_delta: int,
+        base_timestamp: int,
+        max_timestamp: int,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        count: int,
+    ) -> None:
+        self.position = position
+        self.size_in_bytes = size_in_bytes
+        self.base_offset = base_offset
+        self.partition_leader_epoch = partition_leader_epoch
+        self.magic = magic
+        self.crc = crc
+        self.attributes = attributes
+        self.last_offset_delta = last_offset_delta
+        self.base_timestamp = base_timestamp
+        self.max_timestamp = max_timestamp
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.count = count
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and all(
+            getattr(self, name) == getattr(other, name) for name in BatchHeader.__slots__
+        )
+
+    # Headers can be changed.
+    __hash__ = None  # type: ignore[assignment]  # as a class without a hash declares it
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in BatchHeader.__slots__)
+        return f"{type(self).__qualname__}({fields})"
 
     @property
     def last_offset(self) -> int:

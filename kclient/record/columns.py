@@ -1,15 +1,14 @@
 """Columnar records: buffers in Arrow's layout, without an object per record."""
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
 from kclient.record.record import Header
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryColumn:
+class BinaryColumn(NamedTuple):
     """Byte strings in Arrow's layout of a binary array.
 
     Attributes:
@@ -59,8 +58,7 @@ class BinaryColumn:
         return bytes(self.data[start:end])
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderColumn:
+class HeaderColumn(NamedTuple):
     """Lists of headers in Arrow's layout of a list array.
 
     Attributes:
@@ -112,8 +110,7 @@ class HeaderColumn:
         return range(start, end)
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """Columnar records of one partition.
 
     Attributes:

@@ -22,7 +22,11 @@ def _encode(value: int) -> bytes:
     return bytes(encoded)
 
 
-SMALL_VARINTS = tuple(_encode(value) for value in range(2048))
+# Of one and two bytes; `_encode` would take twice as long for the table.
+SMALL_VARINTS = tuple(
+    bytes((value << 1,)) if value < 64 else bytes((value << 1 & 0x7F | 0x80, value >> 6))
+    for value in range(2048)
+)
 """Encoded integers by their value, for callers to which a call costs too much."""
 
 

@@ -12,15 +12,16 @@ Serializer, Deserializer and their ``String``, ``Long``, ``Double`` and ``Bytes`
 bytes big-endian as LongSerializer writes them, floats as DoubleSerializer does).
 """
 
-import json
 import struct
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import Any, Protocol
 
 from kclient.common.errors import SerializationError
 
 Headers = list[tuple[str, bytes | None]]
 
-_to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _LONG = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
 
@@ -114,7 +115,7 @@ def json_serializer(topic: str, headers: Headers, data: Any, /) -> bytes | None:
     if data is None:
         return None
     try:
-        return _to_json(data).encode()
+        return _json_encoder()(data).encode()
     except ValueError as error:
         hint = "; replace NaN and infinity, for example by None" if _is_of_floats(error) else ""
         raise SerializationError(f"{error}{hint}") from error
@@ -131,4 +132,23 @@ def _is_of_floats(error: ValueError) -> bool:
 
 def json_deserializer(topic: str, headers: Headers, data: bytes | None, /) -> Any:
     """Decode JSON."""
-    return None if data is None else json.loads(data)
+    return None if data is None else _json_decoder()(data)
+
+
+# `json` is imported with the first value that is JSON: few programs of those that only send or read
+# bytes need it, and its regular expressions are compiled at its import.
+
+
+@cache
+def _json_encoder() -> Callable[[Any], str]:
+    make = import_module("json").JSONEncoder
+    encode: Callable[[Any], str] = make(
+        separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode
+    return encode
+
+
+@cache
+def _json_decoder() -> Callable[[bytes], Any]:
+    loads: Callable[[bytes], Any] = import_module("json").loads
+    return loads

@@ -41,6 +41,9 @@ HEAVY = frozenset(
 )
 """Modules of other packages that a client loads when it needs them, or never."""
 
+GENERATORS = frozenset({"ast", "dataclasses", "dis", "inspect", "json"})
+"""Modules that generate or inspect code, or compile regular expressions, when they are imported."""
+
 OWN = ("admin", "broker", "cli", "consumer", "producer", "spark", "testing", "protocol.registry")
 CLIENTS = {"AdminClient": "admin", "Consumer": "consumer", "Producer": "producer"}
 UNUSED = {
@@ -95,6 +98,8 @@ def test_client_loads_only_what_it_uses(client: str) -> None:
     assert not loaded & own(*(package for package in OWN if package != used))
     assert not loaded & UNUSED[client]
     assert ("kclient.record.reference" in loaded) == uses_reference(client)
+    if not uses_reference(client):
+        assert not loaded & GENERATORS
 
 
 @pytest.mark.parametrize("name", [name for name in kclient.__all__ if name not in CLIENTS])

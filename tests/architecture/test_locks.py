@@ -1,7 +1,6 @@
 """The table of docs/contributing/locks.md names each lock, and threads keep to its order."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -38,7 +37,7 @@ def order() -> Order:
 @pytest.fixture
 def runtime(order: Order) -> Runtime:
     runtime = system_runtime()
-    return replace(runtime, tasks=RecordingTasks(runtime.tasks, order))
+    return runtime._replace(tasks=RecordingTasks(runtime.tasks, order))
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Clients without a network: whatever asks for it fails the test."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,7 +54,7 @@ def make(net: NoNet) -> Iterator[Make]:
         given = {"bootstrap_servers": "nowhere.invalid:9092", **options}
         # A producer's thread looks for brokers from the start, whatever is asked of the producer.
         door = NoNet() if kind is Producer else net
-        client = kind(runtime=replace(system_runtime(), net=door), **given)
+        client = kind(runtime=system_runtime()._replace(net=door), **given)
         made.append(client)
         return client
 

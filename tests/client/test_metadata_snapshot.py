@@ -1,7 +1,5 @@
 """Snapshots: equality, merging of responses, and the cluster that they describe."""
 
-from dataclasses import replace
-
 from kclient.client.metadata_snapshot import (
     MetadataSnapshot,
     PartitionMetadata,
@@ -36,8 +34,8 @@ def test_error_of_a_topic_has_its_detail() -> None:
 
 def test_another_controller_is_no_change_of_the_cluster() -> None:
     known = snapshot(orders=ORDERS)
-    assert known.describes_same_cluster(replace(known, controller_id=1))
-    assert not known.describes_same_cluster(replace(known, nodes={1: NODE_1}))
+    assert known.describes_same_cluster(known._replace(controller_id=1))
+    assert not known.describes_same_cluster(known._replace(nodes={1: NODE_1}))
     assert not known.describes_same_cluster(snapshot(orders=REFUSED))
 
 
@@ -52,7 +50,7 @@ def test_merge_keeps_topics_that_are_still_wanted() -> None:
 
 def test_cluster_has_topics_without_error() -> None:
     cluster = snapshot(
-        orders=ORDERS, refused=REFUSED, internal=replace(ORDERS, topic_id=None, is_internal=True)
+        orders=ORDERS, refused=REFUSED, internal=ORDERS._replace(topic_id=None, is_internal=True)
     ).cluster()
     assert cluster.topics == {"orders", "internal"}
     assert cluster.internal_topics == {"internal"}

@@ -1,12 +1,23 @@
 """Timeouts and callbacks as arguments of calls."""
 
+import inspect
 import math
+import sys
 from collections.abc import Callable
 from functools import partial
 
 import pytest
 
-from kclient.common.arguments import LONGEST_S, check_callback, check_seconds, check_timeout
+from kclient.common.arguments import (
+    CO_COROUTINE,
+    CO_VARARGS,
+    LONGEST_S,
+    check_callback,
+    check_seconds,
+    check_timeout,
+    is_coroutine_function,
+    is_plain_function,
+)
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 
 
@@ -60,3 +71,47 @@ def test_other_objects_and_coroutine_functions_are_no_callbacks() -> None:
         check_callback("on_done", "x", "a callable of 1")
     with pytest.raises(InvalidTypeError, match="coroutines would not be awaited"):
         check_callback("on_done", coroutine, "a callable")
+
+
+def test_flags_are_those_of_inspect() -> None:
+    assert (CO_VARARGS, CO_COROUTINE) == (inspect.CO_VARARGS, inspect.CO_COROUTINE)
+
+
+class _Method:
+    def plain(self) -> None: ...
+
+    async def coroutine(self) -> None: ...
+
+    async def __call__(self) -> None: ...
+
+
+async def _coroutine() -> None: ...
+
+
+def _marked() -> None: ...
+
+
+if sys.version_info >= (3, 12):
+    inspect.markcoroutinefunction(_marked)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        print,
+        len,
+        _Method,
+        _Method().plain,
+        _Method().coroutine,
+        _Method(),
+        _coroutine,
+        _marked,
+        partial(_coroutine),
+        partial(print),
+        lambda: None,
+    ],
+)
+def test_coroutine_functions_are_those_of_inspect(function: object) -> None:
+    assert is_coroutine_function(function) == inspect.iscoroutinefunction(function)
+    if is_plain_function(function):
+        assert not inspect.iscoroutinefunction(function)

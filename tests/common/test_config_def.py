@@ -1,5 +1,6 @@
+import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import pytest
@@ -23,13 +24,11 @@ from kclient.producer.producer_config import PRODUCER_CONFIG
 ACKS = {"all": -1, "0": 0, "1": 1, "-1": -1, 0: 0, 1: 1, -1: -1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BaseConfig(Config):
     bootstrap_servers: str = text("bootstrap.servers", REQUIRED, "Where to begin.")
     linger_ms: int = whole_number("linger.ms", 5, "How long a batch waits.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExampleConfig(BaseConfig):
     linger_ms: int = whole_number("linger.ms", 7, "How long a batch waits.")
     level: int = level("level", 3, "A level.", low=1, high=9)
@@ -42,7 +41,7 @@ class ExampleConfig(BaseConfig):
     def validated(self, given: Mapping[str, object]) -> Self:
         if self.acks == 0 and "enable_idempotence" in given:
             raise ConfigError("acks: got 0, expected 'all' with enable_idempotence")
-        return replace(self, upper=",".join(given).upper())
+        return self.with_values(upper=",".join(given).upper())
 
 
 DEFINITION = ConfigDef("Producer", ExampleConfig)
@@ -154,3 +153,55 @@ def test_option_in_dict_and_keywords_is_refused() -> None:
         merged({"acks": 1}, {"acks": 1})
     with pytest.raises(ConfigError, match="expected a dict"):
         merged(["acks"], {})  # type: ignore[arg-type]
+
+
+def test_configurations_are_immutable() -> None:
+    config: Any = parse()
+    with pytest.raises(AttributeError, match="linger_ms"):
+        config.linger_ms = 6
+    with pytest.raises(AttributeError, match="linger_ms"):
+        del config.linger_ms
+    with pytest.raises(AttributeError, match="lingering"):
+        config.lingering = 6
+    assert config == parse()
+
+
+def test_copy_with_other_values() -> None:
+    config = parse(level=4)
+    changed = config.with_values(linger_ms=9)
+    assert (changed.linger_ms, changed.level, config.linger_ms) == (9, 4, 7)
+    assert type(changed) is ExampleConfig
+    assert changed == parse(level=4, linger_ms=9).with_values(upper=config.upper)
+
+
+def test_constructor_refuses_unknown_and_missing_names() -> None:
+    build: Any = ExampleConfig
+    with pytest.raises(TypeError, match="ExampleConfig has no attribute 'lingers'"):
+        build(bootstrap_servers="h:1", lingers=1)
+    with pytest.raises(TypeError, match="ExampleConfig needs the attribute 'bootstrap_servers'"):
+        build()
+
+
+def test_configurations_of_another_class_are_not_equal() -> None:
+    class OtherConfig(BaseConfig):
+        pass
+
+    assert OtherConfig(bootstrap_servers="h:1") != BaseConfig(bootstrap_servers="h:1")
+
+
+def test_configurations_can_be_pickled() -> None:
+    config = parse(sasl_secret="hidden")
+    assert pickle.loads(pickle.dumps(config)) == config  # noqa: S301 (what this test made)
+
+
+class CachingConfig(BaseConfig):
+    @cached_property
+    def seconds(self) -> float:
+        return self.linger_ms / 1000
+
+
+def test_cached_properties_are_no_values() -> None:
+    config = CachingConfig(bootstrap_servers="h:1", linger_ms=1000)
+    assert config.seconds == 1.0
+    assert config == CachingConfig(bootstrap_servers="h:1", linger_ms=1000)
+    assert config.with_values(linger_ms=2000).seconds == 2.0

@@ -1,6 +1,5 @@
 """Forms of keys: accepted values, stored values and errors."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from kclient.common.config_keys import choice, fraction, level, switch, text, wh
 from kclient.common.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FormsConfig(Config):
     linger_ms: int = whole_number("linger.ms", 5, "A time.")
     number: int | None = whole_number("number", None, "A number.", low=1, high=9)

@@ -1,7 +1,6 @@
 """Fixtures: a consumer and a scripted broker in virtual time."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,7 +75,7 @@ class ConsumerWorld:
         home = VirtualHome()
         self.net, self.clock, self.sleep = home.net, home.clock, home.sleep
         self.tasks = StoringTasks(home)
-        self.runtime = replace(home.runtime, tasks=self.tasks)
+        self.runtime = home.runtime._replace(tasks=self.tasks)
         self.broker = VirtualLogBroker(Node(1, "10.0.0.1", 9092), self.clock)
         self.net.peers["10.0.0.1", 9092] = lambda: self.broker
         self.partitions = self.broker.add_topic("orders", 2)

@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from weakref import WeakSet
 
@@ -71,7 +70,7 @@ class Scene:
     def __init__(self) -> None:
         self.world = ConsumerWorld()
         self.net = CountingNet(self.world.runtime.net)
-        self.world.runtime = replace(self.world.runtime, net=self.net)
+        self.world.runtime = self.world.runtime._replace(net=self.net)
         self.consumer = self.world.subscribed()
         self.world.fill(3, 2)
         self.world.read(self.consumer, 5)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import cycle
 
@@ -48,7 +47,7 @@ def clock() -> JumpingClock:
 
 @pytest.fixture
 def runtime(clock: JumpingClock) -> Runtime:
-    return replace(system_runtime(), clock=clock)
+    return system_runtime()._replace(clock=clock)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Broker that is run step by step, on an in-memory network."""
 
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 from kclient.broker.server.broker_config import BROKER_CONFIG
@@ -28,7 +27,7 @@ class SteppedBroker:
         given = {name.replace("_", "."): value for name, value in settings.items()}
         config = BROKER_CONFIG.parse({"log.dir": str(data_dir), **_SETTINGS, **given})
         self._home = VirtualHome()
-        runtime = replace(self._home.runtime, files=SystemFiles())
+        runtime = self._home.runtime._replace(files=SystemFiles())
         self.server = BrokerServer(config, runtime)
         self.server.start(threads=False)
 

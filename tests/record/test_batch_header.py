@@ -1,6 +1,6 @@
 """Header of a batch: fields, flags and sequence arithmetic."""
 
-from dataclasses import replace
+from copy import copy
 
 import pytest
 from hypothesis import given
@@ -48,6 +48,13 @@ def test_parsed_fields(header: BatchHeader) -> None:
     assert header.has_producer_id
 
 
+def changed(header: BatchHeader, **fields: int) -> BatchHeader:
+    other = copy(header)
+    for name, value in fields.items():
+        setattr(other, name, value)
+    return other
+
+
 def test_record_batch_has_the_same_header(header: BatchHeader) -> None:
     builder = RecordBatchBuilder(bytearray(1000))
     builder.append(1, None, b"v")
@@ -60,7 +67,7 @@ def test_record_batch_has_the_same_header(header: BatchHeader) -> None:
 
 def test_last_sequence_of_header_wraps(header: BatchHeader) -> None:
     assert header.last_sequence == 3
-    assert replace(header, base_sequence=-1).last_sequence == -1
+    assert changed(header, base_sequence=-1).last_sequence == -1
 
 
 def test_flags(header: BatchHeader) -> None:
@@ -69,7 +76,7 @@ def test_flags(header: BatchHeader) -> None:
     assert header.delete_horizon_ms is None
     assert header.compression_type is CompressionType.NONE
     assert header.timestamp_type is TimestampType.CREATE_TIME
-    marked = replace(
+    marked = changed(
         header,
         attributes=0x40
         | batch_attributes(
@@ -85,4 +92,12 @@ def test_flags(header: BatchHeader) -> None:
 
 def test_unknown_codec_id_is_an_error(header: BatchHeader) -> None:
     with pytest.raises(CompressionError, match="got id 7"):
-        replace(header, attributes=7).compression_type  # noqa: B018 (the property raises)
+        changed(header, attributes=7).compression_type  # noqa: B018 (the property raises)
+
+
+def test_headers_with_equal_fields_are_equal(header: BatchHeader) -> None:
+    assert changed(header) == header
+    for name in BatchHeader.__slots__:
+        assert changed(header, **{name: getattr(header, name) + 1}) != header
+    assert header != object()
+    assert repr(header).startswith(f"BatchHeader(position={header.position}, size_in_bytes=")

@@ -1,6 +1,5 @@
 """Builder of columns."""
 
-from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
@@ -103,11 +102,11 @@ def test_one_builder_takes_parts_of_many_batches(
                 builder.append(1000, *row)
             cursor = twin.PartitionCursor(bytes(builder.seal(compression=compression)), "t", 0)
             assert cursor.take_columns(columns, taken) == min(taken, len(content))
-        found.append(asdict(columns.finish()))
+        found.append(columns.finish())
     assert all(each == found[0] for each in found)
     kept = [row for content, taken in parts for row in content[:taken]]
-    assert found[0]["length"] == len(kept)
-    assert bytes(found[0]["values"]["data"]) == b"".join(row[1] or b"" for row in kept)
+    assert found[0].length == len(kept)
+    assert bytes(found[0].values.data) == b"".join(row[1] or b"" for row in kept)
 
 
 timed_rows = st.tuples(st.sampled_from([-1, 0, 2**61, 2**62, 3 * 2**61]), rows)
@@ -128,7 +127,7 @@ def test_twins_stop_at_the_same_record(
         while cursor.remaining:
             columns = twin.ColumnBuilder(max_bytes=max_bytes)
             cursor.take_columns(columns, 30)
-            taken.append(asdict(columns.finish()))
+            taken.append(columns.finish())
         found.append((cursor.position, taken))
     assert all(each == found[0] for each in found)
-    assert sum(each["length"] for each in found[0][1]) == max(0, len(content) - start)
+    assert sum(each.length for each in found[0][1]) == max(0, len(content) - start)

@@ -1,6 +1,5 @@
 """Cursor that reads the consecutive batches of a partition in slices."""
 
-from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
@@ -201,7 +200,7 @@ def story(
                 found.append(repr(cursor.take(number)))
             else:
                 builder = twin.ColumnBuilder(40)
-                found += [cursor.take_columns(builder, number), asdict(builder.finish())]
+                found += [cursor.take_columns(builder, number), builder.finish()]
         except KafkaError as error:
             found.append(type(error))
         found += [cursor.position, cursor.last_epoch, cursor.remaining]

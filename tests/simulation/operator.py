@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -96,7 +95,7 @@ class Operator:
         process = self.process = self.machine.process(f"broker-{self._life}")
         disk = _SlowDisk(self, process, self._stage.world.random("flushes"))
         files = FaultyFiles(process.files, disk)
-        runtime = replace(process.runtime, files=files)
+        runtime = process.runtime._replace(files=files)
         server = BrokerServer(BROKER_CONFIG.parse(self._stage.scenario.broker), runtime)
         server.intercept(self.traffic.intercept)
         self._launched = server

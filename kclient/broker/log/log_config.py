@@ -1,7 +1,6 @@
 """Topic configuration: Kafka's keys and defaults (Kafka: LogConfig, TopicConfig)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -53,8 +52,6 @@ def _names(
     return key(name, ConfigType.LIST, convert, expected, default, doc, server_keys=server_keys)
 
 
-# Without slots, so that what each append needs is derived once.
-@dataclass(frozen=True, kw_only=True, repr=False)
 class LogConfig(Config):
     """Configuration of one log."""
 
@@ -323,7 +320,7 @@ class LogConfig(Config):
                 given[key.keyword] = key.value_of(value, name)
             except ConfigError as problem:
                 raise InvalidConfigurationError(f"{name}: {problem}") from None
-        return replace(base, **given)
+        return base.with_values(**given)
 
 
 TOPIC_CONFIG: Final = ConfigDef("topics", LogConfig, of_client=False)

@@ -10,7 +10,6 @@ group.member.metadata.max.bytes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -28,7 +27,7 @@ from kclient.broker.server.listeners import (
     parse_listeners,
 )
 from kclient.common.config_def import Config, ConfigDef, ConfigType
-from kclient.common.config_keys import LONG_MAX, fraction
+from kclient.common.config_keys import LONG_MAX, fraction, other_value
 from kclient.common.errors import ConfigError
 
 _INT = ConfigType.INT
@@ -37,7 +36,6 @@ _SHORT = ConfigType.SHORT
 _UNITS = {"hours": 3600 * 1000, "minutes": 60 * 1000}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class BrokerConfig(Config):
     """Configuration of a broker.
 
@@ -45,7 +43,7 @@ class BrokerConfig(Config):
         given: Explicitly set values by dotted name; all others are defaults.
     """
 
-    given: Mapping[str, object] = field(default_factory=dict)
+    given: Mapping[str, object] = other_value({})
     node_id: int = number("node.id", _INT, 1, "Id of this broker in the cluster.")
     broker_id: int = number("broker.id", _INT, 1, "Former name of node.id.", low=-1)
     broker_rack: str | None = string("broker.rack", None, "Rack or zone this broker reports.")
@@ -377,8 +375,7 @@ class BrokerConfig(Config):
             )
         self._check_roles()
         self.listener_config()  # checks the listeners
-        return replace(
-            self,
+        return self.with_values(
             given={name.replace("_", "."): value for name, value in given.items()},
             node_id=self.node_id if old is None else self.broker_id,
         )

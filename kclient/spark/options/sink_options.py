@@ -2,11 +2,10 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kclient.common.config_def import Config, ConfigType, describe
-from kclient.common.config_keys import key, text, to_bool, whole_number
+from kclient.common.config_keys import key, other_value, text, to_bool, whole_number
 from kclient.common.errors import ConfigError, KafkaError
 from kclient.common.types import check_topic_name
 from kclient.producer.producer_config import PRODUCER_CONFIG
@@ -72,7 +71,6 @@ _SOURCE_OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SinkOptions(Config):
     """The validated options of a sink.
 
@@ -80,7 +78,7 @@ class SinkOptions(Config):
         producer: Configuration of the producers, by dotted name; may contain secrets.
     """
 
-    producer: Mapping[str, str] = field(default_factory=dict)
+    producer: Mapping[str, str] = other_value({})
     topic: str | None = text(
         "topic", None, "Topic of every row; takes precedence over a column 'topic'."
     )
@@ -123,7 +121,7 @@ class SinkOptions(Config):
                 raise ConfigError(str(error)) from None
         producer = kafka_config(given, RESERVED_BY_SINK)
         checked_config(producer, PRODUCER_CONFIG.parse)
-        return replace(options, producer=producer)
+        return options.with_values(producer=producer)
 
 
 SINK_TABLE = OptionTable(

@@ -18,7 +18,6 @@ _log = logging.getLogger(__name__)
 _SINCE_42 = "From Spark 4.2 on; an error before."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GivenOptions(Config):
     """The options of a source as they are given."""
 

@@ -1,7 +1,6 @@
 """Recovery after crashes and damaged files."""
 
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -332,7 +331,7 @@ def test_recovery_is_idempotent(bench: LogBench, filled: UnifiedLog) -> None:
 
 def test_reduced_index_size_keeps_existing_entries(bench: LogBench, filled: UnifiedLog) -> None:
     bench.crash(filled)
-    log = bench.open(replace(CONFIG, segment_index_bytes=24))
+    log = bench.open(CONFIG.with_values(segment_index_bytes=24))
     assert offsets(log) == list(range(100))
     log.append_as_leader(make_batch(), 9)
     assert offsets(log) == list(range(101))

@@ -3,7 +3,6 @@
 import random
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,13 +107,13 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(limit=st.integers(0, 8000))
     def retain_by_size(self, limit: int) -> None:
-        self.log.config = replace(CONFIG, retention_bytes=limit)
+        self.log.config = CONFIG.with_values(retention_bytes=limit)
         self.retain()
         assert self.log.size_in_bytes() <= limit + 2 * CONFIG.segment_bytes
 
     @rule(age=st.integers(0, 1000))
     def retain_by_time(self, age: int) -> None:
-        self.log.config = replace(CONFIG, retention_ms=age)
+        self.log.config = CONFIG.with_values(retention_ms=age)
         self.clock.elapsed_ms = self.serial * 10
         self.retain()
 

@@ -1,7 +1,6 @@
 """Acknowledgement of appends by the high watermark, with a second in-sync replica."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,7 +134,7 @@ def test_isr_shrink_commits_records(replicated: Replicated) -> None:
 def test_isr_below_minimum_fails_committed_produce(replicated: Replicated) -> None:
     done = replicated.append(T0)
     partition = replicated.manager.partition(T0)
-    partition.configure(replace(partition.log.config, min_insync_replicas=3))
+    partition.configure(partition.log.config.with_values(min_insync_replicas=3))
     replicated.fetch(1, replica=2)
     assert isinstance(done[0][T0].error, NotEnoughReplicasAfterAppendError)
 

@@ -1,7 +1,5 @@
 """Declarations of the broker's keys: conversion and limits of each kind."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from kclient.broker.server.broker_keys import boolean, names, number, string
@@ -9,7 +7,6 @@ from kclient.common.config_def import Config, ConfigDef, ConfigType
 from kclient.common.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample(Config):
     """A configuration with one key of each kind."""
 

@@ -1,7 +1,6 @@
 """Compaction by the broker: offsets over a restart, gaps for readers, settings."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -95,7 +94,7 @@ def test_offsets_log_ending_in_compacted_range_is_loaded(tmp_path: Path) -> None
     broker.commit("group", 1)
     broker.server.services.groups.on_topics_deleted({"topic"})
     assert len(records(broker.log)) == 2 * PARTITIONS
-    broker.log.config = replace(broker.log.config, delete_retention_ms=0)
+    broker.log.config = broker.log.config.with_values(delete_retention_ms=0)
     for _ in range(2):
         broker.log.maintenance.roll()
         broker.log.cleaning.resume_from(0)

@@ -2,7 +2,6 @@
 
 import errno
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,7 +115,7 @@ def files() -> FaultySystemFiles:
 
 @pytest.fixture
 def cluster(tmp_path: Path, files: FaultySystemFiles) -> Iterator[EmbeddedCluster]:
-    runtime = replace(system_runtime(), files=files)
+    runtime = system_runtime()._replace(files=files)
     with EmbeddedCluster(data_dir=tmp_path, runtime=runtime) as running:
         yield running
         running.kill()

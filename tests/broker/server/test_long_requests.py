@@ -5,7 +5,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,7 +120,7 @@ def slow_cluster(
     request: pytest.FixtureRequest, files: WatchedFiles, tmp_path: Path
 ) -> Iterator[EmbeddedCluster]:
     """Broker, without and with handler threads, in which the topic "slow" is handled slowly."""
-    runtime = replace(system_runtime(), files=files)
+    runtime = system_runtime()._replace(files=files)
     config = {"num.io.threads": request.param, "log.segment.delete.delay.ms": 0}
     with EmbeddedCluster(data_dir=tmp_path, config=config, runtime=runtime) as running:
         yield running

@@ -2,7 +2,6 @@
 
 import errno
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from kclient.broker.controller.topic_control import PartitionsRequest, TopicRequest
@@ -34,7 +33,7 @@ def test_concurrently_opened_partition_is_one_object(tmp_path: Path) -> None:
     config = BROKER_CONFIG.parse(
         {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}
     )
-    broker = BrokerServer(config, replace(system_runtime(), files=files))
+    broker = BrokerServer(config, system_runtime()._replace(files=files))
     broker.start()
     try:
         controller, replicas = broker.services.controller, broker.services.replica_manager

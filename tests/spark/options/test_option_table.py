@@ -1,7 +1,5 @@
 """Table of options with case-insensitive names."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from kclient.common.config_def import Config
@@ -10,7 +8,6 @@ from kclient.common.errors import ConfigError
 from kclient.spark.options.option_table import OptionTable, duration_ms, unsupported
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Options(Config):
     """Options of a test."""
 

@@ -1,6 +1,5 @@
 """Results of all operations of a batch reader, so that readers can be compared."""
 
-from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
@@ -45,4 +44,4 @@ def slices(module: ModuleType, batch: Any, start: int, step: int) -> list[str]:
 
 
 def columns(module: ModuleType, batch: Any, start: int) -> Any:
-    return asdict(module.decode_columns([batch], start, max_decompressed=MAX_DECOMPRESSED))
+    return module.decode_columns([batch], start, max_decompressed=MAX_DECOMPRESSED)

@@ -68,7 +68,7 @@ def default_text(key: ConfigKey) -> str:
         return "*required*"
     if key.default is None:
         return "–"
-    if isinstance(key.default, list | tuple):
+    if isinstance(key.default, list | tuple) and not hasattr(key.default, "_fields"):  # a list
         return cell(", ".join(str(getattr(item, "name", item)) for item in key.default)) or "–"
     return f"`{getattr(key.default, 'name', key.default)}`"
 

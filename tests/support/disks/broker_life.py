@@ -1,7 +1,6 @@
 """Steps of a whole broker: creates, writes and deletes topics, and commits offsets."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -60,7 +59,7 @@ class BrokerLife:
             }
         )
         self.files = files
-        self.broker = BrokerServer(config, replace(system_runtime(), files=files))
+        self.broker = BrokerServer(config, system_runtime()._replace(files=files))
         self.acknowledged: dict[int, list[bytes]] = {0: [], 1: []}
         self.committed: int | None = None
         self.topics: dict[str, bool] = {}

@@ -1,7 +1,6 @@
 """A controller on a log in memory, and its calls with their outcomes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from random import Random
 
 from kclient.broker.controller.metadata_image import TopicImage
@@ -122,7 +121,7 @@ def registered(error: KafkaError | None) -> None:
 
 
 def runtime() -> Runtime:
-    return replace(system_runtime(), random=Random(1))
+    return system_runtime()._replace(random=Random(1))
 
 
 def controller_on(log: MemoryLog, *, delete_enabled: bool = True) -> QuorumController:

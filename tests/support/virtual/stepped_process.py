@@ -7,7 +7,6 @@ block, which the scheduler checks, and no other task of the process runs between
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from kclient.common.runtime import Clock, Condition, Lock, Poller, Runtime, Task
@@ -38,8 +37,7 @@ class SteppedProcess:
         self._scheduler = scheduler
         self._polled: tuple[SteppedPoller | None, float] = (None, 0.0)
         self._until_due = SteppedCondition(self)
-        self.runtime: Runtime = replace(
-            process.runtime,
+        self.runtime: Runtime = process.runtime._replace(
             tasks=SteppedTasks(self, process, scheduler),
             net=SteppedNet(self, process.net),
         )
