@@ -28,6 +28,9 @@ def import_pyarrow() -> Any:
     Raises:
         ConfigError: It is not installed.
     """
+    imported = sys.modules.get("pyarrow")
+    if imported is not None:
+        return imported
     try:
         return import_module("pyarrow")
     except ImportError as error:
@@ -113,7 +116,7 @@ def _part_to_arrow(
             _fixed(arrow, arrow.int8(), columns.timestamp_types, length),
             _binary(arrow, arrow.binary(), columns.keys),
             _binary(arrow, arrow.binary(), columns.values),
-            _headers(arrow, columns),
+            _headers(arrow, schema.field("headers").type, columns),
         ],
         schema=schema,
     )
@@ -151,17 +154,26 @@ def _binary(arrow: Any, kind: Any, column: BinaryColumn) -> Any:
     return arrow.Array.from_buffers(kind, column.length, buffers)
 
 
-def _headers(arrow: Any, columns: Columns) -> Any:
-    kind = _headers_type(arrow)
-    pairs = arrow.StructArray.from_arrays(
+def _headers(arrow: Any, kind: Any, columns: Columns) -> Any:
+    has_headers = columns.header_keys.length > 0
+    pairs = _header_pairs(arrow, kind, columns) if has_headers else _no_header_pairs(arrow)
+    buffers = [None, arrow.py_buffer(columns.header_offsets)]
+    return arrow.Array.from_buffers(kind, columns.length, buffers, children=[pairs])
+
+
+def _header_pairs(arrow: Any, kind: Any, columns: Columns) -> Any:
+    return arrow.StructArray.from_arrays(
         [
             _binary(arrow, arrow.string(), columns.header_keys),
             _binary(arrow, arrow.binary(), columns.header_values),
         ],
         fields=[kind.value_type.field(0), kind.value_type.field(1)],
     )
-    buffers = [None, arrow.py_buffer(columns.header_offsets)]
-    return arrow.Array.from_buffers(kind, columns.length, buffers, children=[pairs])
+
+
+@lru_cache(maxsize=1)  # nearly all records have no headers
+def _no_header_pairs(arrow: Any) -> Any:
+    return arrow.array([], _headers_type(arrow).value_type)
 
 
 _VIEW_SIZE = 16  # bytes
