@@ -129,7 +129,7 @@ class _MainThread:
                 self._run_pending()
 
 
-_main = _MainThread()
+calls = _MainThread()
 
 
 class deferred_signals:  # noqa: N801 (used like `contextlib.suppress`, a function to its callers)
@@ -143,13 +143,13 @@ class deferred_signals:  # noqa: N801 (used like `contextlib.suppress`, a functi
 
     def __enter__(self) -> None:
         self._began = self._was_waiting = False
-        if get_ident() != _main.id:
+        if get_ident() != calls.id:
             return
-        if _main.is_deferring:
-            self._was_waiting = _main.is_waiting
-            _main.is_waiting = False
+        if calls.is_deferring:
+            self._was_waiting = calls.is_waiting
+            calls.is_waiting = False
         else:
-            self._began = _main.replace()
+            self._began = calls.replace()
 
     def __exit__(
         self,
@@ -158,10 +158,10 @@ class deferred_signals:  # noqa: N801 (used like `contextlib.suppress`, a functi
         trace: TracebackType | None,
     ) -> None:
         if self._began:
-            _main.restore()
+            calls.restore()
         elif self._was_waiting:
-            _main.is_waiting = True
-            _main.take_effect()
+            calls.is_waiting = True
+            calls.take_effect()
 
 
 class signals_take_effect:  # noqa: N801 (as deferred_signals)
@@ -170,7 +170,7 @@ class signals_take_effect:  # noqa: N801 (as deferred_signals)
     __slots__ = ("_is_outermost",)
 
     def __enter__(self) -> None:
-        main = _main
+        main = calls
         self._is_outermost = main.is_deferring and not main.is_waiting and get_ident() == main.id
         if self._is_outermost:
             main.is_waiting = True
@@ -184,4 +184,4 @@ class signals_take_effect:  # noqa: N801 (as deferred_signals)
         trace: TracebackType | None,
     ) -> None:
         if self._is_outermost:
-            _main.is_waiting = False
+            calls.is_waiting = False

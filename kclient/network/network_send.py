@@ -9,6 +9,7 @@ from kclient.network.transport_layer import TransportLayer
 
 _SIZE = struct.Struct(">i")
 _MAX_FRAME = 2**31 - 1
+_SMALL = 4096  # below this size, a copy costs less than a second part
 _MAX_GATHER = 64  # parts given to one system call; the system's own limit is 1024
 
 
@@ -46,6 +47,8 @@ class NetworkSend:
         self.awaits_reply = awaits_reply
         self.size = length + _SIZE.size
         self._parts: list[WirePart] = [_SIZE.pack(length), *parts]
+        if len(parts) == 1 and length < _SMALL and isinstance(parts[0], bytes):
+            self._parts = [_SIZE.pack(length) + parts[0]]
         self._next = 0
         self._offset = 0
         self._written = 0
@@ -62,6 +65,8 @@ class NetworkSend:
             part = self._parts[self._next]
             if isinstance(part, FileSlice):
                 taken = transport.write_file(part, self._offset)
+            elif len(self._parts) == 1 and not self._offset:
+                taken = transport.write([part])
             else:
                 taken = transport.write(self._gather())
             if not taken:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
@@ -156,9 +157,10 @@ class Selector:
         Raises:
             IllegalStateError: There is no such channel, or it is still writing another frame.
         """
-        channel = self._channel_or_fail(send.channel_id)
+        channel_id = send.channel_id
+        channel = self._channels.get(channel_id) or self._channel_or_fail(channel_id)
         channel.set_send(send)
-        self._to_serve[channel.id] = channel
+        self._to_serve[channel_id] = channel
 
     def poll(self, timeout_ms: float, now_ms: float) -> float:
         """Do the input and output that is possible; wait at most `timeout_ms` for the first.
@@ -183,16 +185,15 @@ class Selector:
             timeout_ms = 0
         elif self._surplus:
             self._remove_surplus_interest()
-        ready = self._poller.poll(max(0.0, timeout_ms))
+        ready: list[tuple[Any, int]] = self._poller.poll(max(0.0, timeout_ms))
         now_ms = self._clock.monotonic_ms()
         buffered, self._buffered = self._buffered, {}
-        channel: KafkaChannel
-        for channel, events in ready:  # type: ignore[assignment]  # as registered
+        for channel, events in ready:
             self._idle.touch(channel.id, now_ms)
             unseen = buffered.pop(channel.id, None)
-            self._serve_or_drop(channel, events if unseen is None else events | READABLE)
+            self._serve(channel, events if unseen is None else events | READABLE)
         for channel in buffered.values():
-            self._serve_or_drop(channel, READABLE)
+            self._serve(channel, READABLE)
         if now_ms > self._idle.next_check_ms:
             self._close_idle(now_ms)
         return now_ms
@@ -272,7 +273,7 @@ class Selector:
         for channel in queued.values():
             if channel.state is not State.NOT_CONNECTED:
                 self._idle.touch(channel.id, now_ms)
-                self._serve_or_drop(channel, WRITABLE)
+                self._serve(channel, WRITABLE)
 
     def _resume_reads(self) -> None:
         """Resume the reads that waited for memory, if the pool has some."""
@@ -280,10 +281,18 @@ class Selector:
             self._buffered.update(self._out_of_memory)
             self._out_of_memory = {}
 
-    def _serve_or_drop(self, channel: KafkaChannel, events: int) -> None:
+    def _serve(self, channel: KafkaChannel, events: int) -> None:
         """Serve a channel; on an error, close it and record the reason."""
         try:
-            self._serve(channel, events)
+            if channel.state is State.READY or self._prepare(channel):
+                if events & READABLE:
+                    receive = channel.read()
+                    if receive is not None:
+                        self.completed_receives.append(receive)
+                if channel.pending_send is not None:
+                    send = channel.write()
+                    if send is not None and not send.awaits_reply:
+                        self.completed_sends.append(send)
         except KafkaError as error:
             self._drop(channel, error)
         except EOFError:
@@ -295,22 +304,13 @@ class Selector:
         else:
             self._update_interest(channel)
 
-    def _serve(self, channel: KafkaChannel, events: int) -> None:
+    def _prepare(self, channel: KafkaChannel) -> bool:
+        """Run the next step of connection and authentication; return whether it was the last."""
         if channel.state is State.NOT_CONNECTED:
             channel.finish_connect()
             self.connected.append(channel.id)
-        if channel.state is not State.READY:
-            channel.prepare()
-            if not channel.ready():
-                return
-        if events & READABLE:
-            receive = channel.read()
-            if receive is not None:
-                self.completed_receives.append(receive)
-        if channel.pending_send is not None:
-            send = channel.write()
-            if send is not None and not send.awaits_reply:
-                self.completed_sends.append(send)
+        channel.prepare()
+        return channel.ready()
 
     def _update_interest(self, channel: KafkaChannel) -> None:
         """Register what the channel waits for next: memory, buffered bytes or its socket."""

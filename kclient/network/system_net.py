@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from itertools import starmap, tee
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kclient.common.interrupts import signals_take_effect
+from kclient.common.interrupts import calls, signals_take_effect
 from kclient.common.runtime import READABLE, Address, Listener, LookUp, Poller, StreamSocket
 from kclient.network.name_resolver import NameLookUp, NameResolver
 
@@ -192,13 +192,11 @@ class SystemPoller:
         selected: list[tuple[int, int]] = []
         if timeout_ms == 0:
             selected = self._select_now()
-        else:
-            timeout = None if timeout_ms is None or math.isinf(timeout_ms) else timeout_ms / 1000.0
+        elif calls.is_deferring:
             with signals_take_effect():
-                if self._epoll >= 0:  # first without waiting: a wait releases the lock
-                    selected = _nonblocking.ready(self._epoll)
-                if not selected:
-                    selected = _by_descriptor(self._selector.select(timeout))
+                selected = self._select(timeout_ms)
+        else:  # as in a thread of its own
+            selected = self._select(timeout_ms)
         ready = []
         for descriptor, events in selected:
             data, interest = self._sources[descriptor]
@@ -207,6 +205,15 @@ class SystemPoller:
             else:
                 ready.append((data, events & interest))
         return ready
+
+    def _select(self, timeout_ms: float | None) -> list[tuple[int, int]]:
+        """Return the descriptors that are ready, with their events; wait for the first."""
+        if self._epoll >= 0:  # first without waiting: a wait releases the lock
+            now: list[tuple[int, int]] = _nonblocking.ready(self._epoll)
+            if now:
+                return now
+        timeout = None if timeout_ms is None or math.isinf(timeout_ms) else timeout_ms / 1000.0
+        return _by_descriptor(self._selector.select(timeout))
 
     def _select_now(self) -> list[tuple[int, int]]:
         """Return the descriptors that are ready now, with their events."""

@@ -110,7 +110,8 @@ class Processor:
         selector = self._selector
         if self._new_connections:
             self._configure_new_connections()
-        self._process_responses()
+        if self._responses:
+            self._process_responses()
         if self._waiting:
             self._dispatch_waiting()
         self._poll(now_ms, timeout_ms)

@@ -162,12 +162,17 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     """Delayed operations by watch key, with a timer (Kafka: DelayedOperationPurgatory).
 
     The lock guards the watch lists; operations complete outside it.
+
+    Attributes:
+        watched_keys: Keys that have operations. Read without the lock: an operation that is added
+            at the same time tries again itself.
     """
 
     def __init__(self, lock: Condition, timer: OperationTimer) -> None:
         self._lock = lock
         self._timer = timer
         self._watchers: dict[Hashable, dict[OperationT, None]] = {}
+        self.watched_keys = self._watchers.keys()
 
     def try_complete_else_watch(self, operation: OperationT, keys: Sequence[Hashable]) -> bool:
         """Complete the operation now, or watch it under every key.
@@ -195,8 +200,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def check_and_complete(self, key: Hashable) -> int:
         """Try to complete every operation watched under `key`; return how many completed."""
-        # Safe without the lock: an operation added concurrently tries again itself.
-        if key not in self._watchers:
+        if key not in self.watched_keys:
             return 0
         with self._lock:
             operations = list(self._watchers.get(key, ()))

@@ -230,8 +230,10 @@ class ReplicaManager:
         It is called after each change that a fetch can return: of the log end, the high watermark,
         the log start offset and the leader.
         """
-        self.produce_purgatory.check_and_complete(topic_partition)
-        self.fetch_purgatory.check_and_complete(topic_partition)
+        if topic_partition in self.produce_purgatory.watched_keys:
+            self.produce_purgatory.check_and_complete(topic_partition)
+        if topic_partition in self.fetch_purgatory.watched_keys:
+            self.fetch_purgatory.check_and_complete(topic_partition)
         for key in self.changed(topic_partition):
             self.fetch_purgatory.check_and_complete(key)
 
