@@ -11,6 +11,8 @@ from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.transport_layer import PlaintextTransportLayer
 
+_READ_AHEAD = 1024  # of a listener: most requests, and few bytes to copy of a larger one
+
 
 class ChannelBuilder(Protocol):
     """Builds the channels of one client or listener (Kafka: ChannelBuilder)."""
@@ -37,7 +39,16 @@ class ChannelBuilder(Protocol):
 
 
 class PlaintextChannelBuilder:
-    """Channels without encryption and authentication (Kafka: PlaintextChannelBuilder)."""
+    """Channels without encryption and authentication (Kafka: PlaintextChannelBuilder).
+
+    Args:
+        read_ahead: Most bytes that are read together with the size of a frame.
+    """
+
+    _read_ahead = 0
+
+    def __init__(self, read_ahead: int = 0) -> None:
+        self._read_ahead = read_ahead
 
     def build_channel(
         self,
@@ -49,7 +60,9 @@ class PlaintextChannelBuilder:
     ) -> KafkaChannel:
         """Return a channel for a socket."""
         transport = PlaintextTransportLayer(stream)
-        return KafkaChannel(channel_id, transport, NoAuthenticator(), pool, max_receive_size)
+        return KafkaChannel(
+            channel_id, transport, NoAuthenticator(), pool, max_receive_size, self._read_ahead
+        )
 
 
 def client_channel_builder(security_protocol: str) -> ChannelBuilder:
@@ -58,7 +71,8 @@ def client_channel_builder(security_protocol: str) -> ChannelBuilder:
     Raises:
         ConfigError: The security protocol is not available.
     """
-    return _channel_builder("security_protocol", security_protocol)
+    check_security_protocol("security_protocol", security_protocol)
+    return PlaintextChannelBuilder()
 
 
 def server_channel_builder(listener_name: str, security_protocol: str) -> ChannelBuilder:
@@ -67,7 +81,8 @@ def server_channel_builder(listener_name: str, security_protocol: str) -> Channe
     Raises:
         ConfigError: The security protocol is not available.
     """
-    return _channel_builder(f"listener {listener_name}", security_protocol)
+    check_security_protocol(f"listener {listener_name}", security_protocol)
+    return PlaintextChannelBuilder(_READ_AHEAD)
 
 
 def check_security_protocol(owner: str, security_protocol: str) -> None:
@@ -80,8 +95,3 @@ def check_security_protocol(owner: str, security_protocol: str) -> None:
         raise ConfigError(
             f"{owner}: got {security_protocol!r:.80}, expected 'PLAINTEXT'; {NO_SECURITY}"
         )
-
-
-def _channel_builder(owner: str, security_protocol: str) -> ChannelBuilder:
-    check_security_protocol(owner, security_protocol)
-    return PlaintextChannelBuilder()

@@ -8,6 +8,7 @@ from kclient.network.transport_layer import TransportLayer
 
 _SIZE = struct.Struct(">i")
 _FIRST_BUFFER = 64 * 1024
+_EMPTY = memoryview(b"")
 _ZEROS = memoryview(bytes(1024 * 1024))
 
 _TLS_ALERT = 0x15
@@ -43,14 +44,14 @@ class NetworkReceive:
 
     def __init__(self, source: str, max_size: int, pool: MemoryPool) -> None:
         self.source = source
-        self.payload = memoryview(b"")
+        self.payload = _EMPTY
         self._max_size = max_size
         self._pool = pool
         self._prefix = bytearray(_SIZE.size)
         self._size = -1
         self._reserved = 0
-        self._buffer = bytearray()
-        self._view = memoryview(self._prefix)
+        self._buffer = self._prefix
+        self._view = _EMPTY
         self._filled = 0
         self.completed = False
 
@@ -101,6 +102,37 @@ class NetworkReceive:
         self.completed = True
         return read
 
+    def take(self, received: memoryview) -> int:
+        """Take the frame's next bytes from received ones; return their number.
+
+        It takes none of the payload while the pool has no memory.
+
+        Raises:
+            InvalidReceiveError: As `read_from`.
+        """
+        start = 0
+        if self._size < 0:
+            start = min(_SIZE.size - self._filled, len(received))
+            self._prefix[self._filled : self._filled + start] = received[:start]
+            self._filled += start
+            if self._filled < _SIZE.size:
+                return start
+            self._size = self._checked_size()
+            self._filled = 0
+        if not self._pool.try_allocate(self._size):
+            return start
+        self._reserved = self._size
+        part = received[start : start + self._size]
+        self._buffer = bytearray(part)
+        self._filled = len(part)
+        if self._filled < self._size:
+            self._buffer += _ZEROS[: min(self._size, _FIRST_BUFFER) - self._filled]
+        self._view = memoryview(self._buffer)
+        if self._filled == self._size:
+            self.payload = self._view
+            self.completed = True
+        return start + self._filled
+
     def release(self) -> None:
         """Return the memory to the pool; the payload must not be used afterwards."""
         if self._reserved:
@@ -108,7 +140,7 @@ class NetworkReceive:
             self._reserved = 0
 
     def _read_prefix(self, transport: TransportLayer) -> int:
-        count = transport.read_into(self._view[self._filled :])
+        count = transport.read_into(memoryview(self._prefix)[self._filled :])
         self._filled += count
         if self._filled == _SIZE.size:
             self._size = self._checked_size()

@@ -185,7 +185,9 @@ class Selector:
             timeout_ms = 0
         elif self._surplus:
             self._remove_surplus_interest()
-        ready: list[tuple[Any, int]] = self._poller.poll(max(0.0, timeout_ms))
+        ready: list[tuple[Any, int]] = []
+        if not self._buffered:  # else others wait for a few small frames at most
+            ready = self._poller.poll(max(0.0, timeout_ms))
         now_ms = self._clock.monotonic_ms()
         buffered, self._buffered = self._buffered, {}
         for channel, events in ready:
@@ -244,6 +246,11 @@ class Selector:
         """Return the open channels."""
         return list(self._channels.values())
 
+    @property
+    def has_buffered(self) -> bool:
+        """Whether received bytes wait for the next `poll`, which does not wait then."""
+        return bool(self._buffered)
+
     def _channel_or_fail(self, channel_id: str) -> KafkaChannel:
         channel = self._channels.get(channel_id)
         if channel is None:
@@ -293,16 +300,19 @@ class Selector:
                     send = channel.write()
                     if send is not None and not send.awaits_reply:
                         self.completed_sends.append(send)
-        except KafkaError as error:
-            self._drop(channel, error)
-        except EOFError:
-            self._drop(channel, _ended(channel, "the peer closed the connection"))
-        except OSError as error:
-            reason = _ended(channel, error.strerror or str(error))
-            reason.__cause__ = error
-            self._drop(channel, reason)
+        except (KafkaError, EOFError, OSError) as error:
+            self._drop(channel, _reason(channel, error))
         else:
-            self._update_interest(channel)
+            if (
+                channel.pending_send is not None
+                or channel.receiving is not None
+                or channel.state is not State.READY
+                or channel.transport.wants_write
+                or self._interests[channel.id] != READABLE
+            ):
+                self._update_interest(channel)
+            elif channel.received or channel.transport.has_buffered:
+                self._buffered[channel.id] = channel
 
     def _prepare(self, channel: KafkaChannel) -> bool:
         """Run the next step of connection and authentication; return whether it was the last."""
@@ -316,7 +326,7 @@ class Selector:
         """Register what the channel waits for next: memory, buffered bytes or its socket."""
         interest = channel.interest()
         if interest & READABLE:
-            if channel.transport.has_buffered:
+            if channel.received or channel.transport.has_buffered:
                 self._buffered[channel.id] = channel
         elif channel.waits_for_memory():
             self._out_of_memory[channel.id] = channel
@@ -375,6 +385,18 @@ def format_address(address: Address) -> str:
     """Return ``host:port``, with brackets around an IPv6 address."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _reason(channel: KafkaChannel, error: Exception) -> KafkaError:
+    """Return the reason of a disconnection, from what reading or writing raised."""
+    if isinstance(error, KafkaError):
+        return error
+    if isinstance(error, EOFError):
+        return _ended(channel, "the peer closed the connection")
+    strerror = error.strerror if isinstance(error, OSError) else None
+    reason = _ended(channel, strerror or str(error))
+    reason.__cause__ = error
+    return reason
 
 
 def _ended(channel: KafkaChannel, what: str) -> DisconnectedError:

@@ -190,13 +190,17 @@ class SystemPoller:
     def poll(self, timeout_ms: float | None) -> list[tuple[object, int]]:
         """Return (data, ready events) pairs; wait at most `timeout_ms`, without limit for None."""
         selected: list[tuple[int, int]] = []
-        if timeout_ms == 0:
+        # First without waiting, since a wait releases the lock; and without the context of a wait,
+        # unless a call of a client defers signals in it.
+        if timeout_ms == 0 or (self._epoll >= 0 and not calls.is_deferring):
             selected = self._select_now()
-        elif calls.is_deferring:
+        if not selected and timeout_ms != 0:
+            timeout = None if timeout_ms is None or math.isinf(timeout_ms) else timeout_ms / 1000.0
             with signals_take_effect():
-                selected = self._select(timeout_ms)
-        else:  # as in a thread of its own
-            selected = self._select(timeout_ms)
+                if self._epoll >= 0 and calls.is_deferring:
+                    selected = _nonblocking.ready(self._epoll)
+                if not selected:
+                    selected = _by_descriptor(self._selector.select(timeout))
         ready = []
         for descriptor, events in selected:
             data, interest = self._sources[descriptor]
@@ -205,15 +209,6 @@ class SystemPoller:
             else:
                 ready.append((data, events & interest))
         return ready
-
-    def _select(self, timeout_ms: float | None) -> list[tuple[int, int]]:
-        """Return the descriptors that are ready, with their events; wait for the first."""
-        if self._epoll >= 0:  # first without waiting: a wait releases the lock
-            now: list[tuple[int, int]] = _nonblocking.ready(self._epoll)
-            if now:
-                return now
-        timeout = None if timeout_ms is None or math.isinf(timeout_ms) else timeout_ms / 1000.0
-        return _by_descriptor(self._selector.select(timeout))
 
     def _select_now(self) -> list[tuple[int, int]]:
         """Return the descriptors that are ready now, with their events."""

@@ -182,9 +182,11 @@ class RecordBatch(AbstractRecordBatch):
 
     def summary(self, max_decompressed=DEFAULT_MAX_DECOMPRESSED):
         """Read all records and return their summary."""
-        cdef RecordParser cursor = BatchCursor(self, "", 0, max_decompressed=max_decompressed)
+        cdef RecordParser cursor = RecordParser.__new__(RecordParser)
         cdef Fields fields
         cdef int64_t low = -1, high = -1, at = -1, last_delta = -1, count = 0, null_keys = 0
+        cursor._max_decompressed = max_decompressed
+        cursor._set_batch(self, 0)
         while cursor._next(&fields):
             low = min(low, fields.timestamp) if count else fields.timestamp
             if count == 0 or fields.timestamp > high:
@@ -310,6 +312,23 @@ cdef class RecordParser:
             value_deserializer.function if self._value_data_only else value_deserializer
         )
         self._max_decompressed = max_decompressed
+        return 0
+
+    cdef int _set_batch(self, batch, int64_t start_offset) except -1:
+        self._batch = batch
+        # Not by its properties, which are Python functions.
+        self._append_time = (batch.attributes & TIMESTAMP_TYPE_FLAG) != 0
+        self._timestamp_type = LOG_APPEND_TIME if self._append_time else CREATE_TIME
+        base_offset = batch.base_offset
+        self._base_offset = base_offset
+        self._base_timestamp = batch.base_timestamp
+        self._max_timestamp = batch.max_timestamp
+        self._last_delta = batch.last_offset_delta
+        self._leader_epoch = batch.partition_leader_epoch
+        self._position = max(start_offset, self._base_offset)
+        self._stated = batch.count
+        self._count = self._stated if self._position <= base_offset + batch.last_offset_delta else 0
+        self._previous = -1
         return 0
 
     cdef object _the_batch(self):
@@ -515,18 +534,7 @@ cdef class BatchCursor(RecordParser):
         key_deserializer=None, value_deserializer=None, max_decompressed=DEFAULT_MAX_DECOMPRESSED,
     ):
         self._prepare(topic, partition, key_deserializer, value_deserializer, max_decompressed)
-        self._batch = batch
-        self._timestamp_type = batch.timestamp_type
-        self._append_time = self._timestamp_type is TimestampType.LOG_APPEND_TIME
-        self._base_offset = batch.base_offset
-        self._base_timestamp = batch.base_timestamp
-        self._max_timestamp = batch.max_timestamp
-        self._last_delta = batch.last_offset_delta
-        self._leader_epoch = batch.partition_leader_epoch
-        self._position = max(as_int64(start_offset, "start_offset", 0), self._base_offset)
-        self._stated = batch.count
-        self._count = self._stated if self._position <= batch.last_offset else 0
-        self._previous = -1
+        self._set_batch(batch, as_int64(start_offset, "start_offset", 0))
 
     @property
     def exhausted(self):

@@ -157,7 +157,7 @@ def produce_request(recorder: Recorder, producer: Producer) -> list[Call]:
 def from_first_read(calls: list[Call]) -> list[Call]:
     """Return the calls since a socket was found readable."""
     for number, call in enumerate(calls):
-        if call.function == "NetworkReceive.read_from":
+        if call.function == "KafkaChannel.read":
             return calls[number:]
     return []
 

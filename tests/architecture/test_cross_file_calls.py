@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LIMITS = {
     "send to acknowledgement": 149,
-    "Produce request to response": 78,
+    "Produce request to response": 73,
     "readable socket to records": 59,
 }
 

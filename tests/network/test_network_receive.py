@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from kclient.common.errors import InvalidReceiveError
 from kclient.common.files import FileSlice, WireBytes
 from kclient.common.runtime import Address, StreamSocket
-from kclient.network.memory_pool import SimpleMemoryPool, UnlimitedMemoryPool
+from kclient.network.authenticator import NoAuthenticator
+from kclient.network.kafka_channel import KafkaChannel
+from kclient.network.memory_pool import MemoryPool, SimpleMemoryPool, UnlimitedMemoryPool
 from kclient.network.network_receive import NetworkReceive, foreign_peer
 
 LIMIT = 100 * 1024 * 1024
@@ -97,6 +99,56 @@ def test_read_stops_at_end_of_frame() -> None:
     feed.chunks.append(frame(b"next"))
     got.read_from(feed)
     assert feed.chunks == [frame(b"next")]
+
+
+def reading_ahead(feed: Feed, pool: MemoryPool, bytes_ahead: int) -> KafkaChannel:
+    return KafkaChannel("1", feed, NoAuthenticator(), pool, LIMIT, bytes_ahead)
+
+
+@pytest.mark.fault("C8")
+@given(
+    st.lists(st.integers(0, 300), max_size=12),
+    st.integers(0, 100_000),
+    st.lists(st.integers(1, 500), max_size=12),
+    st.integers(1, 200),
+)
+def test_channel_that_reads_ahead_returns_each_frame(
+    sizes: list[int], large: int, cuts: list[int], bytes_ahead: int
+) -> None:
+    bodies = [bytes([number]) * size for number, size in enumerate([*sizes, large])]
+    data, feed = b"".join(map(frame, bodies)), Feed()
+    channel = reading_ahead(feed, UnlimitedMemoryPool(), bytes_ahead)
+    got = []
+    for cut in [*cuts, len(data)]:
+        if cut and data:
+            feed.chunks.append(data[:cut])
+            data = data[cut:]
+        while feed.chunks or channel.received:
+            received = channel.read()
+            if received is not None:
+                got.append(bytes(received.payload))
+    assert got == bodies
+
+
+def test_frame_that_was_read_ahead_waits_for_memory() -> None:
+    pool = SimpleMemoryPool(3, threading.RLock())
+    channel = reading_ahead(Feed(frame(b"first") + frame(b"second")), pool, 100)
+    first = channel.read()
+    assert first is not None
+    assert channel.read() is None
+    assert channel.waits_for_memory()
+    first.release()
+    second = channel.read()
+    assert second is not None
+    assert [bytes(first.payload), bytes(second.payload)] == [b"first", b"second"]
+    assert not channel.received
+
+
+def test_size_that_was_read_ahead_is_checked() -> None:
+    channel = reading_ahead(Feed(frame(b"a") + struct.pack(">i", -1)), UnlimitedMemoryPool(), 100)
+    assert channel.read() is not None
+    with pytest.raises(InvalidReceiveError, match="frame size: got -1"):
+        channel.read()
 
 
 @pytest.mark.fault("P2")

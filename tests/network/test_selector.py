@@ -6,6 +6,7 @@ import pytest
 
 from kclient.common.errors import DisconnectedError, IllegalStateError
 from kclient.common.runtime import READABLE, Address, Listener, StreamSocket
+from kclient.network.channel_builder import server_channel_builder
 from kclient.network.kafka_channel import State
 from kclient.network.memory_pool import SimpleMemoryPool
 from kclient.network.network_send import NetworkSend
@@ -299,6 +300,36 @@ def test_accepted_connection_serves_requests() -> None:
     client.close()
     world.poll()
     assert isinstance(world.selector.disconnected["c-1"].reason, DisconnectedError)
+
+
+def test_frames_that_were_read_ahead_are_received_without_waiting() -> None:
+    world = World()
+    listener = world.runtime.net.listen((IP, 9092), 10)
+    client = Selector(world.runtime.net, world.runtime.clock)
+    client.connect("0", (IP, 9092))
+    client.poll(10, world.net.clock.now_ms)
+    builder = server_channel_builder("PLAINTEXT", "PLAINTEXT")
+    server = Selector(world.runtime.net, world.runtime.clock, channel_builder=builder)
+    server.register("c", listener.accept())
+    for body in (b"one", b"two", b"three"):
+        client.send(NetworkSend("0", [body]))
+        client.poll(0, world.net.clock.now_ms)
+    received = []
+    server.poll(10, world.net.clock.now_ms)
+    received += [bytes(each.payload) for each in server.completed_receives]
+    buffered = [server.has_buffered]
+    server.mute("c")
+    buffered.append(server.has_buffered)
+    server.unmute("c")
+    assert buffered == [True, False]
+    now_ms = world.net.clock.now_ms
+    for _ in range(2):
+        server.poll(60_000, now_ms)
+        received += [bytes(each.payload) for each in server.completed_receives]
+    assert received == [b"one", b"two", b"three"]
+    assert world.net.clock.now_ms == now_ms
+    client.close()
+    server.close()
 
 
 def test_request_handled_at_once_changes_no_registration(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,6 +143,17 @@ def test_edit_changes_response(cluster: EmbeddedCluster, wire: Wire) -> None:
     assert wire.ask(ask, 12, MetadataResponse).throttle_time_ms == 0
 
 
+def test_edit_changes_response_to_single_append(cluster: EmbeddedCluster, wire: Wire) -> None:
+    def shift(response: ProduceResponse) -> None:
+        response.responses[0].partition_responses[0].base_offset += 1000
+
+    before = end(wire)
+    fault = cluster.faults.edit(ApiKey.PRODUCE, shift)
+    assert wire.produce("t", batch([b"v"])).base_offset == before + 1000
+    cluster.faults.remove(fault)
+    assert wire.produce("t", batch([b"v"])).base_offset == before + 1
+
+
 def test_failing_fault_function_raises_at_close() -> None:
     cluster = EmbeddedCluster()
     cluster.start()

@@ -201,7 +201,8 @@ class LocalLog:
 
     def append(self, records: WireBytes, headers: Sequence[BatchHeader]) -> None:
         """Write batches to the active segment."""
-        self.active.append(records, headers)
+        segments = self.segments
+        segments.last.append(records, headers)
         self.log_end_offset = headers[-1].next_offset
 
     def append_aborted_txn(self, txn: AbortedTxn) -> None:

@@ -74,11 +74,11 @@ class LogAppender:
     def _maybe_roll(self, records: MemoryRecords, now_ms: int) -> None:
         """Roll a new segment if these batches do not fit into the active one."""
         batches, local = records.batches, self._local
-        latest = batches[0].max_timestamp
+        segments, latest = local.segments, batches[0].max_timestamp
         if len(batches) > 1:
             latest = max([batch.max_timestamp for batch in batches])
         size, last_offset = records.size_in_bytes, batches[-1].last_offset
-        if local.active.should_roll(size, last_offset, latest, local.config, now_ms):
+        if segments.last.should_roll(size, last_offset, latest, local.config, now_ms):
             self.roll(batches[0].base_offset)
 
     def roll(self, expected_next_offset: int = 0) -> None:

@@ -216,17 +216,19 @@ class LogSegment:
             InvalidOffsetError: An offset is too far from the base offset.
             OSError: A write failed; the segment is unchanged if the truncation succeeded.
         """
-        if not self.can_hold(headers[-1].last_offset):
+        last_offset, indexes = headers[-1].last_offset, self._indexes
+        if not 0 <= last_offset - self.base_offset <= _MAX_RELATIVE_OFFSET:
             raise InvalidOffsetError(
-                f"{self}: offset {headers[-1].last_offset} is too far from the base offset"
+                f"{self}: offset {last_offset} is too far from the base offset"
             )
         before = self.records.size
-        self._indexes.max_timestamp_and_offset  # noqa: B018 (read before the file changes)
+        if indexes.greatest is None:
+            indexes.read_greatest()  # before the file changes
         self.records.append(records)
         try:
             for header in headers:
                 header.position += before
-                self._indexes.index_batch(header)
+                indexes.index_batch(header)
         except OSError:
             self._truncate_at(before, headers[0].base_offset)
             raise

@@ -76,6 +76,7 @@ class LogValidator:
         self._config = config
         self._from_client = origin == "client"
         self._now_ms = now_ms
+        self._corrects_timestamps = False
 
     def validate(self, records: MemoryRecords) -> None:
         """Validate all whole batches of a request; an incomplete one at the end is ignored.
@@ -92,7 +93,10 @@ class LogValidator:
         first_index = 0
         for batch in records.batches:
             self._check_envelope(batch)
-            batch.max_timestamp = self._check_contents(batch, first_index).max_timestamp
+            latest = self._check_contents(batch, first_index).max_timestamp
+            if latest != batch.max_timestamp:
+                batch.max_timestamp = latest
+                self._corrects_timestamps = True
             first_index += batch.count
         if records.error is not None:
             raise records.error
@@ -109,7 +113,7 @@ class LogValidator:
         for batch in batches:
             if stamps_append_time:
                 batch.set_max_timestamp(self._now_ms, log_append_time=True)
-            elif batch.written_max_timestamp() != batch.max_timestamp:
+            elif self._corrects_timestamps and batch.written_max_timestamp() != batch.max_timestamp:
                 batch.set_max_timestamp(batch.max_timestamp)
             batch.assign(offset, leader_epoch)
             offset += batch.last_offset_delta + 1

@@ -92,6 +92,7 @@ class SegmentIndexes:
 
     Attributes:
         transactions: Aborted transactions whose marker is in the segment.
+        greatest: Greatest timestamp, and the last offset of its batch; None until it is read.
         needs_rebuild: Whether offset and time index are incomplete after an error, and are rebuilt
             at their next use.
     """
@@ -120,7 +121,7 @@ class SegmentIndexes:
             files, path(log_file_utils.TXN_INDEX_FILE_SUFFIX), base_offset
         )
         self._bytes_since_last_entry = 0
-        self._greatest: TimestampOffset | None = None
+        self.greatest: TimestampOffset | None = None
         self._appendable = False
         self.needs_rebuild = False
         self._used = False
@@ -154,9 +155,7 @@ class SegmentIndexes:
     @property
     def max_timestamp_and_offset(self) -> TimestampOffset:
         """Greatest timestamp, and the last offset of its batch."""
-        if self._greatest is None:
-            self._greatest = self._read_greatest()
-        return self._greatest
+        return self.greatest or self.read_greatest()
 
     @property
     def size_in_bytes(self) -> int:
@@ -200,10 +199,10 @@ class SegmentIndexes:
 
     def index_batch(self, header: BatchHeader) -> None:
         """Index an appended batch; an entry is added every index.interval.bytes."""
-        greatest = self._greatest or UNKNOWN_TIMESTAMP_OFFSET
+        greatest = self.greatest or UNKNOWN_TIMESTAMP_OFFSET
         if header.max_timestamp > greatest.timestamp:
             greatest = TimestampOffset(header.max_timestamp, header.last_offset)
-        self._greatest = greatest
+        self.greatest = greatest
         if self._bytes_since_last_entry > self._interval_bytes and not self.is_full:
             self._offset.append(header.last_offset, header.position)
             self._time.maybe_append(*greatest)
@@ -217,9 +216,9 @@ class SegmentIndexes:
             OSError: A write failed; the indexes must be rebuilt.
         """
         progress = IndexProgress(
-            self._greatest or UNKNOWN_TIMESTAMP_OFFSET, self._bytes_since_last_entry
+            self.greatest or UNKNOWN_TIMESTAMP_OFFSET, self._bytes_since_last_entry
         )
-        self._greatest, self._bytes_since_last_entry = add_entries(
+        self.greatest, self._bytes_since_last_entry = add_entries(
             (self.offset, self.time), self._interval_bytes, progress, columns, rows
         )
 
@@ -264,7 +263,7 @@ class SegmentIndexes:
         for index in (self._offset, self._time):
             index.reset()
         self._bytes_since_last_entry = 0
-        self._greatest = UNKNOWN_TIMESTAMP_OFFSET
+        self.greatest = UNKNOWN_TIMESTAMP_OFFSET
 
     def truncate_to(self, offset: int) -> None:
         """Remove the entries for this offset and above."""
@@ -272,7 +271,7 @@ class SegmentIndexes:
             index.truncate_to(offset)
         self.transactions.truncate_to(offset)
         self._bytes_since_last_entry = 0
-        self._greatest = None
+        self.greatest = None
 
     def unload_if_idle(self) -> None:
         """Release files and memory if the indexes were not used since the last call."""
@@ -368,7 +367,8 @@ class SegmentIndexes:
             raise CorruptIndexError(f"index entry {entry} does not match its batch")
         return header
 
-    def _read_greatest(self) -> TimestampOffset:
+    def read_greatest(self) -> TimestampOffset:
+        """Read the greatest timestamp from the time index and the batches after its last entry."""
         last = self.time.last_entry
         greatest = last if last.timestamp >= 0 else UNKNOWN_TIMESTAMP_OFFSET
         first = self.locate(last.offset)
@@ -376,6 +376,7 @@ class SegmentIndexes:
             _ensure_indexable(self._offset, header)
             if header.max_timestamp > greatest.timestamp:
                 greatest = TimestampOffset(header.max_timestamp, header.last_offset)
+        self.greatest = greatest
         return greatest
 
 

@@ -66,6 +66,7 @@ class Processor:
         self._contexts: dict[str, ConnectionContext] = {}  # from the first request on
         self._waiting: deque[Request] = deque()
         self._in_progress: dict[str, RequestTimes] = {}  # at most one request of a connection
+        self._muted: set[str] = set()
         self._connection_index = itertools.count()
 
     def accept(self, connection: StreamSocket, address: str) -> bool:
@@ -114,7 +115,12 @@ class Processor:
             self._process_responses()
         if self._waiting:
             self._dispatch_waiting()
-        self._poll(now_ms, timeout_ms)
+        with self._condition:
+            self._polling = polling = self._running and not (
+                self._responses or self._new_connections or self._waiting
+            )
+        selector.poll(timeout_ms if polling else 0.0, now_ms)
+        self._polling = False  # needs no lock: a stale True costs a wakeup
         for receive in selector.completed_receives:
             self._process_receive(receive)
         if self._responses:
@@ -129,6 +135,7 @@ class Processor:
         for receive in selector.completed_receives:
             if receive.source in self._in_progress:
                 # Only now: most responses are written in the iteration of their request.
+                self._muted.add(receive.source)
                 channel = selector.mute(receive.source)
                 channel.handle_mute_event(ChannelMuteEvent.REQUEST_RECEIVED)
 
@@ -154,13 +161,9 @@ class Processor:
     @property
     def is_busy(self) -> bool:
         """Whether there is work that no socket event announces."""
-        return bool(self._responses or self._new_connections or self._waiting)
-
-    def _poll(self, now_ms: float, timeout_ms: float) -> None:
-        with self._condition:
-            self._polling = self._running and not self.is_busy
-        self._selector.poll(timeout_ms if self._polling else 0.0, now_ms)
-        self._polling = False  # needs no lock: a stale True costs a wakeup
+        return bool(
+            self._responses or self._new_connections or self._waiting or self._selector.has_buffered
+        )
 
     def _configure_new_connections(self) -> None:
         while self._new_connections:
@@ -237,8 +240,11 @@ class Processor:
         if times is not None:
             times.sent_ns = self._now_ns()
             self._metrics.update(times)
+        if channel_id not in self._muted:
+            return  # as after most requests
+        self._muted.remove(channel_id)
         channel = self._selector.channel(channel_id)
-        if channel is not None and channel.is_muted():
+        if channel is not None:
             channel.handle_mute_event(ChannelMuteEvent.RESPONSE_SENT)
             self._selector.unmute(channel_id)
 
@@ -249,6 +255,7 @@ class Processor:
     def _forget(self, channel_id: str) -> None:
         self._contexts.pop(channel_id, None)
         self._in_progress.pop(channel_id, None)
+        self._muted.discard(channel_id)
         address = self._addresses.pop(channel_id, None)
         if address is not None:
             self._quotas.remove(address)

@@ -24,7 +24,6 @@ from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import UnknownServerError, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.message import Request as RequestMessage
 from kclient.protocol.message import Response as ResponseMessage
 
 _log = logging.getLogger(__name__)
@@ -131,37 +130,36 @@ class KafkaApis:
 
     def process(self, request: Request) -> None:
         """Handle one request in this thread."""
-        times = request.times
+        times, body = request.times, request.body
         times.dequeued_ns = self._now_ns()
+        response: ResponseMessage | None = None
         try:
-            self._dispatch(request)
+            if body is None:
+                unsupported = api_versions.unsupported_version_response(self._services)
+                request.respond(unsupported, version=0)
+            else:
+                api = self._table[request.header.api_key]
+                response = api.handle(self._services, request, body)
+        except KafkaError as error:
+            _log.info("%r failed: %s", request, error)
+            self._fail(request, code_of(error))
+        except Exception:  # noqa: BLE001 (the client gets a response to any failure)
+            _log.exception("%r failed unexpectedly", request)
+            self._fail(request, code_of(UnknownServerError()))
+        else:
+            if response is not None:
+                self._respond(request, response)
         finally:
             if not times.completed_ns:
                 times.handled_ns = self._now_ns()
             request.release()
 
-    def _dispatch(self, request: Request) -> None:
-        body = request.body
-        if body is None:
-            request.respond(api_versions.unsupported_version_response(self._services), version=0)
-            return
-        api = self._table[request.header.api_key]
-        try:
-            response = api.handle(self._services, request, body)
-        except KafkaError as error:
-            _log.info("%r failed: %s", request, error)
-            self._fail(api, request, body, code_of(error))
-        except Exception:  # noqa: BLE001 (the client gets a response to any failure)
-            _log.exception("%r failed unexpectedly", request)
-            self._fail(api, request, body, code_of(UnknownServerError()))
-        else:
-            if response is not None:
-                self._respond(request, response)
-
-    def _fail(self, api: ServedApi, request: Request, body: RequestMessage, code: int) -> None:
+    def _fail(self, request: Request, code: int) -> None:
         if request.is_completed:
             return
-        response = api.error_response(body, code)
+        body, response = request.body, None
+        if body is not None:
+            response = self._table[request.header.api_key].error_response(body, code)
         if response is None:
             request.close_connection()
         else:

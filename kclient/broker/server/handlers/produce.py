@@ -125,7 +125,8 @@ class _Production:
                 refused = UnknownTopicOrPartitionError(
                     "This server does not host this topic-partition."
                 )
-            refused = refused or _format_problem(records, self._version)
+            if len(records.batches) > 1 or self._version < _ZSTD_SINCE:
+                refused = refused or _format_problem(records, self._version)
             if refused is None:
                 entries[key] = records
             targets.append((key, refused))

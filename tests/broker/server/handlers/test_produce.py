@@ -28,9 +28,11 @@ from kclient.protocol.messages.init_producer_id import (
 )
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
+    TopicProduceResponse,
 )
 from kclient.record import CompressionType
 from kclient.record.batch_header import ATTRIBUTES_AT, MAGIC_AT, TRANSACTIONAL_FLAG
@@ -88,6 +90,41 @@ def test_produce_by_topic_id_and_response_fields(wire: Wire, cluster: EmbeddedCl
     assert (known.error_code, known.base_offset, known.log_append_time_ms) == (0, 0, -1)
     assert known.log_start_offset == 0
     assert unknown.error_code == code_of(UnknownTopicIdError())
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_response_to_a_single_append_has_the_fields_of_each_version(
+    wire: Wire, version: int
+) -> None:
+    topic = f"single-{version}"
+    topic_id = wire.create_topic(topic, 3)
+    by_id = version >= 13
+    for base_offset in (0, 2):
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=1000,
+            topic_data=[
+                TopicProduceData(
+                    name="" if by_id else topic,
+                    topic_id=topic_id if by_id else bytes(16),
+                    partition_data=[PartitionProduceData(index=2, records=batch([b"a", b"b"]))],
+                )
+            ],
+        )
+        appended = PartitionProduceResponse(
+            index=2,
+            base_offset=base_offset,
+            log_start_offset=0 if version >= 5 else -1,
+        )
+        assert wire.ask(request, version, ProduceResponse) == ProduceResponse(
+            responses=[
+                TopicProduceResponse(
+                    name="" if by_id else topic,
+                    topic_id=topic_id if by_id else bytes(16),
+                    partition_responses=[appended],
+                )
+            ]
+        )
 
 
 def test_log_append_time_is_returned_and_stored(wire: Wire) -> None:
