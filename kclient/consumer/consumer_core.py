@@ -499,6 +499,7 @@ class ConsumerCore:
     def metrics_snapshot(self) -> dict[str, float]:
         """Return the metrics."""
         self._check_open()
+        self.loop.flush_metrics()
         return self.metrics.snapshot()
 
     def wakeup(self) -> None:

@@ -1,7 +1,8 @@
 """Metrics of fetches and of group requests."""
 
 import math
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from kclient.client.client_request import ClientResponse
@@ -12,7 +13,8 @@ from kclient.protocol.api_keys import ApiKey
 R = TypeVar("R")
 
 _NS_PER_MS = 1e6
-_FLUSH_MS = 100.0
+_FLUSH_NS = 100_000_000
+_MOST_POLLS = 1_000
 
 
 class ConsumerFetchMetrics:
@@ -54,8 +56,8 @@ class ConsumerFetchMetrics:
 class ConsumerPollMetrics:
     """Records the time between polls, and the part of it that polls wait (KafkaConsumerMetrics).
 
-    Polls are added up, and passed to the sensors after `_FLUSH_MS` at the earliest: a poll that
-    returns buffered records takes only some microseconds.
+    Polls are collected, and passed to the sensors after `_FLUSH_NS` at the earliest, or before the
+    metrics are read: a poll that returns buffered records takes only some microseconds.
     """
 
     def __init__(self, metrics: Metrics, now_ns: Callable[[], int]) -> None:
@@ -66,10 +68,10 @@ class ConsumerPollMetrics:
         self._now_ns = now_ns
         self._started_ns = 0
         self._since_last_ns = 0
-        self._count = 0
-        self._total_ns = self._largest_ns = 0
-        self._ratios = 0.0
-        self._flushed_ns = 0
+        # Time since the last poll and duration of each poll. The thread that polls appends, and any
+        # thread that reads the metrics removes: each operation of a deque is atomic.
+        self._polls: deque[tuple[int, int]] = deque()
+        self._flush_at_ns = 0
 
     def started(self) -> None:
         """Start a poll."""
@@ -83,22 +85,29 @@ class ConsumerPollMetrics:
         if not since_ns:
             return
         now_ns = self._now_ns()
-        took_ns = now_ns - self._started_ns
-        self._count += 1
-        self._total_ns += since_ns
-        self._largest_ns = max(self._largest_ns, since_ns)
-        self._ratios += took_ns / (took_ns + since_ns)
-        if now_ns - self._flushed_ns >= _FLUSH_MS * _NS_PER_MS:
-            self._flush(now_ns)
+        self._polls.append((since_ns, now_ns - self._started_ns))
+        if now_ns >= self._flush_at_ns or len(self._polls) >= _MOST_POLLS:
+            self.flush()
+            self._flush_at_ns = now_ns + _FLUSH_NS
 
-    def _flush(self, now_ns: int) -> None:
-        now_ms = now_ns / _NS_PER_MS
-        total_ms, largest_ms = self._total_ns / _NS_PER_MS, self._largest_ns / _NS_PER_MS
-        self._between.record_many(self._count, total_ms, largest_ms, now_ms)
-        self._idle.record_many(self._count, self._ratios, 1.0, now_ms)
-        self._count = self._total_ns = self._largest_ns = 0
-        self._ratios = 0.0
-        self._flushed_ns = now_ns
+    def flush(self) -> None:
+        """Give the collected polls to the sensors; may be called from any thread."""
+        polls = list(self._take())
+        if not polls:
+            return
+        now_ms = self._now_ns() / _NS_PER_MS
+        since_ns = [since for since, _ in polls]
+        ratios = [took / (took + since) for since, took in polls]
+        total_ms, largest_ms = sum(since_ns) / _NS_PER_MS, max(since_ns) / _NS_PER_MS
+        self._between.record_many(len(polls), total_ms, largest_ms, now_ms)
+        self._idle.record_many(len(polls), sum(ratios), max(ratios), now_ms)
+
+    def _take(self) -> Iterator[tuple[int, int]]:
+        for _ in range(len(self._polls)):
+            try:
+                yield self._polls.popleft()
+            except IndexError:  # another thread has taken the rest
+                return
 
 
 class ConsumerCommitMetrics:

@@ -81,6 +81,10 @@ class PollLoop:
         """Return the time of the last poll, NaN if there was none."""
         return self._polled_ms
 
+    def flush_metrics(self) -> None:
+        """Pass all polls that have ended to the metrics. For any thread."""
+        self.metrics.flush()
+
     def service_at_next_poll(self) -> None:
         """Run `service` at the next poll: the application changed something."""
         self._next_service_ms = 0.0

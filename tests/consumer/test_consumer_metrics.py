@@ -1,10 +1,11 @@
 """Consumer metrics."""
 
 import math
+from threading import Thread
 
 import pytest
 
-from kclient.common.metrics import Metrics
+from kclient.common.metrics import Metrics, Sensor
 from kclient.common.system_tasks import SystemTasks
 from kclient.consumer.consumer_metrics import ConsumerPollMetrics
 from kclient.protocol.api_keys import ApiKey
@@ -89,6 +90,10 @@ class Polls:
         self.clock.now_ms = self._zero_ms + end_ms
         self._polls.ended()
 
+    def found(self) -> dict[str, float]:
+        self._polls.flush()
+        return self.metrics.snapshot()
+
 
 def test_time_between_polls_and_idle_ratio() -> None:
     polls = Polls()
@@ -96,7 +101,7 @@ def test_time_between_polls_and_idle_ratio() -> None:
     assert math.isnan(polls.metrics.snapshot()["time-between-poll-avg"])
     polls.poll(100, 150)
     polls.poll(300, 300)
-    found = polls.metrics.snapshot()
+    found = polls.found()
     assert found["time-between-poll-avg"] == pytest.approx(150.0)
     assert found["time-between-poll-max"] == pytest.approx(200.0)
     assert found["poll-idle-ratio-avg"] == pytest.approx((50 / 150 + 0) / 2)
@@ -106,9 +111,41 @@ def test_fast_polls_are_recorded_together() -> None:
     polls = Polls()
     for start_ms in range(0, 1000, 10):
         polls.poll(start_ms, start_ms + 5)
-    found = polls.metrics.snapshot()
+    found = polls.found()
     assert found["time-between-poll-avg"] == found["time-between-poll-max"] == pytest.approx(10.0)
     assert found["poll-idle-ratio-avg"] == pytest.approx(5 / 15)
+
+
+def test_polls_reach_the_sensors_without_a_reader() -> None:
+    polls = Polls()
+    for number in range(3_000):
+        polls.poll(number / 100, number / 100)
+    collected = polls.metrics.snapshot()["time-between-poll-max"]
+    assert collected == pytest.approx(0.01)
+
+
+def test_flushes_in_two_threads_count_each_poll_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    monkeypatch.setattr(Sensor, "record_many", lambda _, count, *rest: counts.append(count))
+    polls = Polls()
+    readers = [Thread(target=lambda: [polls.found() for _ in range(200)]) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for number in range(2_000):
+        polls.poll(number, number)
+    for reader in readers:
+        reader.join()
+    polls.found()
+    assert sum(counts) == 2 * 1_999  # of two sensors
+
+
+def test_metrics_have_the_last_poll(world: ConsumerWorld) -> None:
+    consumer = world.assigned()
+    consumer.poll(0)
+    for pause_ms in (20, 30, 40):
+        world.background(pause_ms)
+        consumer.poll(0)
+        assert consumer.metrics()["time-between-poll-max"] == pytest.approx(pause_ms)
 
 
 def test_consumer_measures_its_polls(world: ConsumerWorld) -> None:
