@@ -80,11 +80,17 @@ class FetchPlan:
         self._timers: list[tuple[float, TopicPartition]] = []
         self._due: dict[TopicPartition, float] = {}
 
-    def update(self, now_ms: float) -> None:
-        """Process all changes since the last update."""
+    def update(self, now_ms: float) -> Collection[int]:
+        """Process all changes since the last update.
+
+        Returns:
+            Ids of brokers that have left the cluster. Their plans are dropped, and the caller must
+            drop their fetch sessions: no plan has the partitions to remove from them.
+        """
         cluster = self._cluster()
+        differs = self._differs(cluster)
         assigned = self._subscriptions.assigned
-        for partition in self._changed(cluster, now_ms):
+        for partition in self._changed(now_ms, every=differs):
             self.leaderless.pop(partition, None)
             state = assigned.get(partition)
             plan = None if state is None else self._plan_for(state, cluster, now_ms)
@@ -95,19 +101,26 @@ class FetchPlan:
                 self._planned.pop(partition, None)
             else:
                 self._planned[partition] = plan
+        self._cluster_seen = cluster
+        return self._drop_nodes(cluster) if differs else ()
 
     # --- inside
 
-    def _changed(self, cluster: Cluster, now_ms: float) -> Collection[TopicPartition]:
+    def _drop_nodes(self, cluster: Cluster) -> list[int]:
+        gone = [node_id for node_id in self.nodes if node_id not in cluster.nodes]
+        for node_id in gone:
+            del self.nodes[node_id]
+        return gone
+
+    def _changed(self, now_ms: float, *, every: bool) -> Collection[TopicPartition]:
         changed = self._subscriptions.take_changed()
         while self._timers and self._timers[0][0] <= now_ms:
             at_ms, partition = heapq.heappop(self._timers)
             if self._due.get(partition) == at_ms:
                 del self._due[partition]
                 changed[partition] = None
-        if self._differs(cluster):
+        if every:
             changed.update(dict.fromkeys(self._subscriptions.assigned))
-        self._cluster_seen = cluster
         return changed
 
     def _differs(self, cluster: Cluster) -> bool:

@@ -117,7 +117,8 @@ class Fetcher:
             error, self._error = self._error, None
             raise error
         self._moved.clear()
-        self._plan.update(now_ms)
+        for node_id in self._plan.update(now_ms):
+            self._sessions.pop(node_id, None)
         if self._plan.leaderless:
             self._metadata.request_update()
         plans = self._plan.nodes

@@ -118,9 +118,11 @@ class Planning:
 
     def updated(self) -> Planned:
         """Return the plan after an update, and check that it lists what changed since `send`."""
-        self.plan.update(self.now_ms)
+        for node_id in self.plan.update(self.now_ms):
+            self.sent.pop(node_id, None)  # its session is dropped
+        assert self.plan.nodes.keys() <= self.cluster.nodes.keys()
         for node_id, plan in self.plan.nodes.items():
-            assert plan.node == self.cluster.nodes.get(node_id, plan.node)
+            assert plan.node == self.cluster.nodes[node_id]
             sent = self.sent.get(node_id, {})
             for partition in PARTITIONS:
                 if sent.get(partition) != plan.partitions.get(partition):
@@ -174,6 +176,19 @@ def test_partitions_are_fetched_from_their_leaders_at_their_positions() -> None:
     assert offsets(planned, 1) == [(A1, 5)]
     assert planned[0][A0].topic_id == b"id" * 8
     assert planned[0][B1].topic_id == ZERO_UUID
+
+
+def test_plan_of_a_broker_that_left_is_dropped() -> None:
+    planning = Planning()
+    planning.start(A0, A1)
+    planning.updated()
+    planning.become(cluster_of([0, None, 2, 0], nodes=[NODES[0], NODES[2]]))
+    assert planning.plan.update(planning.now_ms) == [1]
+    assert planning.plan.nodes.keys() == {0}
+    assert planning.plan.leaderless.keys() == {A1}
+    assert not planning.plan.update(planning.now_ms)
+    planning.become(cluster_of([0, 1, 2, 0]))
+    assert offsets(planning.updated(), 1) == [(A1, 0)]
 
 
 def test_next_fetch_starts_after_the_buffered_data() -> None:

@@ -1,5 +1,7 @@
 """Positions with late responses, dead replicas and deleted topics."""
 
+from typing import Any
+
 import pytest
 
 from kclient.common.errors import InvalidArgumentError
@@ -65,6 +67,24 @@ def test_dead_preferred_replica_falls_back_to_leader(world: ConsumerWorld) -> No
     world.fill(5)
     assert offsets(world.read(consumer, 5, within_s=5)) == list(range(10, 15))
     assert len(world.broker.fetches) > before
+
+
+@pytest.mark.fault("R10")
+def test_session_of_a_broker_that_left_is_dropped(world: ConsumerWorld) -> None:
+    other = second_broker(world)
+    world.fill(5)
+    world.log().preferred_replica = 2
+    consumer = world.assigned(metadata_max_age_ms=1000)
+    world.poll_until(consumer, lambda: len(other.fetches) > 0)
+    fetcher: Any = consumer._core.fetcher
+    assert fetcher._sessions.keys() == fetcher._plan.nodes.keys() == {1, 2}
+    world.broker.brokers = other.brokers = [world.broker.node]
+    world.log().preferred_replica = -1
+    world.net.stop((_OTHER, 9092))
+    world.poll_until(consumer, lambda: fetcher._plan.nodes.keys() == {1})
+    assert fetcher._sessions.keys() == {1}
+    world.fill(5)
+    assert len(world.read(consumer, 5)) >= 5
 
 
 @pytest.mark.fault("R10")
