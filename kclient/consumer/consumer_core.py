@@ -129,8 +129,7 @@ class ConsumerCore:
     def _start(self) -> None:
         self.closed = False
         self.pending: list[ConsumerRecord] = []
-        self.next_pending = 0
-        self.next_tick_ms = 0.0
+        self.next_pending, self.next_tick_ms = 0, 0.0
         self.unreturned: object = None
         self.tracer: RecordTracer | None = None
         # The pending records while they are being put back.
