@@ -67,6 +67,14 @@ class Files(Protocol):
         """
         ...
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file another name, and flush the directory of that name.
+
+        Raises:
+            OSError: The name is in use, or the file system has no such links, or no more of them.
+        """
+        ...
+
     def remove(self, path: Path) -> None:
         """Delete a file, if it exists."""
         ...

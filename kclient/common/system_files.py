@@ -150,6 +150,12 @@ class SystemFiles:
             for directory in directories:
                 os.fsync(directory)
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file another name, and flush the directory of that name."""
+        with _opened_directory(target.parent) as directory:
+            os.link(source, target, follow_symlinks=False)
+            os.fsync(directory)
+
     def remove(self, path: Path) -> None:
         """Delete a file, if it exists."""
         path.unlink(missing_ok=True)

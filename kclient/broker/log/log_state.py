@@ -9,6 +9,7 @@ from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
+from kclient.broker.log.log_file_utils import partition_directory
 from kclient.broker.log.log_loader import LogCheckpoint, LogLoader
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
 from kclient.common.broker_errors import (
@@ -143,7 +144,13 @@ class LogState:
     def write_topic_id(self) -> None:
         """Write an assigned topic id to partition.metadata; the caller holds the lock."""
         if self.has_unwritten_topic_id and self.topic_id is not None:
-            self._metadata_file.write(self.topic_id)
+            if self.partition.partition:
+                first = self.partition._replace(partition=0)
+                directory = partition_directory(self.directory.parent, first)
+                other = PartitionMetadataFile(self.files, directory)
+                self._metadata_file.write_as(other, self.topic_id)
+            else:
+                self._metadata_file.write(self.topic_id)
             self.has_unwritten_topic_id = False
 
     def last_stable_offset(self) -> int:

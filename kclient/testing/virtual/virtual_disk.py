@@ -351,19 +351,24 @@ class VirtualDisk:
         self._unflushed.clear()
         self._locks.clear()
         self._used_pages = 0
-        self._restore(self.root, rng)
+        self._restore(self.root, rng, set())
 
     def _new_file(self) -> VirtualInode:
         return VirtualInode(self, self.clock.wall_ms())
 
-    def _restore(self, directory: VirtualDirectory, rng: random.Random) -> None:
+    def _restore(
+        self, directory: VirtualDirectory, rng: random.Random, restored: set[VirtualInode]
+    ) -> None:
         directory.entries = dict(sorted(directory.durable.items()))
         for node in directory.entries.values():
             if isinstance(node, VirtualDirectory):
-                self._restore(node, rng)
+                self._restore(node, rng, restored)
+            elif node in restored:  # by another of its names
+                node.uses += 1
             else:
                 node.lose_unflushed(rng)
                 node.uses = 1
+                restored.add(node)
 
 
 @dataclass(frozen=True, slots=True)

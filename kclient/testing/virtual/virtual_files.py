@@ -117,6 +117,20 @@ class VirtualFiles:
         for directory in opened if flushed else ():
             self.disk.flush_directory(directory)
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file another name, and flush the directory of that name."""
+        self.gate()
+        directory = self._open_directory(target.parent, 0)
+        node = self.disk.find(source)
+        if node is None:
+            raise failure(errno.ENOENT, source)
+        if target.name in directory.entries:
+            raise failure(errno.EEXIST, target)
+        if isinstance(node, VirtualDirectory):
+            raise failure(errno.EPERM, source)
+        self.disk.change((directory, target.name, node))
+        self.disk.flush_directory(directory)
+
     def remove(self, path: Path) -> None:
         """Delete a file; absent is no error."""
         self.gate()

@@ -1,5 +1,6 @@
 """Checkpoint files, partition.metadata and the clean shutdown file."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from kclient.broker.log.checkpoint_file import (
 from kclient.common.broker_errors import InconsistentTopicIdError
 from kclient.common.system_files import SystemFiles
 from kclient.common.types import TopicPartition
+from tests.support.disks.faulty_files import ErrorsOnDemand, FaultyFiles
 
 FILES = SystemFiles()
 
@@ -53,6 +55,49 @@ def test_topic_id(tmp_path: Path) -> None:
     text = (tmp_path / "partition.metadata").read_text()
     assert text == "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
     assert file.read() == bytes(range(16))
+
+
+def test_topic_id_is_written_as_another_name_of_the_same_file(tmp_path: Path) -> None:
+    directories = [tmp_path / name for name in ("t-0", "t-1", "t-2")]
+    for directory in directories:
+        directory.mkdir()
+    first, second, third = (PartitionMetadataFile(FILES, directory) for directory in directories)
+    second.write_as(first, bytes(16))  # the first one has no file yet
+    first.write(bytes(range(16)))
+    second.write_as(first, bytes(range(16)))  # it has a file already
+    third.write_as(first, bytes(range(16)))
+    assert [file.read() for file in (first, second, third)] == [bytes(range(16))] * 3
+    inodes = [file.path.stat().st_ino for file in (first, second, third)]
+    assert inodes[0] == inodes[2] != inodes[1]
+    first.write(bytes(16))
+    assert [file.read() for file in (first, third)] == [bytes(16), bytes(range(16))]
+
+
+def test_topic_id_of_another_topic_is_not_taken_over(tmp_path: Path) -> None:
+    first, second = (PartitionMetadataFile(FILES, tmp_path / name) for name in ("t-0", "t-1"))
+    for file in (first, second):
+        file.path.parent.mkdir()
+    first.write(bytes(16))
+    second.write_as(first, bytes(range(16)))
+    assert [file.read() for file in (first, second)] == [bytes(16), bytes(range(16))]
+
+
+@pytest.mark.parametrize("code", [errno.EMLINK, errno.EPERM, errno.ENOSPC])
+def test_topic_id_is_written_where_the_file_system_has_no_links(tmp_path: Path, code: int) -> None:
+    faults = ErrorsOnDemand()
+    files = FaultyFiles(FILES, faults)
+    first, second = (PartitionMetadataFile(files, tmp_path / name) for name in ("t-0", "t-1"))
+    for file in (first, second):
+        file.path.parent.mkdir()
+    first.write(bytes(16))
+    faults.fail("link", "partition.metadata", code)
+    if code == errno.ENOSPC:
+        with pytest.raises(OSError, match=r"partition\.metadata"):
+            second.write_as(first, bytes(16))
+        assert not second.exists()
+    else:
+        second.write_as(first, bytes(16))
+        assert second.read() == bytes(16)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ class DiskFaults(Protocol):
         """Raise if the operation is to fail.
 
         Args:
-            action: One of create, open, read, write, truncate, flush, rename, remove, directory.
+            action: One of create, open, read, write, truncate, flush, rename, link, remove,
+                directory.
             path: File or directory of the operation.
             half: Runs half of the operation, if it has halves: for a fault in the middle.
         """
@@ -134,6 +135,11 @@ class FaultyFiles:
         """Rename, replacing the target."""
         self.faults.before("rename", target)
         self.files.rename(source, target, flushed=flushed)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file another name."""
+        self.faults.before("link", target)
+        self.files.link(source, target)
 
     def remove(self, path: Path) -> None:
         """Delete a file."""

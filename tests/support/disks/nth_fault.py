@@ -69,6 +69,11 @@ class NthFault(SystemFiles):
         self.needs_space(target)
         super().rename(source, target, flushed=flushed)
 
+    def link(self, source: Path, target: Path) -> None:
+        self.needs_descriptor(target.parent)
+        self.needs_space(target)
+        super().link(source, target)
+
     def flush_directory(self, path: Path) -> None:
         self.needs_descriptor(path)
         super().flush_directory(path)

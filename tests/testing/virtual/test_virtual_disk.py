@@ -102,6 +102,28 @@ def test_power_cut_keeps_renames_atomic(seed: int) -> None:
     assert files.list_directory(DATA) in (["a"], ["b"], ["c"])
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_file_with_two_names_survives_a_power_cut(seed: int) -> None:
+    disk, files = mount()
+    put(files, DATA / "a", b"whole", flush=True)
+    files.link(DATA / "a", DATA / "b")
+    disk.lose_unflushed(random.Random(seed))
+    assert files.list_directory(DATA) == ["a", "b"]
+    files.remove(DATA / "a")
+    assert files.read_bytes(DATA / "b") == b"whole"
+
+
+def test_space_of_a_file_is_free_when_its_last_name_is_removed() -> None:
+    disk, files = mount()
+    put(files, DATA / "a", b"1" * PAGE_BYTES)
+    files.link(DATA / "a", DATA / "b")
+    used = [disk.used]
+    for name in ("a", "b"):
+        files.remove(DATA / name)
+        used.append(disk.used)
+    assert used == [PAGE_BYTES, PAGE_BYTES, 0]
+
+
 def test_data_of_a_failed_flush_is_lost_at_a_power_cut() -> None:
     disk, virtual = mount()
     faults = ErrorsOnDemand()

@@ -52,6 +52,8 @@ class Side:
             self.opened.append(self.files.open(path, create=bool(number % 2)))
         elif action == "rename":
             self.files.rename(path, self.root / NAMES[number % len(NAMES)])
+        elif action == "link":
+            self.files.link(path, self.root / NAMES[number % len(NAMES)])
         elif action == "write_atomic":
             self.files.write_atomic(path, data)
         elif action == "lock":
@@ -87,7 +89,7 @@ class Side:
 
 
 ACTIONS = (
-    *("open", "read_bytes", "write_atomic", "rename", "remove", "remove_tree"),
+    *("open", "read_bytes", "write_atomic", "rename", "link", "remove", "remove_tree"),
     *("make_directory", "flush_directory", "list_directory", "exists", "is_directory", "size"),
     *("lock", "file.size", "file.read", "file.write", "file.truncate", "file.flush"),
     *("file.fileno", "file.close"),
