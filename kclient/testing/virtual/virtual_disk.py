@@ -108,7 +108,10 @@ class VirtualInode:
         self._dirty.clear()
 
     def lose_unflushed(self, rng: random.Random) -> None:
-        """Cut the power: each page that was not flushed is kept, lost or torn."""
+        """Cut the power: each page that was not flushed is kept, lost or torn.
+
+        The pages of the file must not count as used any more; those that are left are counted.
+        """
         size = self._surviving_size(rng)
         content = bytearray(size)
         for page in sorted(self._dirty | self._durable.keys()):
@@ -117,7 +120,7 @@ class VirtualInode:
                 old = _fate(old, bytes(self._page(page)).ljust(PAGE_BYTES, b"\0"), rng)
             start = page * PAGE_BYTES
             content[start : start + PAGE_BYTES] = old[: max(0, size - start)]
-        self._free_behind(0)
+        self._allocated.clear()
         self.data = bytearray()
         self._durable.clear()
         self._restore(content)

@@ -124,6 +124,26 @@ def test_space_of_a_file_is_free_when_its_last_name_is_removed() -> None:
     assert used == [PAGE_BYTES, PAGE_BYTES, 0]
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_files_that_survive_a_power_cut_use_space(seed: int) -> None:
+    disk, files = mount()
+    put(files, DATA / "kept", b"1" * 2 * PAGE_BYTES, flush=True)
+    files.flush_directory(DATA)
+    put(files, DATA / "new", b"1" * PAGE_BYTES)
+    put(files, DATA / "removed", b"1" * PAGE_BYTES, flush=True)
+    files.remove(DATA / "removed")
+    disk.lose_unflushed(random.Random(seed))
+    contents = {name: files.read_bytes(DATA / name) for name in files.list_directory(DATA)}
+    used = {
+        name: PAGE_BYTES * -(-len(found.strip(b"\0")) // PAGE_BYTES)
+        for name, found in contents.items()
+    }
+    assert used["kept"] == 2 * PAGE_BYTES
+    assert disk.used == sum(used.values())
+    files.remove(DATA / "kept")
+    assert disk.used == sum(used.values()) - 2 * PAGE_BYTES
+
+
 def test_data_of_a_failed_flush_is_lost_at_a_power_cut() -> None:
     disk, virtual = mount()
     faults = ErrorsOnDemand()
