@@ -224,6 +224,8 @@ class KafkaChannel:
         if self.received:
             self.received = self.received[receive.take(self.received) :]
         if not receive.completed:
+            if self.received:
+                return None  # there is no memory; more bytes would be read before these
             receive.read_from(self.transport)
             if not receive.completed:
                 return None

@@ -119,7 +119,7 @@ class NetworkReceive:
                 return start
             self._size = self._checked_size()
             self._filled = 0
-        if not self._pool.try_allocate(self._size):
+        if self._size and not self._pool.try_allocate(self._size):
             return start
         self._reserved = self._size
         part = received[start : start + self._size]

@@ -307,6 +307,7 @@ class Selector:
                 channel.pending_send is not None
                 or channel.receiving is not None
                 or channel.state is not State.READY
+                or channel.is_muted()
                 or channel.transport.wants_write
                 or self._interests[channel.id] != READABLE
             ):

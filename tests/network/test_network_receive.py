@@ -144,6 +144,31 @@ def test_frame_that_was_read_ahead_waits_for_memory() -> None:
     assert not channel.received
 
 
+class ReleasedMeanwhile(UnlimitedMemoryPool):
+    """Pool that has no memory for the second frame when it is first asked."""
+
+    def __init__(self) -> None:
+        self._refusals = iter([True, False])
+
+    def try_allocate(self, size: int) -> bool:
+        return next(self._refusals, True)
+
+
+def test_memory_released_by_another_thread_does_not_reorder_bytes() -> None:
+    feed = Feed(frame(b"first") + frame(b"second")[:6])
+    channel = reading_ahead(feed, ReleasedMeanwhile(), 100)
+    feed.chunks.append(frame(b"second")[6:])
+    received = [channel.read() for _ in range(3)]
+    assert [bytes(each.payload) for each in received if each is not None] == [b"first", b"second"]
+
+
+def test_frame_without_payload_needs_no_memory() -> None:
+    pool = SimpleMemoryPool(1, threading.RLock())
+    channel = reading_ahead(Feed(frame(b"1") + frame(b"") + frame(b"2")), pool, 100)
+    received = [channel.read() for _ in range(3)]
+    assert [None if each is None else bytes(each.payload) for each in received] == [b"1", b"", None]
+
+
 def test_size_that_was_read_ahead_is_checked() -> None:
     channel = reading_ahead(Feed(frame(b"a") + struct.pack(">i", -1)), UnlimitedMemoryPool(), 100)
     assert channel.read() is not None

@@ -332,6 +332,32 @@ def test_frames_that_were_read_ahead_are_received_without_waiting() -> None:
     server.close()
 
 
+def test_muted_channel_that_has_read_ahead_does_not_delay_others() -> None:
+    world = World()
+    clock, net = world.net.clock, world.runtime.net
+    listener = net.listen((IP, 9092), 10)
+    server = Selector(net, clock, channel_builder=server_channel_builder("PLAINTEXT", "PLAINTEXT"))
+    clients = {name: Selector(net, clock) for name in "ab"}
+    for name, client in clients.items():
+        client.connect("0", (IP, 9092))
+        client.poll(10, clock.now_ms)
+        server.register(name, listener.accept())
+    for _ in range(3):  # more than is read ahead
+        clients["a"].send(NetworkSend("0", [bytes(700)]))
+        clients["a"].poll(0, clock.now_ms)
+    server.poll(10, clock.now_ms)
+    server.mute("a")
+    server.send(NetworkSend("b", [b"response"]))
+    server.poll(10, clock.now_ms)
+    assert not server.has_buffered
+    clients["b"].send(NetworkSend("0", [b"request"]))
+    clients["b"].poll(0, clock.now_ms)
+    server.poll(10, clock.now_ms)
+    assert [bytes(each.payload) for each in server.completed_receives] == [b"request"]
+    for each in (*clients.values(), server):
+        each.close()
+
+
 def test_request_handled_at_once_changes_no_registration(monkeypatch: pytest.MonkeyPatch) -> None:
     changes = _registrations(monkeypatch)
     world = World()
