@@ -8,7 +8,7 @@ from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaErr
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import READABLE, WRITABLE, Address, Clock, Net, StreamSocket
 from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
-from kclient.network.kafka_channel import ChannelState, KafkaChannel, State
+from kclient.network.kafka_channel import ChannelMuteState, ChannelState, KafkaChannel, State
 from kclient.network.memory_pool import MemoryPool, UnlimitedMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
@@ -307,7 +307,7 @@ class Selector:
                 channel.pending_send is not None
                 or channel.receiving is not None
                 or channel.state is not State.READY
-                or channel.is_muted()
+                or channel.mute_state is not ChannelMuteState.NOT_MUTED
                 or channel.transport.wants_write
                 or self._interests[channel.id] != READABLE
             ):
