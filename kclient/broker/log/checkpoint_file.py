@@ -176,7 +176,17 @@ PARTITION_METADATA_FILE = "partition.metadata"
 
 
 _NO_LINK = frozenset(
-    {errno.ENOENT, errno.EEXIST, errno.EMLINK, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP}
+    {
+        errno.ENOENT,
+        errno.EEXIST,
+        errno.EMLINK,
+        errno.EPERM,
+        errno.EACCES,
+        errno.EXDEV,  # a partition's directory may be a mount point
+        errno.ENOSYS,
+        errno.ENOTSUP,
+        errno.EOPNOTSUPP,
+    }
 )
 """Errors with which a file of its own is written: file systems differ in the links they have."""
 

@@ -82,7 +82,7 @@ def test_topic_id_of_another_topic_is_not_taken_over(tmp_path: Path) -> None:
     assert [file.read() for file in (first, second)] == [bytes(16), bytes(range(16))]
 
 
-@pytest.mark.parametrize("code", [errno.EMLINK, errno.EPERM, errno.ENOSPC])
+@pytest.mark.parametrize("code", [errno.EMLINK, errno.EPERM, errno.EXDEV, errno.ENOSPC])
 def test_topic_id_is_written_where_the_file_system_has_no_links(tmp_path: Path, code: int) -> None:
     faults = ErrorsOnDemand()
     files = FaultyFiles(FILES, faults)
