@@ -99,16 +99,19 @@ class Config:
 
     A subclass declares attributes as a dataclass does, and type checkers take it for one. It is
     none, since the methods of a dataclass are generated and compiled when its module is imported.
+
+    Attributes:
+        CONFIG_KEYS: Keys that the class and its bases declare, by the names of their attributes.
     """
 
-    _keys: ClassVar[dict[str, ConfigKey]] = {}
+    CONFIG_KEYS: ClassVar[dict[str, ConfigKey]] = {}
     _defaults: ClassVar[dict[str, object]] = {}
 
     def __init_subclass__(cls) -> None:
         declared = {
             name: row for name, row in vars(cls).items() if isinstance(row, ConfigKey | OtherValue)
         }
-        cls._keys = cls._keys | {
+        cls.CONFIG_KEYS = cls.CONFIG_KEYS | {
             name: row for name, row in declared.items() if isinstance(row, ConfigKey)
         }
         cls._defaults = cls._defaults | {name: row.default for name, row in declared.items()}
@@ -168,14 +171,9 @@ class Config:
     def __repr__(self) -> str:
         values = ", ".join(
             f"{name}={'...' if key.secret else repr(getattr(self, name))}"
-            for name, key in self._keys.items()
+            for name, key in self.CONFIG_KEYS.items()
         )
         return f"{type(self).__name__}({values})"
-
-
-def keys_of(config: type[Config]) -> dict[str, ConfigKey]:
-    """Return the keys that a configuration declares, by the names of its attributes."""
-    return config._keys  # noqa: SLF001 (of this module)
 
 
 C = TypeVar("C", bound=Config)
@@ -221,7 +219,7 @@ class ConfigDef(Generic[C]):
         of_client: bool = True,
     ) -> None:
         self.owner = owner
-        self.keys = {key.name: key for key in (*keys_of(config).values(), *refused)}
+        self.keys = {key.name: key for key in (*config.CONFIG_KEYS.values(), *refused)}
         self.config = config
         self._by_spelling = {key.keyword: key for key in self.keys.values()} | self.keys
         self._required = [key for key in self.keys.values() if key.default is REQUIRED]

@@ -13,8 +13,6 @@ class ContextLogger(logging.LoggerAdapter[logging.Logger]):
 
     def __init__(self, name: str, prefix: str) -> None:
         super().__init__(logging.getLogger(name), None)
-        # Asked for each request: without the call of the base class in between.
-        self.isEnabledFor = self.logger.isEnabledFor  # type: ignore[method-assign]
         self._prefix = prefix
         # The message is a format only if there are arguments, as in `LogRecord.getMessage`.
         self._format_prefix = prefix.replace("%", "%%")

@@ -84,8 +84,7 @@ def decode_request_header(buffer: WireBytes) -> tuple[RequestHeader, int]:
         client_id = _decode_client_id(field)
         position += len(field)
         if is_flexible:
-            no_tags = view[position : position + 1] == NO_TAGS  # as in almost all headers
-            position = position + 1 if no_tags else skip_tags(view, position)
+            position = _skip_tags(view, position)
     except ProtocolError as error:
         raise ProtocolError(f"{request.api_key.name} request header: {error}") from None
     return RequestHeader(request.api_key, version, correlation_id, client_id), position

@@ -13,7 +13,6 @@ from kclient.common.config_def import (
     Config,
     ConfigDef,
     ConfigType,
-    keys_of,
     merged,
 )
 from kclient.common.config_keys import choice, key, level, switch, text, whole_number
@@ -84,7 +83,7 @@ def test_repr_hides_secrets() -> None:
 
 
 def test_subclass_may_change_a_default() -> None:
-    assert [key.default for key in keys_of(BaseConfig).values()] == [REQUIRED, 5]
+    assert [key.default for key in BaseConfig.CONFIG_KEYS.values()] == [REQUIRED, 5]
     assert DEFINITION.keys["linger.ms"].default == 7
 
 
@@ -92,7 +91,7 @@ def test_subclass_may_change_a_default() -> None:
     "definition", [PRODUCER_CONFIG, CONSUMER_CONFIG, ADMIN_CONFIG, BROKER_CONFIG, TOPIC_CONFIG]
 )
 def test_fields_are_named_as_their_keys(definition: ConfigDef[Any]) -> None:
-    declared = {name: key.keyword for name, key in keys_of(definition.config).items()}
+    declared = {name: key.keyword for name, key in definition.config.CONFIG_KEYS.items()}
     assert declared == {name: name for name in declared}
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from kclient.common.config_def import Config, ConfigKey, ConfigType, keys_of
+from kclient.common.config_def import Config, ConfigKey, ConfigType
 from kclient.common.config_keys import key
 from kclient.common.errors import ConfigError
 
@@ -39,8 +39,8 @@ class OptionTable(Generic[C]):
     ) -> None:
         self.owner = owner
         self._options = options
-        self._fields = {key.name.lower(): name for name, key in keys_of(options).items()}
-        self.rows = {row.name.lower(): row for row in (*keys_of(options).values(), *unsupported)}
+        self._fields = {key.name.lower(): name for name, key in options.CONFIG_KEYS.items()}
+        self.rows = {row.name.lower(): row for row in (*options.CONFIG_KEYS.values(), *unsupported)}
         self._ignored = {name.lower() for name in ignored}
         self._elsewhere = {name.lower(): other for name, other in (elsewhere or {}).items()}
 
