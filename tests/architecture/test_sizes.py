@@ -39,7 +39,7 @@ class Limits(NamedTuple):
 LIMITS = {
     "__main__.py": Limits(small=1),
     "admin": Limits(single_importer=3),
-    "broker": Limits(single_importer=29),
+    "broker": Limits(single_importer=80),
     "cli": Limits(single_importer=10),
     "client": Limits(single_importer=3, chains=2),
     "common": Limits(small=2, single_importer=2),

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.coordinator.group.group_records import CommittedOffset
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.common.types import TopicPartition
 from kclient.testing.virtual.virtual_world import VirtualWorld
 from tests.simulation.application import Stage

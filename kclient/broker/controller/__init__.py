@@ -1,1 +1,1 @@
-"""Cluster metadata: the controller, its log, and the metadata image."""
+"""The active controller: decisions on brokers, topics, configurations and features."""

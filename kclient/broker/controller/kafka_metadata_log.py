@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kclient.broker.controller.metadata_image import CLUSTER_METADATA
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.memory_records import keyed_batch
 from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.metadata.metadata_image import CLUSTER_METADATA
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from kclient.broker.controller.metadata_delta import MetadataDelta
-from kclient.broker.controller.metadata_image import MetadataImage, TopicImage
 from kclient.broker.controller.topic_control import (
     DeletionPlan,
     PartitionsPlan,
@@ -19,6 +17,8 @@ from kclient.broker.controller.topic_control import (
     TopicRequest,
     estimated_size,
 )
+from kclient.broker.metadata.metadata_delta import MetadataDelta
+from kclient.broker.metadata.metadata_image import MetadataImage, TopicImage
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime

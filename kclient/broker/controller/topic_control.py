@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from kclient.broker.controller.metadata_image import (
+from kclient.broker.log.log_config import check_new_configs
+from kclient.broker.metadata.metadata_image import (
     CLUSTER_METADATA,
     TOPIC_RESOURCE,
     MetadataImage,
     TopicImage,
 )
-from kclient.broker.log.log_config import check_new_configs
 from kclient.common.broker_errors import (
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kclient.broker.controller.metadata_image import PartitionRegistration
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_offset_metadata import AppendOrigin, LogAppendInfo, LogBounds
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.metadata.metadata_image import PartitionRegistration
 from kclient.broker.replication.fetch_params import (
     FetchIsolation,
     FetchPartition,

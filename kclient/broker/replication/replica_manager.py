@@ -6,14 +6,14 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from kclient.broker.controller.metadata_delta import MetadataDelta
-from kclient.broker.controller.metadata_image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import is_transient
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.log.log_validator import RecordValidationError
 from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.metadata.metadata_delta import MetadataDelta
+from kclient.broker.metadata.metadata_image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from kclient.broker.replication.delayed_operation import DelayedOperationPurgatory, OperationTimer
 from kclient.broker.replication.delayed_requests import (
     AppendResults,

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.controller.topic_control import TopicPlan, TopicRequest
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
 from kclient.common.errors import KafkaError

@@ -9,8 +9,6 @@ from kclient.broker.controller.kafka_metadata_log import (
     METADATA_TOPIC_ID,
     KafkaMetadataLog,
 )
-from kclient.broker.controller.metadata_delta import MetadataDelta
-from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS, MetadataImage, TopicImage
 from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
 from kclient.broker.coordinator.group.group import GroupConfig
@@ -21,6 +19,8 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
 from kclient.broker.log.producer_state_manager import ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.metadata.metadata_delta import MetadataDelta
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, MetadataImage, TopicImage
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.common.errors import ConfigError

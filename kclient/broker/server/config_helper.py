@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from kclient.broker.controller.metadata_image import MetadataImage
 from kclient.broker.log.log_config import TOPIC_CONFIG
+from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
 from kclient.common.config_def import ConfigKey, ConfigType
 

@@ -7,8 +7,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kclient.broker.controller.metadata_delta import MetadataDelta
-from kclient.broker.controller.metadata_image import MetadataImage
 from kclient.broker.controller.quorum_controller import (
     BrokerIdentity,
     ProducerIdBlock,
@@ -17,6 +15,8 @@ from kclient.broker.controller.topic_control import (
     TopicPlan,
     TopicRequest,
 )
+from kclient.broker.metadata.metadata_delta import MetadataDelta
+from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.common.broker_errors import (
     NotControllerError,
     TopicExistsError,

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from kclient.broker.controller.metadata_image import PartitionRegistration
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.metadata.metadata_image import PartitionRegistration
 from kclient.broker.replication.fetch_params import FetchIsolation, FetchPartition, FetchResult
 from kclient.broker.replication.partition import ACKS_ALL, Partition
 from kclient.common.broker_errors import (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kclient.broker.controller.metadata_image import PartitionRegistration
 from kclient.broker.controller.topic_control import TopicRequest
 from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.metadata.metadata_image import PartitionRegistration
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import (
     FetchIsolation,

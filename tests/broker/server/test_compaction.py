@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kclient import Consumer, Producer
-from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.controller.topic_control import TopicRequest
 from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.broker_errors import InvalidRecordError, code_of

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import pytest
 
-from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS, PartitionRegistration
 from kclient.broker.controller.quorum_controller import BrokerIdentity
 from kclient.broker.controller.topic_control import TopicRequest
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, PartitionRegistration
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.errors import KafkaError

@@ -8,9 +8,9 @@ from contextlib import suppress
 from functools import cache
 from random import Random
 
-from kclient.broker.controller.metadata_delta import MetadataDelta
-from kclient.broker.controller.metadata_image import TOPIC_RESOURCE, MetadataImage
 from kclient.broker.log.log_config import LogConfig
+from kclient.broker.metadata.metadata_delta import MetadataDelta
+from kclient.broker.metadata.metadata_image import TOPIC_RESOURCE, MetadataImage
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.metadata_records import (
     ConfigRecord,

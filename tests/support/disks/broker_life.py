@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.controller.topic_control import TopicRequest
 from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.replication.fetch_params import (
     AppendResult,
     FetchIsolation,

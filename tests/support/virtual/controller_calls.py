@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
-from kclient.broker.controller.metadata_image import TopicImage
 from kclient.broker.controller.quorum_controller import (
     BrokerIdentity,
     QuorumController,
@@ -17,6 +16,7 @@ from kclient.broker.controller.topic_control import (
     TopicPlan,
     TopicRequest,
 )
+from kclient.broker.metadata.metadata_image import TopicImage
 from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
 )

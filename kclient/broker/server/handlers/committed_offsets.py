@@ -10,8 +10,8 @@ transactional offset commits.
 
 from collections.abc import Mapping
 
-from kclient.broker.controller.metadata_image import MetadataImage
 from kclient.broker.coordinator.group.group_records import CommittedOffset
+from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (

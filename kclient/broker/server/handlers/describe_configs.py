@@ -4,7 +4,7 @@ Differences from Apache Kafka: no setting is dynamic, so every broker setting is
 loggers and client metrics have no settings.
 """
 
-from kclient.broker.controller.metadata_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kclient.broker.metadata.metadata_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.config_helper import ConfigEntry, only
 from kclient.broker.server.served_api import BrokerServices, ServedApi

@@ -8,7 +8,7 @@ fetch sessions together are limited; beyond that a fetch is a full one (as KIP-2
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from kclient.broker.controller.metadata_image import MetadataImage
+from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.fetch_params import (
     CONSUMER,

@@ -7,7 +7,7 @@ Differences from Apache Kafka: transactions and share groups are not served; the
 never available.
 """
 
-from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (

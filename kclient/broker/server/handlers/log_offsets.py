@@ -10,7 +10,7 @@ if the segment of that timestamp contains only deleted records. There are no fol
 DeleteRecords would wait for, so its `timeout_ms` never expires.
 """
 
-from kclient.broker.controller.metadata_image import INTERNAL_TOPICS
+from kclient.broker.metadata.metadata_image import INTERNAL_TOPICS
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.fetch_params import FetchIsolation
 from kclient.broker.replication.partition import Partition

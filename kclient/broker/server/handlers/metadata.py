@@ -11,7 +11,7 @@ fails with UNSUPPORTED_ENDPOINT_TYPE.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kclient.broker.controller.metadata_image import (
+from kclient.broker.metadata.metadata_image import (
     MetadataImage,
     PartitionRegistration,
     TopicImage,

@@ -9,8 +9,8 @@ Differences from Apache Kafka: transactions are not served (TRANSACTIONAL_ID_AUT
 from functools import lru_cache
 from struct import Struct as Layout
 
-from kclient.broker.controller.metadata_image import INTERNAL_TOPICS, MetadataImage, TopicImage
 from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.metadata.metadata_image import INTERNAL_TOPICS, MetadataImage, TopicImage
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from kclient.broker.controller.metadata_image import (
+from kclient.broker.metadata.metadata_image import (
     TOPIC_RESOURCE,
     UNASSIGNED_DIRECTORY,
     BrokerRegistration,

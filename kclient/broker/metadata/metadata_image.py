@@ -14,13 +14,31 @@ SHARE_GROUP_STATE = "__share_group_state"
 CLUSTER_METADATA = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 
+NO_LEADER = -1
+RECOVERED = 0
+RECOVERING = 1
+
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 GROUP_RESOURCE = 32
 
 
 class PartitionRegistration(NamedTuple):
-    """Replicas and leader of a partition (Kafka: PartitionRegistration)."""
+    """Replicas and leader of a partition (Kafka: PartitionRegistration).
+
+    Attributes:
+        replicas: Assigned brokers; the first is the preferred leader.
+        isr: In-sync replicas.
+        leader: Broker id of the leader, -1 for none.
+        leader_epoch: Leader epoch.
+        partition_epoch: Number of changes of the partition.
+        directories: Directory ids, one for each of `replicas`.
+        removing: Replicas that a reassignment removes.
+        adding: Replicas that a reassignment adds.
+        recovery_state: `RECOVERED`, or `RECOVERING` after an unclean election.
+        elr: Eligible leader replicas (KIP-966).
+        last_known_elr: The leader before `isr` and `elr` became empty.
+    """
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -28,6 +46,11 @@ class PartitionRegistration(NamedTuple):
     leader_epoch: int
     partition_epoch: int
     directories: tuple[bytes, ...] = ()
+    removing: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    recovery_state: int = 0
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
 
 
 class TopicImage(NamedTuple):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kclient.broker.controller.metadata_image import (
+from kclient.broker.metadata.metadata_image import (
     TOPIC_RESOURCE,
     BrokerRegistration,
     MetadataImage,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kclient.broker.controller.metadata_delta import MetadataDelta
-from kclient.broker.controller.metadata_image import BROKER_RESOURCE, MetadataImage
+from kclient.broker.metadata.metadata_delta import MetadataDelta
+from kclient.broker.metadata.metadata_image import BROKER_RESOURCE, MetadataImage
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.metadata_records import (
     BrokerEndpoint,

@@ -1,0 +1,1 @@
+"""Cluster metadata: images, their changes, and the records that make them."""

@@ -1,0 +1,1 @@
+"""Quorum of controllers: elections, replication and snapshots of the metadata log (KRaft)."""
