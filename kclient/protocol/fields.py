@@ -202,9 +202,14 @@ def binary(versions: str = "0+", *, nullable: str | None = None, **options: Any)
     return field
 
 
-def record_set(versions: str = "0+", *, nullable: str) -> WirePart | None:
+@overload
+def record_set(versions: str = ..., *, nullable: None = None) -> WirePart: ...
+@overload
+def record_set(versions: str = ..., *, nullable: str) -> WirePart | None: ...
+def record_set(versions: str = "0+", *, nullable: str | None = None) -> WirePart | None:
     """Declare record batches; a received value is a view into the message, not a copy."""
-    field: memoryview = _field(Wire.RECORDS, versions, nullable=nullable, default=None)
+    default = b"" if nullable is None else None
+    field: memoryview = _field(Wire.RECORDS, versions, nullable=nullable, default=default)
     return field
 
 

@@ -4,9 +4,26 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kclient.protocol.message import Request
+from kclient.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
+)
 from kclient.protocol.messages.api_versions import ApiVersionsRequest
+from kclient.protocol.messages.broker_to_controller import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
+    EnvelopeRequest,
+)
+from kclient.protocol.messages.client_quotas import (
+    AlterClientQuotasRequest,
+    DescribeClientQuotasRequest,
+)
 from kclient.protocol.messages.committed_offsets import OffsetCommitRequest, OffsetFetchRequest
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest
+from kclient.protocol.messages.describe_producers import DescribeProducersRequest
+from kclient.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kclient.protocol.messages.fetch import FetchRequest
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kclient.protocol.messages.group_membership import (
@@ -21,43 +38,101 @@ from kclient.protocol.messages.groups import (
     ListGroupsRequest,
 )
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
+from kclient.protocol.messages.leaders_and_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
+from kclient.protocol.messages.log_dirs import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from kclient.protocol.messages.log_offsets import (
     DeleteRecordsRequest,
     ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
 )
 from kclient.protocol.messages.metadata import DescribeClusterRequest, MetadataRequest
+from kclient.protocol.messages.node_registration import (
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    ControllerRegistrationRequest,
+    UnregisterBrokerRequest,
+    UnregisterControllerRequest,
+)
+from kclient.protocol.messages.offset_delete import OffsetDeleteRequest
 from kclient.protocol.messages.produce import ProduceRequest
+from kclient.protocol.messages.quorum import (
+    BeginQuorumEpochRequest,
+    DescribeQuorumRequest,
+    EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    VoteRequest,
+)
+from kclient.protocol.messages.raft_voters import (
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
+)
 from kclient.protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
 )
+from kclient.protocol.messages.update_features import UpdateFeaturesRequest
 
 _REQUEST_TYPES: tuple[type[Request], ...] = (
+    AddRaftVoterRequest,
+    AllocateProducerIdsRequest,
+    AlterClientQuotasRequest,
+    AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    AlterReplicaLogDirsRequest,
     ApiVersionsRequest,
+    AssignReplicasToDirsRequest,
+    BeginQuorumEpochRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    ControllerRegistrationRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteGroupsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
+    DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
+    DescribeLogDirsRequest,
+    DescribeProducersRequest,
+    DescribeQuorumRequest,
+    DescribeTopicPartitionsRequest,
+    ElectLeadersRequest,
+    EndQuorumEpochRequest,
+    EnvelopeRequest,
     FetchRequest,
+    FetchSnapshotRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
+    IncrementalAlterConfigsRequest,
     InitProducerIdRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
+    ListConfigResourcesRequest,
     ListGroupsRequest,
     ListOffsetsRequest,
+    ListPartitionReassignmentsRequest,
     MetadataRequest,
     OffsetCommitRequest,
+    OffsetDeleteRequest,
     OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
     ProduceRequest,
+    RemoveRaftVoterRequest,
     SyncGroupRequest,
+    UnregisterBrokerRequest,
+    UnregisterControllerRequest,
+    UpdateFeaturesRequest,
+    UpdateRaftVoterRequest,
+    VoteRequest,
 )
 
 REQUESTS: Mapping[int, type[Request]] = MappingProxyType(

@@ -48,7 +48,7 @@ LIMITS = {
     "journey": Limits(single_importer=4),
     "network": Limits(small=1, single_importer=1, chains=1),
     "producer": Limits(single_importer=9),
-    "protocol": Limits(small=1, single_importer=3),
+    "protocol": Limits(small=1, single_importer=20),
     "record": Limits(small=2, single_importer=3),
     "spark": Limits(single_importer=12, chains=1),
     "testing": Limits(single_importer=8, chains=1),

@@ -20,7 +20,14 @@ from kclient.protocol.registry import REQUESTS
 from tests.protocol.catalogue import BY_NAME, MESSAGES
 
 FOLDER_VARIABLE = "KCLIENT_PROTOCOL_FACTS"
-RENAMED = {"OwnedTopicPartitions": "TopicPartition", "AssignedTopicPartitions": "TopicPartition"}
+SUFFIXES = ("Request", "Response", "Message", "Record")
+RENAMED = {
+    "OwnedTopicPartitions": "TopicPartition",
+    "AssignedTopicPartitions": "TopicPartition",
+    "IncrementalAlterConfigsResource": "AlterConfigsResource",
+    "IncrementalAlterConfigsResourceResponse": "AlterConfigsResourceResponse",
+    "IncrementalAlterableConfig": "AlterableConfig",
+}
 EMPTY = {kind.label: kind.empty for kind in Wire} | {"records": None}
 
 
@@ -192,14 +199,31 @@ def _label(kind: Wire | ArrayOf | type[Struct]) -> str:
 
 def _plain_default(field: Field) -> object:
     default = field.default_value()
-    return None if isinstance(default, Struct) else default
+    has_no_fact = isinstance(default, Struct) or field.kind is Wire.RECORDS
+    return None if has_no_fact else default
 
 
 # -- the comparison --------------------------------------------------------------------------
 
 
+def without_owner(facts: MessageFacts) -> MessageFacts:
+    """Return a message without its name in those of its structs, where Kafka has them nested."""
+    api = facts.name
+    for suffix in SUFFIXES:
+        api = api.removesuffix(suffix)
+    fields = []
+    for fact in facts.fields:
+        name = fact.type.removeprefix("[]")
+        array = fact.type.removesuffix(name)
+        for prefix in (facts.name, api):
+            name = name.removeprefix(prefix)
+        fields.append(fact._replace(type=array + name))
+    return facts._replace(fields=tuple(fields))
+
+
 def differences(ours: MessageFacts, facts: MessageFacts) -> Iterator[str]:
     """Yield a line for everything in which a definition departs from the facts."""
+    ours, facts = without_owner(ours), without_owner(facts)
     for label, mine, theirs in zip(facts._fields[:-1], ours[:-1], facts[:-1], strict=True):
         if mine != theirs and not (label == "number" and mine is None):
             yield f"{ours.name}: {label} is {mine}, expected {theirs}"
