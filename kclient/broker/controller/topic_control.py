@@ -336,7 +336,7 @@ def _partition_record(
         leader=replicas[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=[image.brokers[replica].directory_id for replica in replicas],
+        directories=[image.brokers[replica].default_directory for replica in replicas],
     )
 
 

@@ -3,219 +3,157 @@
 from collections.abc import Callable
 from typing import Any
 
-from kclient.broker.metadata.metadata_image import (
-    TOPIC_RESOURCE,
-    UNASSIGNED_DIRECTORY,
-    BrokerRegistration,
-    ConfigResource,
-    MetadataImage,
-    PartitionRegistration,
-    TopicImage,
-)
-from kclient.common.errors import KafkaError
-from kclient.network.endpoint import Endpoint, SecurityProtocol
+from kclient.broker.metadata.cluster_delta import ClusterDelta
+from kclient.broker.metadata.metadata_changes import MetadataChanges
+from kclient.broker.metadata.metadata_image import TOPIC_RESOURCE, MetadataImage
+from kclient.broker.metadata.security_delta import SecurityDelta
+from kclient.broker.metadata.settings_delta import SettingsDelta
+from kclient.broker.metadata.topics_delta import TopicsDelta
 from kclient.protocol.messages.metadata_records import (
-    BrokerEndpoint,
+    AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     FeatureLevelRecord,
+    FenceBrokerRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
+    UserScramCredentialRecord,
+    ZkMigrationStateRecord,
 )
 
-_NO_LEADER_CHANGE = -2
-_FENCED_CHANGE = {1: True, -1: False}
 
-
-class MetadataDelta:
+class MetadataDelta(MetadataChanges):
     """An image with records replayed onto it (Kafka: MetadataDelta).
 
+    What the records leave unchanged is shared with the image.
+
     Attributes:
-        created_topics: Names of created topics.
-        deleted_topics: Deleted topics; a topic created again has another id.
-        changed_topics: Names of topics whose partitions changed.
-        changed_configs: Resources whose settings changed.
+        image: The image before the changes.
+        topics_delta: Topics and partitions.
+        cluster_delta: Brokers and controllers.
+        settings_delta: Settings, features, quotas and producer ids.
+        security_delta: Access rules and credentials.
     """
 
     def __init__(self, image: MetadataImage) -> None:
-        self.created_topics: dict[str, None] = {}
-        self.deleted_topics: list[TopicImage] = []
-        self.changed_topics: dict[str, None] = {}
-        self.changed_configs: dict[ConfigResource, None] = {}
-        self._topics = dict(image.topics)
-        # Partitions of changed topics, as lists until `apply`: a topic may have thousands.
-        self._partitions: dict[str, list[PartitionRegistration]] = {}
-        self._topic_names = dict(image.topic_names)
-        self._configs = dict(image.configs)
-        self._brokers = dict(image.brokers)
-        self._features = dict(image.features)
-        self._next_producer_id = image.next_producer_id
-        self._actions: dict[type[MetadataRecord], Callable[[Any], None]] = {
-            TopicRecord: self._topic_record,
-            PartitionRecord: self._partition_record,
-            PartitionChangeRecord: self._partition_change,
-            RemoveTopicRecord: self._remove_topic,
-            ConfigRecord: self._config_record,
-            RegisterBrokerRecord: self._register_broker,
-            BrokerRegistrationChangeRecord: self._broker_change,
-            UnregisterBrokerRecord: self._unregister_broker,
-            FeatureLevelRecord: self._feature_level,
-            ProducerIdsRecord: self._producer_ids,
-        }
+        super().__init__()
+        self.image = image
+        self.topics_delta = TopicsDelta(image, self)
+        self.cluster_delta = ClusterDelta(image, self)
+        self.settings_delta = SettingsDelta(image, self)
+        self.security_delta = SecurityDelta(image, self)
+
+    @classmethod
+    def between(cls, old: MetadataImage, new: MetadataImage) -> "MetadataDelta":
+        """Return the changes from an image to another, of which a snapshot was loaded."""
+        delta = cls(new)
+        delta.image = old
+        delta.add_differences(old, new)
+        return delta
 
     def replay(self, record: MetadataRecord) -> None:
-        """Apply one record; record types that this broker does not use are ignored.
+        """Apply one record; a record that changes nothing in an image is ignored.
 
         Raises:
-            KafkaError: The record refers to an object that does not exist.
+            KafkaError: The record contradicts the image: it refers to an object that does not
+                exist or has another epoch, or is not in order.
         """
-        action = self._actions.get(type(record))
+        action = _ACTIONS.get(type(record))
         if action is not None:
-            action(record)
+            action(self, record)
 
-    def apply(self, offset: int) -> MetadataImage:
+    def apply(self, offset: int, epoch: int = -1, timestamp_ms: int = -1) -> MetadataImage:
         """Return the image with the changes applied.
 
         Args:
             offset: Offset of the last record replayed.
+            epoch: Leader epoch of that record.
+            timestamp_ms: Time of its batch.
         """
-        for name, partitions in self._partitions.items():
-            self._topics[name] = self._topics[name]._replace(partitions=tuple(partitions))
-        self._partitions.clear()
+        topics, cluster = self.topics_delta, self.cluster_delta
+        settings, security = self.settings_delta, self.security_delta
+        topics.freeze()
         return MetadataImage(
             offset=offset,
-            topics=self._topics,
-            topic_names=self._topic_names,
-            configs=self._configs,
-            brokers=self._brokers,
-            features=self._features,
-            next_producer_id=self._next_producer_id,
+            epoch=epoch,
+            timestamp_ms=timestamp_ms,
+            topics=topics.topics.freeze(),
+            topic_names=topics.topic_names.freeze(),
+            configs=settings.configs.freeze(),
+            brokers=cluster.brokers.freeze(),
+            features=settings.features.freeze(),
+            next_producer_id=settings.next_producer_id,
+            controllers=cluster.controllers.freeze(),
+            client_quotas=settings.client_quotas.freeze(),
+            acls=security.acls.freeze(),
+            scram=security.scram.freeze(),
+            delegation_tokens=security.delegation_tokens.freeze(),
+            zk_migration_state=settings.zk_migration_state,
         )
 
-    def _topic(self, topic_id: bytes) -> TopicImage:
-        name = self._topic_names.get(topic_id)
-        if name is None:
-            raise KafkaError(f"metadata log: topic id {topic_id.hex()} is unknown")
-        return self._topics[name]
-
-    def _topic_record(self, record: TopicRecord) -> None:
-        if record.name in self._topics or record.topic_id in self._topic_names:
-            raise KafkaError(f"metadata log: topic {record.name!r:.80} or its id exists already")
-        self._topics[record.name] = TopicImage(record.name, record.topic_id, ())
-        self._topic_names[record.topic_id] = record.name
-        self.created_topics[record.name] = None
-
-    def _partition_record(self, record: PartitionRecord) -> None:
-        topic = self._topic(record.topic_id)
-        registration = PartitionRegistration(
-            replicas=tuple(record.replicas),
-            isr=tuple(record.isr),
-            leader=record.leader,
-            leader_epoch=record.leader_epoch,
-            partition_epoch=record.partition_epoch,
-            directories=tuple(record.directories),
-        )
-        self._set_partition(topic, record.partition_id, registration)
-
-    def _partition_change(self, record: PartitionChangeRecord) -> None:
-        topic = self._topic(record.topic_id)
-        partitions = self._partitions_of(topic)
-        if not 0 <= record.partition_id < len(partitions):
-            raise KafkaError(f"metadata log: {topic.name}-{record.partition_id} does not exist")
-        old = partitions[record.partition_id]
-        leader_moved = record.leader != _NO_LEADER_CHANGE
-        registration = PartitionRegistration(
-            replicas=old.replicas if record.replicas is None else tuple(record.replicas),
-            isr=old.isr if record.isr is None else tuple(record.isr),
-            leader=record.leader if leader_moved else old.leader,
-            leader_epoch=old.leader_epoch + leader_moved,
-            partition_epoch=old.partition_epoch + 1,
-            directories=(
-                old.directories if record.directories is None else tuple(record.directories)
-            ),
-        )
-        self._set_partition(topic, record.partition_id, registration)
-
-    def _set_partition(
-        self, topic: TopicImage, number: int, registration: PartitionRegistration
-    ) -> None:
-        partitions = self._partitions_of(topic)
-        if not 0 <= number <= len(partitions):
-            raise KafkaError(f"metadata log: {topic.name}-{number} is out of order")
-        partitions[number : number + 1] = [registration]
-        if topic.name not in self.created_topics:
-            self.changed_topics[topic.name] = None
-
-    def _partitions_of(self, topic: TopicImage) -> list[PartitionRegistration]:
-        partitions = self._partitions.get(topic.name)
-        if partitions is None:
-            partitions = self._partitions[topic.name] = list(topic.partitions)
-        return partitions
-
-    def _remove_topic(self, record: RemoveTopicRecord) -> None:
-        topic = self._topic(record.topic_id)
-        partitions = self._partitions.pop(topic.name, None)
-        if partitions is not None:
-            topic = topic._replace(partitions=tuple(partitions))
-        del self._topics[topic.name]
-        del self._topic_names[topic.topic_id]
-        self._configs.pop((TOPIC_RESOURCE, topic.name), None)
-        self.created_topics.pop(topic.name, None)
-        self.changed_topics.pop(topic.name, None)
-        self.deleted_topics.append(topic)
-
-    def _config_record(self, record: ConfigRecord) -> None:
-        resource = (record.resource_type, record.resource_name)
-        settings = dict(self._configs.get(resource, {}))
-        if record.value is None:
-            settings.pop(record.name, None)
-        else:
-            settings[record.name] = record.value
-        self._configs[resource] = settings
-        self.changed_configs[resource] = None
-
-    def _register_broker(self, record: RegisterBrokerRecord) -> None:
-        self._brokers[record.broker_id] = BrokerRegistration(
-            id=record.broker_id,
-            epoch=record.broker_epoch,
-            incarnation_id=record.incarnation_id,
-            endpoints=tuple(_endpoint(each) for each in record.end_points),
-            rack=record.rack,
-            fenced=record.fenced,
-            directory_id=record.log_dirs[0] if record.log_dirs else UNASSIGNED_DIRECTORY,
-        )
-
-    def _broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
-        old = self._brokers.get(record.broker_id)
-        if old is None:
-            raise KafkaError(f"metadata log: broker {record.broker_id} is not registered")
-        fenced = _FENCED_CHANGE.get(record.fenced, old.fenced)
-        self._brokers[record.broker_id] = old._replace(fenced=fenced)
-
-    def _unregister_broker(self, record: UnregisterBrokerRecord) -> None:
-        self._brokers.pop(record.broker_id, None)
-
-    def _feature_level(self, record: FeatureLevelRecord) -> None:
-        self._features[record.name] = record.feature_level
-        if not record.feature_level:
-            del self._features[record.name]
-
-    def _producer_ids(self, record: ProducerIdsRecord) -> None:
-        self._next_producer_id = record.next_producer_id
+    def remove_topic(self, record: RemoveTopicRecord) -> None:
+        """Remove a topic with its settings."""
+        topic = self.topics_delta.remove_topic(record)
+        self.settings_delta.remove_configs((TOPIC_RESOURCE, topic.name))
 
 
-def _endpoint(registered: BrokerEndpoint) -> Endpoint:
-    try:
-        protocol = SecurityProtocol(registered.security_protocol)
-    except ValueError:
-        raise KafkaError(
-            f"metadata log: listener {registered.name!r:.80} has the unknown security protocol "
-            f"{registered.security_protocol}"
-        ) from None
-    return Endpoint(registered.name, registered.host, registered.port, protocol)
+Action = Callable[[MetadataDelta, Any], None]
+
+
+def _topics(method: Callable[[TopicsDelta, Any], None]) -> Action:
+    return lambda delta, record: method(delta.topics_delta, record)
+
+
+def _cluster(method: Callable[[ClusterDelta, Any], None]) -> Action:
+    return lambda delta, record: method(delta.cluster_delta, record)
+
+
+def _settings(method: Callable[[SettingsDelta, Any], None]) -> Action:
+    return lambda delta, record: method(delta.settings_delta, record)
+
+
+def _security(method: Callable[[SecurityDelta, Any], None]) -> Action:
+    return lambda delta, record: method(delta.security_delta, record)
+
+
+# Without NoOpRecord, and without those of transactions, which MetadataLoader replays.
+_ACTIONS: dict[type[MetadataRecord], Action] = {
+    RegisterBrokerRecord: _cluster(ClusterDelta.register_broker),
+    UnregisterBrokerRecord: _cluster(ClusterDelta.unregister_broker),
+    BrokerRegistrationChangeRecord: _cluster(ClusterDelta.change_broker),
+    FenceBrokerRecord: _cluster(ClusterDelta.fence_broker),
+    UnfenceBrokerRecord: _cluster(ClusterDelta.unfence_broker),
+    RegisterControllerRecord: _cluster(ClusterDelta.register_controller),
+    UnregisterControllerRecord: _cluster(ClusterDelta.unregister_controller),
+    TopicRecord: _topics(TopicsDelta.add_topic),
+    PartitionRecord: _topics(TopicsDelta.add_partition),
+    PartitionChangeRecord: _topics(TopicsDelta.change_partition),
+    RemoveTopicRecord: MetadataDelta.remove_topic,
+    ClearElrRecord: _topics(TopicsDelta.clear_elr),
+    ConfigRecord: _settings(SettingsDelta.set_config),
+    ClientQuotaRecord: _settings(SettingsDelta.set_client_quota),
+    FeatureLevelRecord: _settings(SettingsDelta.set_feature_level),
+    ProducerIdsRecord: _settings(SettingsDelta.allocate_producer_ids),
+    ZkMigrationStateRecord: _settings(SettingsDelta.set_zk_migration_state),
+    AccessControlEntryRecord: _security(SecurityDelta.add_acl),
+    RemoveAccessControlEntryRecord: _security(SecurityDelta.remove_acl),
+    UserScramCredentialRecord: _security(SecurityDelta.set_scram),
+    RemoveUserScramCredentialRecord: _security(SecurityDelta.remove_scram),
+    DelegationTokenRecord: _security(SecurityDelta.set_delegation_token),
+    RemoveDelegationTokenRecord: _security(SecurityDelta.remove_delegation_token),
+}

@@ -20,6 +20,7 @@ RECOVERING = 1
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+CLIENT_METRICS_RESOURCE = 16
 GROUP_RESOURCE = 32
 
 
@@ -72,8 +73,15 @@ class TopicImage(NamedTuple):
         return self.name in INTERNAL_TOPICS
 
 
-UNASSIGNED_DIRECTORY = bytes(16)
-"""Kafka: DirectoryId.UNASSIGNED."""
+MIGRATING_DIRECTORY = bytes(16)
+"""Directory of a replica that was assigned before directories had ids."""
+UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
+"""Directory of a replica whose broker has not chosen one yet."""
+LOST_DIRECTORY = bytes(15) + b"\x02"
+"""Directory of a replica that was in a failed one, which its broker does not name."""
+
+FeatureRanges = Mapping[str, tuple[int, int]]
+"""Lowest and highest supported level of each feature."""
 
 
 class BrokerRegistration(NamedTuple):
@@ -86,7 +94,11 @@ class BrokerRegistration(NamedTuple):
         endpoints: Advertised endpoint of each listener.
         rack: Rack or zone.
         fenced: Whether the broker must not be used.
-        directory_id: Id of its data directory, 16 bytes.
+        in_controlled_shutdown: Whether the broker is shutting down.
+        directories: Ids of its log directories that are online, 16 bytes each.
+        cordoned_directories: Those of them that receive no new replicas (KIP-1066).
+        features: Levels of features that the broker supports.
+        is_migrating_zk_broker: Whether the broker came from a cluster with ZooKeeper.
     """
 
     id: int
@@ -95,7 +107,35 @@ class BrokerRegistration(NamedTuple):
     endpoints: tuple[Endpoint, ...]
     rack: str | None
     fenced: bool
-    directory_id: bytes = UNASSIGNED_DIRECTORY
+    in_controlled_shutdown: bool = False
+    directories: tuple[bytes, ...] = ()
+    cordoned_directories: tuple[bytes, ...] = ()
+    features: FeatureRanges = MappingProxyType({})
+    is_migrating_zk_broker: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the broker may lead partitions and be in an ISR."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def default_directory(self) -> bytes:
+        """Directory of a new replica, as far as it is known without the broker's choice."""
+        if len(self.directories) == 1:
+            return self.directories[0]
+        return UNASSIGNED_DIRECTORY if self.directories else MIGRATING_DIRECTORY
+
+    def has_online_directory(self, directory: bytes) -> bool:
+        """Return whether a replica in a directory can be used (Kafka: hasOnlineDir).
+
+        A directory that is not known yet counts as online, and every directory of a broker that
+        registered before directories had ids.
+        """
+        if directory in (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY):
+            return True
+        if directory == LOST_DIRECTORY:
+            return False
+        return not self.directories or directory in self.directories
 
     def node(self, listener_name: str) -> Node | None:
         """Return the broker with its address at a listener, or None if it has no such listener."""
@@ -105,8 +145,65 @@ class BrokerRegistration(NamedTuple):
         return None
 
 
+class ControllerRegistration(NamedTuple):
+    """Registered controller (Kafka: ControllerRegistration).
+
+    Attributes:
+        id: Id of the controller.
+        incarnation_id: Id of its process, 16 bytes.
+        endpoints: Endpoint of each controller listener.
+        features: Levels of features that the controller supports.
+        zk_migration_ready: Whether it could migrate a cluster from ZooKeeper.
+    """
+
+    id: int
+    incarnation_id: bytes
+    endpoints: tuple[Endpoint, ...]
+    features: FeatureRanges = MappingProxyType({})
+    zk_migration_ready: bool = False
+
+
+class StandardAcl(NamedTuple):
+    """Access rule (Kafka: StandardAcl); the numbers are those of the admin requests."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+class ScramCredential(NamedTuple):
+    """SCRAM credential of a user for one mechanism (Kafka: ScramCredentialData)."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        return f"ScramCredential(iterations={self.iterations})"  # no secrets in logs
+
+
+class DelegationToken(NamedTuple):
+    """Delegation token without its secret; times in ms since 1970 (Kafka: TokenInformation)."""
+
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issue_timestamp: int
+    max_timestamp: int
+    expiration_timestamp: int
+
+
 ConfigResource = tuple[int, str]
 """Resource type and name."""
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Types and names of a quota's entity, sorted by type; the name None is the default entity."""
+ScramUser = tuple[int, str]
+"""Mechanism (1: SCRAM-SHA-256, 2: SCRAM-SHA-512) and user."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -115,23 +212,41 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 class MetadataImage:
     """Cluster metadata up to an offset of the metadata log (Kafka: MetadataImage).
 
+    It never changes: `MetadataDelta` makes the next one, which shares what is equal.
+
     Attributes:
         offset: Offset of the last record applied, -1 for none.
+        epoch: Leader epoch of that record, -1 for none.
+        timestamp_ms: Time of the batch with that record, in ms since 1970, -1 for none.
         topics: Topics by name.
         topic_names: Topic names by id.
-        configs: Settings by resource.
+        configs: Settings by resource; no resource is without settings.
         brokers: Brokers by id.
-        features: Finalized feature levels by name.
+        features: Finalized feature levels by name, without those of level 0.
         next_producer_id: First producer id that is not allocated.
+        controllers: Registered controllers by id.
+        client_quotas: Values by key of each entity.
+        acls: Access rules by id.
+        scram: SCRAM credentials by mechanism and user.
+        delegation_tokens: Delegation tokens by token id.
+        zk_migration_state: State of the migration from ZooKeeper, 0 for none.
     """
 
     offset: int = -1
+    epoch: int = -1
+    timestamp_ms: int = -1
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
+    controllers: Mapping[int, ControllerRegistration] = field(default_factory=dict)
+    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
+    acls: Mapping[bytes, StandardAcl] = field(default_factory=dict)
+    scram: Mapping[ScramUser, ScramCredential] = field(default_factory=dict)
+    delegation_tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
+    zk_migration_state: int = 0
 
     def topic(self, name: str) -> TopicImage | None:
         """Return the topic of a name, or None."""
@@ -166,7 +281,11 @@ class MetadataImage:
 
     def topic_config(self, name: str) -> Mapping[str, str]:
         """Return the settings that override the defaults for a topic."""
-        return self.configs.get((TOPIC_RESOURCE, name), _NOTHING)
+        return self.config(TOPIC_RESOURCE, name)
+
+    def config(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """Return the settings of a resource; the name "" is the default of all brokers."""
+        return self.configs.get((resource_type, name), _NOTHING)
 
     def live_brokers(self) -> list[BrokerRegistration]:
         """Return the brokers that are not fenced, ordered by id."""

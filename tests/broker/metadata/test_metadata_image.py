@@ -3,7 +3,10 @@
 import pytest
 
 from kclient.broker.metadata.metadata_image import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
     TOPIC_RESOURCE,
+    UNASSIGNED_DIRECTORY,
     BrokerRegistration,
     MetadataImage,
     PartitionRegistration,
@@ -92,3 +95,28 @@ def test_topic_config_is_empty_without_overrides() -> None:
 )
 def test_only_topics_of_the_brokers_are_internal(name: str, *, internal: bool) -> None:
     assert TopicImage(name, A_ID, ()).is_internal is internal
+
+
+def test_directory_of_a_new_replica() -> None:
+    none, one, two = (broker(1)._replace(directories=ids) for ids in ((), (A_ID,), (A_ID, B_ID)))
+    assert none.default_directory == MIGRATING_DIRECTORY == bytes(16)
+    assert one.default_directory == A_ID
+    assert two.default_directory == UNASSIGNED_DIRECTORY == bytes(15) + b"\1"
+
+
+def test_directories_online() -> None:
+    other = b"\7" * 16
+    some = broker(1)._replace(directories=(b"\6" * 16,))
+    assert some.has_online_directory(b"\6" * 16)
+    assert not some.has_online_directory(other)
+    assert broker(1).has_online_directory(other)
+    for known in (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY):
+        assert some.has_online_directory(known)
+    for each in (some, broker(1)):
+        assert not each.has_online_directory(LOST_DIRECTORY)
+
+
+def test_active_brokers_are_neither_fenced_nor_shutting_down() -> None:
+    assert broker(1).is_active
+    assert not broker(1, fenced=True).is_active
+    assert not broker(1)._replace(in_controlled_shutdown=True).is_active
