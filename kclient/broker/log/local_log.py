@@ -103,6 +103,7 @@ class LocalLog:
         recovery_point: All records before this offset are flushed.
         last_flush_ms: Monotonic time of the last flush.
         is_closed: Whether the files were closed.
+        truncations: Number of truncations since the log was loaded.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class LocalLog:
         self.recovery_point = 0
         self.last_flush_ms = 0.0
         self.is_closed = False
+        self.truncations = 0
         self._deleted: list[tuple[float, LogSegment]] = []
 
     @property
@@ -309,20 +311,29 @@ class LocalLog:
         return found.position
 
     def truncate_to(self, offset: int) -> None:
-        """Remove all batches whose last offset is at or above an offset."""
-        for segment in self.segments.values():
+        """Remove all batches whose last offset is at or above an offset.
+
+        It is flushed, last segment first: batches that a crash restored could follow those that
+        are appended next.
+        """
+        self.truncations += 1
+        for segment in reversed(self.segments.values()):
             if segment.base_offset > offset:
                 self._drop(segment)
+                self._files.flush_directory(self.directory)
         self.active.truncate_to(offset)
         self.active.prepare_for_append()
+        self.active.flush_records()
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Delete all segments and start the log at an offset."""
-        for segment in self.segments.values():
+        """Delete all segments and start the log at an offset; it is flushed."""
+        self.truncations += 1
+        for segment in reversed(self.segments.values()):
             self._drop(segment)
         self._begin_segment(offset)
+        self._files.flush_directory(self.directory)
         self.recovery_point = min(self.recovery_point, offset)
 
     def remove_segments(self, segments: list[LogSegment], now_ms: float) -> None:

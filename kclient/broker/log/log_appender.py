@@ -11,6 +11,7 @@ from kclient.broker.log.producer_state_entry import (
     ProducerAppendInfo,
 )
 from kclient.broker.log.producer_state_manager import ProducerStateManager
+from kclient.common.files import WireBytes
 from kclient.common.runtime import Clock
 from kclient.record import RecordBatch
 from kclient.record.batch_header import CONTROL_FLAG
@@ -63,7 +64,7 @@ class LogAppender:
             updates, completed = self._prepare_producers(batches, origin)
         if leader_epoch >= 0:
             self._epochs.assign(leader_epoch, batches[0].base_offset)
-        self._maybe_roll(records, now_ms)
+        self._maybe_roll(batches, records.size_in_bytes, now_ms)
         local.append(records.content, batches)
         if updates:
             self._apply(updates, completed)
@@ -71,13 +72,39 @@ class LogAppender:
         log_append_time = now_ms if config.stamps_append_time else -1
         return LogAppendInfo(batches[0].base_offset, end_offset - 1, log_append_time)
 
-    def _maybe_roll(self, records: MemoryRecords, now_ms: int) -> None:
+    def append_as_received(self, content: WireBytes, batches: list[RecordBatch]) -> None:
+        """Append batches of the leader as they are, all or none.
+
+        Sequences and producer epochs are not checked: the leader has accepted them.
+
+        Args:
+            content: Memory of the batches.
+            batches: The batches, in order, from the log end offset on.
+
+        Raises:
+            CorruptRecordError: A transaction marker is malformed.
+            OSError: A write failed; the log is unchanged if the truncation succeeded.
+        """
+        local = self._local
+        updates, completed = self._prepare_producers(batches, None)
+        epochs = self._epochs
+        for batch in batches:
+            epoch = batch.partition_leader_epoch
+            if epoch >= 0 and epoch != epochs.latest_epoch:
+                epochs.assign(epoch, batch.base_offset)
+        self._maybe_roll(batches, len(content), self._clock.wall_ms())
+        local.append(content, batches)
+        if updates:
+            self._apply(updates, completed)
+        self._producers.map_end_offset = local.log_end_offset
+
+    def _maybe_roll(self, batches: list[RecordBatch], size: int, now_ms: int) -> None:
         """Roll a new segment if these batches do not fit into the active one."""
-        batches, local = records.batches, self._local
+        local = self._local
         segments, latest = local.segments, batches[0].max_timestamp
         if len(batches) > 1:
             latest = max([batch.max_timestamp for batch in batches])
-        size, last_offset = records.size_in_bytes, batches[-1].last_offset
+        last_offset = batches[-1].last_offset
         if segments.last.should_roll(size, last_offset, latest, local.config, now_ms):
             self.roll(batches[0].base_offset)
 
@@ -88,7 +115,7 @@ class LogAppender:
         self._producers.take_snapshot()
 
     def _prepare_producers(
-        self, batches: list[RecordBatch], origin: AppendOrigin
+        self, batches: list[RecordBatch], origin: AppendOrigin | None
     ) -> tuple[list[ProducerAppendInfo], list[CompletedTxn]]:
         updates: dict[int, ProducerAppendInfo] = {}
         completed = []

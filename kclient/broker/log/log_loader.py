@@ -148,7 +148,7 @@ class LogLoader:
             if cut or self._local.flushes_appends:
                 # A truncation that is lost would leave an invalid batch below the recovery point.
                 segment.flush_records()
-            if cut:
+            if cut or self._ends_before_next(segment):
                 for later in suspects[number + 1 :]:
                     _log.warning(
                         "%s: deleting %s after a truncated segment", self._local.partition, later
@@ -157,6 +157,17 @@ class LogLoader:
                     later.delete_files()
                     later.release()
                 return
+
+    def _ends_before_next(self, segment: LogSegment) -> bool:
+        """Return whether a power failure has removed whole batches, or segments, after a segment.
+
+        Compaction also leaves holes.
+        """
+        config = self._local.config
+        following = self._segments.higher(segment.base_offset)
+        if following is None or config.compacts:
+            return False
+        return segment.read_next_offset() < following.base_offset
 
     def _recover(self, segment: LogSegment, log_start_offset: int) -> int:
         self.rebuild_producers(log_start_offset, segment.base_offset)

@@ -143,18 +143,26 @@ class LogMaintenance:
 
     def _flush_before(self, offset: int) -> None:
         """Flush without the lock, so that appends are not blocked."""
-        state = self._state
+        while not self._try_flush_before(offset):
+            pass  # as often as the log is truncated meanwhile
+
+    def _try_flush_before(self, offset: int) -> bool:
+        """Flush; return False if other batches may have been appended at these offsets."""
+        state, local = self._state, self._local
         with state.lock:
-            if offset <= self._local.recovery_point:
-                return
-            segments = self._local.unflushed_segments(offset)
+            if min(offset, local.log_end_offset) <= local.recovery_point:
+                return True
+            segments, truncations = local.unflushed_segments(offset), local.truncations
         with state.guarded("flush", always_fatal=True):
             for segment in segments:
                 self._flush_records(segment)
             with state.lock:
+                if local.truncations != truncations and not local.is_closed:
+                    return False
                 for segment in segments:
                     segment.flush_indexes()
-                self._local.mark_flushed(offset, state.monotonic_ms())
+                local.mark_flushed(offset, state.monotonic_ms())
+        return True
 
     def _flush_records(self, segment: LogSegment) -> None:
         try:

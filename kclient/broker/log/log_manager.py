@@ -324,6 +324,36 @@ class LogManager:
         self.flush_names()
         self._write(self._checkpoints.write_all)
 
+    def truncate_to(self, partition: TopicPartition, offset: int) -> None:
+        """Truncate a partition's log, as `UnifiedLog.truncate_to`.
+
+        Raises:
+            NotLeaderOrFollowerError: The log was closed or deleted.
+            KafkaStorageError: The disk failed, or the manager is closed.
+        """
+        self._truncate(partition, lambda log: log.truncate_to(offset))
+
+    def truncate_fully_and_start_at(self, partition: TopicPartition, offset: int) -> None:
+        """Empty a partition's log, as `UnifiedLog.truncate_fully_and_start_at`.
+
+        Raises:
+            NotLeaderOrFollowerError: The log was closed or deleted.
+            KafkaStorageError: The disk failed, or the manager is closed.
+        """
+        self._truncate(partition, lambda log: log.truncate_fully_and_start_at(offset))
+
+    def _truncate(self, partition: TopicPartition, truncate: Callable[[UnifiedLog], None]) -> None:
+        log = self.get_log(partition)
+        if log is None:
+            raise NotLeaderOrFollowerError(f"{partition}: the log was closed")
+        recovery_point, high_watermark = log.maintenance.recovery_point, log.high_watermark
+        truncate(log)
+        # After a crash, recovery would not verify what is appended below an old recovery point.
+        if log.maintenance.recovery_point < recovery_point:
+            self._write(self._checkpoints.write_recovery_points)
+        if log.high_watermark < high_watermark:
+            self._write(self._checkpoints.write_high_watermarks)
+
     def all_logs(self) -> list[UnifiedLog]:
         """Return all logs."""
         with self._lock:

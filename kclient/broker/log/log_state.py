@@ -12,6 +12,7 @@ from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_file_utils import partition_directory
 from kclient.broker.log.log_loader import LogCheckpoint, LogLoader
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
+from kclient.broker.log.producer_state_recovery import restore_recent_batches
 from kclient.common.broker_errors import (
     InconsistentTopicIdError,
     KafkaStorageError,
@@ -177,15 +178,31 @@ class LogState:
         The caller holds the lock.
         """
         if offset < self.local.first_offset:
-            self.local.truncate_fully_and_start_at(offset)
-            self.producers.truncate_fully_and_start_at(offset)
-        else:
-            self.local.truncate_to(offset)
+            self.truncate_fully_and_start_at(offset, min(self.log_start_offset, offset))
+            return
+        self.local.truncate_to(offset)
         self.epochs.truncate_from_end(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
-        self.high_watermark = min(self.high_watermark, offset)
         self.cleaned_to = min(self.cleaned_to, offset)
-        self._loader().rebuild_producers(self.log_start_offset, offset)
+        loader = self._loader()
+        loader.rebuild_producers(self.log_start_offset, offset)
+        restore_recent_batches(self.local, self.producers)
+        # Of the replayed transactions, those with a marker below the high watermark are stable.
+        self.set_high_watermark(self.high_watermark)
+
+    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int) -> None:
+        """Remove all batches, and start the log at an offset; the caller holds the lock.
+
+        Args:
+            offset: Base offset of the first segment.
+            log_start_offset: First offset that can be read, `offset` or above.
+        """
+        self.local.truncate_fully_and_start_at(offset)
+        self.producers.truncate_fully_and_start_at(offset)
+        self.epochs.clear()
+        self.log_start_offset = log_start_offset
+        self.high_watermark = log_start_offset
+        self.cleaned_to = min(self.cleaned_to, offset)
 
     def rename_directory(self, target: Path) -> None:
         """Rename the directory, without a flush; the caller holds the lock."""

@@ -20,8 +20,7 @@ class MemoryRecords:
     Only size and magic of the batches are validated; `LogValidator` validates the rest.
 
     Attributes:
-        batches: Whole batches in order, as views of writable memory: the buffer, or a copy of a
-            read-only one.
+        batches: Whole batches in order, as views of the buffer, or of a copy if it is read-only.
         size_in_bytes: Size of all whole batches.
         error: Error of the bytes after the last batch; None if they are only incomplete.
         attributes: Bits of the attributes that are set in any of the batches.
@@ -30,9 +29,15 @@ class MemoryRecords:
 
     __slots__ = ("_buffer", "attributes", "batches", "error", "has_producer_ids", "size_in_bytes")
 
-    def __init__(self, buffer: WireBytes) -> None:
+    def __init__(self, buffer: WireBytes, *, writable: bool = True) -> None:
+        """Parse the headers of the batches.
+
+        Args:
+            buffer: Memory that starts with a batch.
+            writable: Whether a read-only buffer is copied, for offsets that are assigned.
+        """
         view = memoryview(buffer).cast("B")
-        self._buffer = memoryview(bytearray(view)) if view.readonly else view
+        self._buffer = memoryview(bytearray(view)) if writable and view.readonly else view
         self.batches: list[RecordBatch] = []
         self.error: KafkaError | None = None
         self.attributes = 0

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from kclient.broker.log.follower_appender import FollowerAppender
 from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_cleaning import LogCleaning
 from kclient.broker.log.log_config import LogConfig
@@ -26,7 +27,7 @@ _NO_TIMESTAMP = -1
 
 
 class UnifiedLog:
-    """Log of a partition: append by the leader, read by offset, truncation at both ends.
+    """Log of a partition: append by leader or follower, read by offset, truncation at both ends.
 
     One condition guards segments, indexes, producer state, leader epochs and offsets. It is not
     held while batches are transferred to consumers, nor during fsync.
@@ -53,6 +54,7 @@ class UnifiedLog:
         self._local = state.local
         self._epochs = state.epochs
         self._appender = LogAppender(runtime.clock, state.local, state.producers, state.epochs)
+        self._follower = FollowerAppender(state, self._appender)
         self.maintenance = LogMaintenance(state, self._appender)
         self.cleaning = LogCleaning(state, self._appender)
 
@@ -225,6 +227,51 @@ class UnifiedLog:
             self.flush()
         return info
 
+    def append_as_follower(
+        self, records: WireBytes, leader_epoch: int, *, verify: bool = True
+    ) -> LogAppendInfo | None:
+        """Append the batches that were fetched from a leader, unchanged; all or none.
+
+        Base offsets may be above the log end offset, where the leader's log is compacted. The first
+        batch may begin before the end of an empty log, which then begins with the batch. Batches
+        of an epoch above `leader_epoch`, and all that follow, are left out.
+
+        Args:
+            records: Batches; an incomplete one at the end is left out.
+            leader_epoch: Epoch in which they were fetched.
+            verify: Whether to verify checksums.
+
+        Returns:
+            Offsets of the batches, or None if nothing was appended.
+
+        Raises:
+            CorruptRecordError: A checksum is wrong, or the bytes are not a batch.
+            UnsupportedForMessageFormatError: A batch has an older format.
+            InvalidOffsetError: The offsets do not ascend from the log end offset on.
+            KafkaStorageError: The disk failed, or is full; nothing was appended, unless only the
+                flush of ``flush.messages`` failed.
+        """
+        received = MemoryRecords(records, writable=False)
+        state = self._state
+        with state.locked("append as follower"):
+            if state.has_unwritten_topic_id:
+                state.write_topic_id()
+            info = self._follower.append(received, leader_epoch, verify=verify)
+            must_flush = self._local.must_flush
+        if must_flush:
+            self.flush()
+        return info
+
+    def assign_epoch_start(self, epoch: int) -> None:
+        """Let a leader epoch start at the log end offset, unless it is known already.
+
+        Raises:
+            KafkaStorageError: The disk failed; the epoch is not assigned.
+            NotLeaderOrFollowerError: The log was closed or deleted.
+        """
+        with self._state.locked("assign epoch"):
+            self._epochs.assign(epoch, self._local.log_end_offset)
+
     def read(
         self,
         start_offset: int,
@@ -335,8 +382,34 @@ class UnifiedLog:
             self._state.raise_log_start(target)
             return self.log_start_offset
 
+    def maybe_increment_log_start_offset(self, offset: int) -> bool:
+        """Advance the log start offset to that of the leader, and the high watermark with it.
+
+        Returns:
+            Whether it was below `offset`.
+
+        Raises:
+            OffsetOutOfRangeError: The offset is above the log end offset.
+            NotLeaderOrFollowerError: The log was closed or deleted.
+            KafkaStorageError: The disk failed, or is full.
+        """
+        state = self._state
+        if offset <= state.log_start_offset:
+            return False
+        with state.locked("increment log start offset"):
+            if offset > self._local.log_end_offset:
+                raise OffsetOutOfRangeError(
+                    f"{self.partition}: got log start offset {offset}, expected at most the log "
+                    f"end offset {self._local.log_end_offset}"
+                )
+            state.raise_log_start(offset)
+            return True
+
     def truncate_to(self, offset: int) -> None:
         """Remove all batches whose last offset is at or above an offset.
+
+        Leader epochs that start there are removed too, also those without records. The high
+        watermark is lowered to the offset.
 
         Raises:
             KafkaStorageError: The disk failed.
@@ -344,6 +417,19 @@ class UnifiedLog:
         with self._state.locked("truncate"):
             if offset < self.log_end_offset:
                 self._state.truncate_to(offset)
+            else:
+                self._epochs.truncate_from_end(offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove all batches, leader epochs and producers, and start the log at an offset.
+
+        Log start offset, high watermark and log end offset become that offset.
+
+        Raises:
+            KafkaStorageError: The disk failed.
+        """
+        with self._state.locked("truncate fully"):
+            self._state.truncate_fully_and_start_at(offset, offset)
 
     def flush(self) -> None:
         """Flush all records.

@@ -370,3 +370,21 @@ def test_bench_closes_its_managers(bench: LogBench) -> None:
     bench.close()
     with pytest.raises(NotLeaderOrFollowerError):
         log.read(0, 1)
+
+
+def test_truncation_below_the_flushed_records_is_checkpointed(managers: ManagerBench) -> None:
+    manager = managers.start()
+    log = manager.get_or_create(A, TOPIC_ID)
+    for _ in range(5):
+        log.append_as_leader(make_batch(2), 0)
+    log.high_watermark = 8
+    manager.truncate_to(A, 9)  # nothing is flushed
+    assert not (managers.data_dir / "recovery-point-offset-checkpoint").exists()
+    log.flush()
+    manager.truncate_to(A, 6)
+    assert managers.text("recovery-point-offset-checkpoint") == "0\n1\na 0 6\n"
+    assert managers.text("replication-offset-checkpoint") == "0\n1\na 0 6\n"
+    manager.truncate_fully_and_start_at(A, 2)
+    assert managers.text("recovery-point-offset-checkpoint") == "0\n1\na 0 2\n"
+    with pytest.raises(NotLeaderOrFollowerError):
+        manager.truncate_to(B, 0)

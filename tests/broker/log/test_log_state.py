@@ -14,9 +14,11 @@ from kclient.common.broker_errors import (
     InconsistentTopicIdError,
     KafkaStorageError,
     NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
 )
+from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from tests.support.disks.faulty_files import FaultySystemFiles
-from tests.support.disks.log_bench import PARTITION, TOPIC_ID, LogBench, make_batch
+from tests.support.disks.log_bench import NOW_MS, PARTITION, TOPIC_ID, LogBench, make_batch
 
 OTHER_ID = bytes(16)
 
@@ -152,3 +154,93 @@ def test_renamed_directory_holds_all_further_files(state: LogState, bench: LogBe
     assert "7 10" in (target / "leader-epoch-checkpoint").read_text()
     assert not bench.directory.exists()
     target.rename(bench.directory)  # where the fixture expects it
+
+
+def test_truncation_to_the_end_removes_an_epoch_without_records(log: UnifiedLog) -> None:
+    """A leader may assign its epoch and lose the leadership before its first append."""
+    log.assign_epoch_start(3)
+    assert log.end_offset_for_epoch(3) == (3, 10)
+    assert log.end_offset_for_epoch(2) == (1, 10)
+    log.truncate_to(10)
+    assert log.latest_epoch == 1
+    assert log.end_offset_for_epoch(2) == (-1, -1)
+
+
+def test_epoch_start_is_written_at_once_and_only_once(log: UnifiedLog, bench: LogBench) -> None:
+    log.assign_epoch_start(3)
+    log.append_as_leader(make_batch(2), 3)
+    log.assign_epoch_start(3)
+    expected = "0\n3\n0 0\n1 5\n3 10\n"
+    assert (bench.directory / "leader-epoch-checkpoint").read_text() == expected
+
+
+def test_full_truncation_removes_epochs_and_producers(log: UnifiedLog) -> None:
+    log.append_as_leader(make_batch(1, producer=(7, 0, 0)), 1)
+    log.high_watermark = 8
+    log.truncate_fully_and_start_at(50)
+    bounds = (log.first_segment_base_offset, log.log_start_offset, log.high_watermark)
+    assert bounds == (50, 50, 50)
+    assert log.log_end_offset == 50
+    assert log.latest_epoch is None
+    assert log._state.producers.is_empty
+    assert log.append_as_leader(make_batch(2, producer=(7, 0, 5)), 4).first_offset == 50
+
+
+def test_log_start_offset_follows_the_leader_up_to_the_log_end(log: UnifiedLog) -> None:
+    log.high_watermark = 2
+    assert log.maybe_increment_log_start_offset(6)
+    assert (log.log_start_offset, log.high_watermark) == (6, 6)
+    assert not log.maybe_increment_log_start_offset(4)
+    assert log.log_start_offset == 6
+    with pytest.raises(OffsetOutOfRangeError):
+        log.maybe_increment_log_start_offset(11)
+    assert log.maybe_increment_log_start_offset(10)
+
+
+def abort(log: UnifiedLog, offset: int) -> None:
+    log.append_as_leader(make_batch(1, producer=(7, 0, offset), transactional=True), 2)
+    marker = build_end_txn_batch(EndTxnMarker(ControlRecordType.ABORT, 0), 7, 0, NOW_MS)
+    log.append_as_leader(marker, 2, origin="coordinator")
+
+
+def test_truncation_opens_transactions_whose_marker_it_removes(log: UnifiedLog) -> None:
+    abort(log, 0)  # 10 and 11
+    abort(log, 1)  # 12 and 13
+    log.high_watermark = 14
+    assert log.last_stable_offset == 14
+    log.truncate_to(13)
+    assert (log.high_watermark, log.last_stable_offset) == (13, 12)
+    indexed = [
+        txn.last_offset
+        for segment in log._state.local.all_segments()
+        for txn in segment.transactions.aborted_txns()
+    ]
+    assert indexed == [11]
+    log.truncate_to(12)
+    assert log.last_stable_offset == 12
+
+
+def test_truncation_keeps_the_last_batches_of_a_producer(log: UnifiedLog) -> None:
+    for sequence in range(8):
+        log.append_as_leader(make_batch(1, producer=(7, 0, sequence)), 2)
+    log.truncate_to(16)
+    kept = log._state.producers.entries[7]
+    assert [batch.last_sequence for batch in kept.batches] == [1, 2, 3, 4, 5]
+    assert log.append_as_leader(make_batch(1, producer=(7, 0, 2)), 2).duplicate
+
+
+def test_flush_during_a_truncation_flushes_what_was_appended_then(
+    log: UnifiedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    active, flushes = log._state.local.active, []
+
+    def truncate_meanwhile() -> None:
+        flushes.append(log.log_end_offset)
+        if len(flushes) == 1:
+            log.truncate_to(9)
+            log.append_as_leader(make_batch(4), 3)
+
+    monkeypatch.setattr(type(active), "flush_records", lambda _: truncate_meanwhile())
+    log.flush()
+    assert log.maintenance.recovery_point == 10
+    assert flushes[-1] == 13
