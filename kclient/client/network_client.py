@@ -13,6 +13,7 @@ from kclient.client.client_request import (
 from kclient.client.cluster_connection_states import ClusterConnectionStates
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.in_flight_requests import InFlightRequests
+from kclient.client.manual_metadata_updater import ManualMetadataUpdater
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.node_connections import NodeConnections
@@ -46,13 +47,14 @@ class NetworkClient:
     def __init__(
         self,
         selector: Selector,
-        metadata: Metadata,
+        metadata: Metadata | None,
         runtime: Runtime,
         config: ClientConfig,
         max_in_flight: int = 5,
         api_versions: ApiVersions | None = None,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        """Create a client; without metadata, callers pass the address of each node they use."""
         self._log = log_context.logger(__name__)
         self.api_versions = api_versions if api_versions is not None else ApiVersions()
         self._selector = selector
@@ -69,12 +71,10 @@ class NetworkClient:
             self.api_versions,
             runtime,
             config,
-            metadata.request_update,
+            _nothing if metadata is None else metadata.request_update,
             log_context,
         )
-        self._metadata_updater = MetadataUpdater(
-            metadata, self._connections, self._states, self._correlation_ids, config, log_context
-        )
+        self._metadata_updater = self._new_metadata_updater(metadata, log_context)
         self._collector = ResponseCollector(
             selector,
             self._states,
@@ -93,6 +93,14 @@ class NetworkClient:
         )
         self._active = True
         self._metadata_queued = False  # a METADATA request was queued at the end of the last poll
+
+    def _new_metadata_updater(
+        self, metadata: Metadata | None, log_context: LogContext
+    ) -> MetadataUpdater | ManualMetadataUpdater:
+        if metadata is None:
+            return ManualMetadataUpdater()
+        connections, states, ids = self._connections, self._states, self._correlation_ids
+        return MetadataUpdater(metadata, connections, states, ids, self._config, log_context)
 
     # --- nodes
 
@@ -307,6 +315,10 @@ class NetworkClient:
                         "the callback of a %s request failed", response.api_key.name
                     )
         return completed
+
+
+def _nothing() -> None:
+    return
 
 
 def _closed() -> ClosedError:

@@ -7,6 +7,7 @@ from kclient.client.api_versions_negotiator import ApiVersionsNegotiator
 from kclient.client.client_request import ClientRequest, ClientResponse
 from kclient.client.cluster_connection_states import ClusterConnectionStates
 from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests, not_sent
+from kclient.client.manual_metadata_updater import ManualMetadataUpdater
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.node_connections import NodeConnections
 from kclient.common.errors import CorrelationIdMismatchError, DisconnectedError, KafkaError
@@ -38,7 +39,7 @@ class ResponseCollector:
         in_flight: InFlightRequests,
         connections: NodeConnections,
         negotiator: ApiVersionsNegotiator,
-        metadata_updater: MetadataUpdater,
+        metadata_updater: MetadataUpdater | ManualMetadataUpdater,
         log_context: LogContext,
     ) -> None:
         self._log = log_context.logger(__name__)

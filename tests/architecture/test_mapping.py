@@ -13,6 +13,7 @@ DATA = {
     "admin/admin_types.py": "admin/test_topic_calls.py",
     "broker/log/log_offset_metadata.py": "broker/log/test_log_appender.py",
     "broker/replication/fetch_params.py": "broker/replication/test_partition.py",
+    "client/manual_metadata_updater.py": "client/test_network_client.py",
     "common/config_aliases.py": "bad_input/test_option_hints.py",
     "common/runtime.py": "common/test_waiting.py",
     "common/version.py": "client/test_api_versions_negotiator.py",

@@ -2,7 +2,10 @@
 
 import pytest
 
+from kclient.client.client_config import ClientConfig
 from kclient.client.client_request import ClientRequest, ClientResponse, SimpleBuilder
+from kclient.client.manual_metadata_updater import ManualMetadataUpdater
+from kclient.client.network_client import NetworkClient
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import (
     ClosedError,
@@ -158,3 +161,17 @@ def test_closed_client_refuses_calls(world: ClientWorld, broker: ScriptedBroker)
         world.ask()
     world.home.sleep(10)
     assert world.net.open_sockets == 0
+
+
+def test_client_without_metadata_sends_only_requests_of_its_caller() -> None:
+    world = ClientWorld(metadata_max_age_ms=100)
+    broker = world.broker()
+    client = NetworkClient(world.selector, None, world.runtime, ClientConfig(bootstrap_servers=()))
+    world.client = client
+    assert isinstance(client._metadata_updater, ManualMetadataUpdater)
+    assert client.least_loaded_node(world.now_ms) is None
+    world.connect(NODE)
+    world.ask()
+    world.poll_for(10_000)
+    assert [header.api_key for header in broker.asked] == [ApiKey.API_VERSIONS, ApiKey.METADATA]
+    assert [type(each.response) for each in world.outcomes] == [MetadataResponse]

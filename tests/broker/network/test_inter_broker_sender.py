@@ -1,0 +1,117 @@
+"""Requests between nodes: connecting, failures, timeouts, changes of address."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kclient.broker.network.inter_broker_sender import InterBrokerSender, SenderSettings
+from kclient.client.client_request import SimpleBuilder
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT
+from kclient.common.types import Node
+from kclient.network.system_runtime import system_runtime
+from kclient.protocol.message import Response
+from kclient.protocol.messages.fetch import FetchRequest
+from kclient.protocol.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from kclient.protocol.messages.raft_voters import UpdateRaftVoterRequest
+from kclient.testing import EmbeddedCluster
+
+Outcome = Response | KafkaError
+RUNTIME = system_runtime()
+
+
+def node(cluster: EmbeddedCluster, node_id: int = 1) -> Node:
+    host, port = cluster.bootstrap_servers.rsplit(":", 1)
+    return Node(node_id, host, int(port))
+
+
+@pytest.fixture
+def sender() -> Iterator[InterBrokerSender]:
+    settings = SenderSettings("test", request_timeout_ms=5000)
+    sender = InterBrokerSender(RUNTIME, settings, NO_LOG_CONTEXT)
+    yield sender
+    sender.close()
+
+
+def step_until(sender: InterBrokerSender, condition: Callable[[], bool]) -> None:
+    deadline_ms = RUNTIME.clock.monotonic_ms() + 10_000
+    while not condition():
+        now_ms = RUNTIME.clock.monotonic_ms()
+        assert now_ms < deadline_ms
+        sender.step(now_ms, 100.0)
+
+
+def test_requests_wait_for_connection_and_complete_in_order(sender: InterBrokerSender) -> None:
+    outcomes: list[Outcome] = []
+    with EmbeddedCluster() as cluster:
+        for request in (MetadataRequest(topics=[]), DescribeClusterRequest()):
+            sender.send(node(cluster), SimpleBuilder(request), outcomes.append)
+        step_until(sender, lambda: len(outcomes) == 2)
+    assert [type(each) for each in outcomes] == [MetadataResponse, DescribeClusterResponse]
+
+
+def test_request_to_closed_port_fails_with_cause(sender: InterBrokerSender) -> None:
+    with EmbeddedCluster() as cluster:
+        closed = node(cluster)
+    outcomes: list[Outcome] = []
+    sender.send(closed, SimpleBuilder(DescribeClusterRequest()), outcomes.append)
+    step_until(sender, lambda: bool(outcomes))
+    assert isinstance(outcomes[0], DisconnectedError)
+    assert str(closed.port) in str(outcomes[0])
+
+
+def test_request_without_response_fails_after_timeout(sender: InterBrokerSender) -> None:
+    outcomes: list[Outcome] = []
+    listener = RUNTIME.net.listen(("127.0.0.1", 0), 1)
+    host, port = listener.local_address()
+    try:
+        sender.send(
+            Node(7, host, port), SimpleBuilder(DescribeClusterRequest()), outcomes.append, 50.0
+        )
+        started_ms = RUNTIME.clock.monotonic_ms()
+        step_until(sender, lambda: bool(outcomes))
+    finally:
+        listener.close()
+    assert isinstance(outcomes[0], DisconnectedError)
+    assert 45.0 <= RUNTIME.clock.monotonic_ms() - started_ms < 5000.0
+
+
+def test_api_that_node_does_not_serve_fails_alone(sender: InterBrokerSender) -> None:
+    outcomes: list[Outcome] = []
+    with EmbeddedCluster() as cluster:
+        for request in (UpdateRaftVoterRequest(), DescribeClusterRequest()):
+            sender.send(node(cluster), SimpleBuilder(request), outcomes.append)
+        step_until(sender, lambda: len(outcomes) == 2)
+    assert isinstance(outcomes[0], UnsupportedVersionError)
+    assert isinstance(outcomes[1], DescribeClusterResponse)
+
+
+def test_new_address_of_node_is_used(sender: InterBrokerSender) -> None:
+    outcomes: list[Outcome] = []
+    with EmbeddedCluster() as one, EmbeddedCluster() as other:
+        for cluster in (one, other):
+            sender.send(node(cluster), SimpleBuilder(DescribeClusterRequest()), outcomes.append)
+            step_until(sender, lambda: bool(outcomes))
+            response = outcomes.pop()
+            assert isinstance(response, DescribeClusterResponse)
+            assert [each.port for each in response.brokers] == [node(cluster).port]
+
+
+def test_lost_connection_fails_request_in_flight(sender: InterBrokerSender) -> None:
+    outcomes: list[Outcome] = []
+    with EmbeddedCluster() as cluster:
+        target = node(cluster)
+        sender.send(target, SimpleBuilder(DescribeClusterRequest()), outcomes.append)
+        step_until(sender, lambda: len(outcomes) == 1)
+        fetch = FetchRequest(max_wait_ms=60_000, min_bytes=1)
+        sender.send(target, SimpleBuilder(fetch), outcomes.append)
+        sender.step(RUNTIME.clock.monotonic_ms(), 0.0)
+        sender.disconnect(target.id)
+        step_until(sender, lambda: len(outcomes) == 2)
+    assert isinstance(outcomes[1], DisconnectedError)
