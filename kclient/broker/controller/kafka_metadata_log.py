@@ -6,12 +6,12 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.memory_records import keyed_batch
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.metadata.metadata_image import CLUSTER_METADATA
+from kclient.broker.metadata.metadata_version import MetadataVersion
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
-from kclient.protocol.message import Message
 from kclient.protocol.messages.metadata_records import MetadataRecord
 from kclient.record import Record, read_batches
 
@@ -26,8 +26,8 @@ _READ_BYTES = 1 << 20
 _EPOCH = 1
 """Leader epoch: with a single voter it never changes."""
 
-_VERSIONS = {"RegisterBrokerRecord": 3, "PartitionRecord": 1, "PartitionChangeRecord": 1}
-"""Record versions of the metadata.version written; all others are 0."""
+WRITTEN_VERSION = MetadataVersion.IBP_4_0_IV3
+"""Level of metadata.version whose records are written."""
 
 
 class KafkaMetadataLog:
@@ -58,7 +58,7 @@ class KafkaMetadataLog:
             KafkaStorageError: The append or flush failed, and the records were removed. After a
                 disk failure a restart decides whether they are in the log.
         """
-        values = [(None, record.encode_framed(_version(record))) for record in records]
+        values = [(None, WRITTEN_VERSION.encode(record)) for record in records]
         batch = keyed_batch(self._clock.wall_ms(), values)
         info = self._log.append_as_leader(batch, _EPOCH, origin="coordinator")
         try:
@@ -70,10 +70,6 @@ class KafkaMetadataLog:
         self._log.high_watermark = self._log.log_end_offset
         on_committed(None)
         return info.last_offset
-
-
-def _version(record: Message) -> int:
-    return _VERSIONS.get(type(record).__name__, 0)
 
 
 def _read_records(log: UnifiedLog) -> Iterator[Record]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
+from kclient.broker.controller.kafka_metadata_log import WRITTEN_VERSION
 from kclient.broker.controller.topic_control import (
     DeletionPlan,
     PartitionsPlan,
@@ -19,6 +20,7 @@ from kclient.broker.controller.topic_control import (
 )
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage, TopicImage
+from kclient.broker.metadata.metadata_version import METADATA_VERSION
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
@@ -35,9 +37,6 @@ from kclient.protocol.messages.metadata_records import (
 
 _log = logging.getLogger(__name__)
 
-METADATA_VERSION = "metadata.version"
-METADATA_VERSION_LEVEL = 25
-"""Kafka 4.0-IV3: the level whose records are written."""
 PRODUCER_ID_BLOCK = 1000
 BATCH_SIZE = 1024 * 1024
 """Estimated bytes of metadata records that are committed together, unless one plan has more."""
@@ -145,7 +144,7 @@ class QuorumController:
             delta.replay(record)
         self.image = self._latest = delta.apply(offset)
         if METADATA_VERSION not in self.image.features:
-            level = METADATA_VERSION_LEVEL
+            level = WRITTEN_VERSION.value
             record = FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)
             with self._lock:
                 self._commit([record], _ignore)

@@ -9,6 +9,7 @@ from kclient.broker.metadata.metadata_image import (
     MetadataImage,
     QuotaEntity,
 )
+from kclient.broker.metadata.metadata_version import METADATA_VERSION, MetadataVersion
 from kclient.broker.metadata.shared_mapping import SharedMapping
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.metadata_records import (
@@ -18,6 +19,8 @@ from kclient.protocol.messages.metadata_records import (
     ProducerIdsRecord,
     ZkMigrationStateRecord,
 )
+
+_METADATA_VERSIONS = frozenset(map(int, MetadataVersion))
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -90,6 +93,11 @@ class SettingsDelta:
 
     def set_feature_level(self, record: FeatureLevelRecord) -> None:
         """Set the level of a feature; level 0 is none."""
+        if record.name == METADATA_VERSION and record.feature_level not in _METADATA_VERSIONS:
+            raise KafkaError(
+                f"metadata log: metadata.version {record.feature_level} is unknown, expected "
+                f"{min(MetadataVersion):d} to {max(MetadataVersion):d}"
+            )
         if record.feature_level:
             self.features.set(record.name, record.feature_level)
         else:

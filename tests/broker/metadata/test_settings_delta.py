@@ -87,3 +87,10 @@ def test_producer_ids_are_not_allocated_again(end: int) -> None:
 
 def test_state_of_the_migration_is_kept() -> None:
     assert delta_of(ZkMigrationStateRecord(zk_migration_state=4)).apply(1).zk_migration_state == 4
+
+
+@pytest.mark.parametrize("level", [6, 32])
+def test_unknown_metadata_version_is_refused(level: int) -> None:
+    """The versions of later records depend on it."""
+    with pytest.raises(KafkaError, match=f"metadata.version {level} is unknown"):
+        delta_of(FeatureLevelRecord(name="metadata.version", feature_level=level))

@@ -7,7 +7,8 @@ Differences from Apache Kafka: in that response Kafka lists ApiVersions alone. T
 node id of version 5 are not checked.
 """
 
-from kclient.broker.controller.quorum_controller import METADATA_VERSION, METADATA_VERSION_LEVEL
+from kclient.broker.controller.kafka_metadata_log import WRITTEN_VERSION
+from kclient.broker.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
@@ -25,7 +26,6 @@ from kclient.protocol.messages.api_versions import (
 )
 
 _SOFTWARE_VERSION = 3
-_MIN_METADATA_VERSION = 7
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 
 
@@ -59,8 +59,8 @@ def _response(services: BrokerServices, error_code: int) -> ApiVersionsResponse:
         supported_features=[
             SupportedFeatureKey(
                 name=METADATA_VERSION,
-                min_version=_MIN_METADATA_VERSION,
-                max_version=METADATA_VERSION_LEVEL,
+                min_version=MINIMUM_VERSION.value,
+                max_version=WRITTEN_VERSION.value,
             )
         ],
         finalized_features_epoch=image.offset,
