@@ -323,9 +323,9 @@ class LocalLog:
                 self._files.flush_directory(self.directory)
         self.active.truncate_to(offset)
         self.active.prepare_for_append()
-        self.active.flush_records()
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
+        self.active.flush_records()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Delete all segments and start the log at an offset; it is flushed."""
