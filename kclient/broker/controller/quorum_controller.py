@@ -215,7 +215,7 @@ class QuorumController:
             validate_only: Whether to plan without creating anything.
         """
         with self._lock:
-            planner = self._topics.planner(self._latest)
+            planner = self._topics.planner(self._latest, self._runtime.random)
             plans: list[TopicPlan | KafkaError]
             try:
                 planner.check_size(requests)
@@ -234,7 +234,7 @@ class QuorumController:
     ) -> None:
         """Add partitions to topics; `on_done` receives them, or the error, for each topic."""
         with self._lock:
-            planner = self._topics.planner(self._latest)
+            planner = self._topics.planner(self._latest, self._runtime.random)
             plans = [planner.plan_partitions(each) for each in requests]
             self._commit_plans(plans, on_done, validate_only=validate_only)
         self._publish_committed()
@@ -249,7 +249,7 @@ class QuorumController:
         `on_done` receives each deleted topic, or the error, when all are published.
         """
         with self._lock:
-            planner = self._topics.planner(self._latest)
+            planner = self._topics.planner(self._latest, self._runtime.random)
             plans = [planner.plan_deletion(*each) for each in named]
             self._commit_plans(plans, on_done)
         self._publish_committed()

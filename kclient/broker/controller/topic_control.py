@@ -4,10 +4,16 @@ Source: Kafka's ReplicationControlManager. Changes are planned against an image 
 it; the controller appends the records and replays them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from kclient.broker.controller.partition_change_builder import DIRECTORIES_LEVEL
+from kclient.broker.controller.striped_replica_placer import (
+    PlacementSource,
+    StripedReplicaPlacer,
+    checked_replicas,
+)
 from kclient.broker.log.log_config import check_new_configs
 from kclient.broker.metadata.metadata_image import (
     CLUSTER_METADATA,
@@ -135,9 +141,9 @@ class TopicControl:
         self._defaults = defaults
         self._delete_enabled = delete_enabled
 
-    def planner(self, image: MetadataImage) -> "TopicPlanner":
-        """Return a planner for the topics of one request."""
-        return TopicPlanner(image, self._defaults, delete_enabled=self._delete_enabled)
+    def planner(self, image: MetadataImage, source: PlacementSource) -> "TopicPlanner":
+        """Return a planner for the topics of one request, with the source of placements."""
+        return TopicPlanner(image, self._defaults, source, delete_enabled=self._delete_enabled)
 
 
 class TopicPlanner:
@@ -147,9 +153,17 @@ class TopicPlanner:
     """
 
     def __init__(
-        self, image: MetadataImage, defaults: TopicDefaults, *, delete_enabled: bool
+        self,
+        image: MetadataImage,
+        defaults: TopicDefaults,
+        source: PlacementSource,
+        *,
+        delete_enabled: bool,
     ) -> None:
         self._image = image
+        self._brokers = image.brokers
+        self._metadata_version = image.features.get("metadata.version", 0)
+        self._source = source
         self._defaults = defaults
         self._delete_enabled = delete_enabled
         self._new_names: set[str] = set()
@@ -194,6 +208,9 @@ class TopicPlanner:
             check_new_configs(request.configs)
             assignments = self._assignments(request)
             self._reserve_partitions(len(assignments))
+            partitions = self._partition_records(
+                topic_id, 0, assignments, manual=bool(request.assignments)
+            )
         except KafkaError as error:
             return error
         records: list[MetadataRecord] = [TopicRecord(name=request.name, topic_id=topic_id)]
@@ -203,10 +220,7 @@ class TopicPlanner:
             )
             for name, value in request.configs.items()
         ]
-        records += [
-            _partition_record(self._image, topic_id, number, replicas)
-            for number, replicas in enumerate(assignments)
-        ]
+        records += partitions
         self._new_names.add(request.name)
         if "." in request.name or "_" in request.name:
             self._names_by_collision_key[_collision_key(request.name)] = request.name
@@ -221,14 +235,12 @@ class TopicPlanner:
         try:
             added = self._added(topic, request)
             self._reserve_partitions(len(added))
+            manual = request.assignments is not None
+            return PartitionsPlan(
+                self._partition_records(topic.topic_id, have, added, manual=manual)
+            )
         except KafkaError as error:
             return error
-        return PartitionsPlan(
-            [
-                _partition_record(self._image, topic.topic_id, have + index, replicas)
-                for index, replicas in enumerate(added)
-            ]
-        )
 
     def plan_deletion(self, name: str | None, topic_id: bytes) -> DeletionPlan | KafkaError:
         """Plan the deletion of a topic given by name or, if that is None, by id."""
@@ -276,7 +288,7 @@ class TopicPlanner:
 
     def _assignments(self, request: TopicRequest) -> list[Assignment]:
         if request.assignments:
-            return _manual_assignments(self._image, request)
+            return _manual_assignments(self._brokers, request)
         factor = request.replication_factor
         if factor < -1 or factor == 0:
             raise InvalidReplicationFactorError(
@@ -287,7 +299,51 @@ class TopicPlanner:
             raise InvalidPartitionsError("Number of partitions was set to an invalid value.")
         count = self._defaults.num_partitions if count == -1 else count
         factor = self._defaults.replication_factor if factor == -1 else factor
-        return _assign_striped(self._image, 0, count, factor)
+        return self._place(count, factor)
+
+    def _place(self, count: int, factor: int) -> list[Assignment]:
+        placer = StripedReplicaPlacer(self._brokers.values(), self._source)
+        return placer.place(count, factor)
+
+    def _partition_records(
+        self, topic_id: bytes, first: int, assignments: Sequence[Assignment], *, manual: bool
+    ) -> list[MetadataRecord]:
+        """Return the records of new partitions; their ISR are the replicas that are active.
+
+        Raises:
+            InvalidReplicaAssignmentError: No replica of an assignment by hand is active.
+            InvalidReplicationFactorError: No replica of another assignment is active.
+        """
+        brokers = self._brokers
+        records: list[MetadataRecord] = []
+        for number, replicas in enumerate(assignments, first):
+            isr = [replica for replica in replicas if brokers[replica].is_active]
+            if not isr and manual:
+                raise InvalidReplicaAssignmentError(
+                    "All brokers specified in the manual partition assignment for partition "
+                    f"{number} are fenced or in controlled shutdown."
+                )
+            if not isr:
+                raise InvalidReplicationFactorError(
+                    f"Unable to replicate the partition {len(replicas)} time(s): All brokers are "
+                    "currently fenced or in controlled shutdown."
+                )
+            directories = [brokers[replica].default_directory for replica in replicas]
+            records.append(
+                PartitionRecord(
+                    partition_id=number,
+                    topic_id=topic_id,
+                    replicas=list(replicas),
+                    isr=isr,
+                    leader=isr[0],
+                    leader_epoch=0,
+                    partition_epoch=0,
+                    directories=(
+                        directories if self._metadata_version >= DIRECTORIES_LEVEL else []
+                    ),
+                )
+            )
+        return records
 
     def _added(self, topic: TopicImage, request: PartitionsRequest) -> list[Assignment]:
         have = len(topic.partitions)
@@ -307,13 +363,13 @@ class TopicPlanner:
             )
         factor = len(topic.partitions[0].replicas)
         if assignments is None:
-            return _assign_striped(self._image, have, count, factor)
+            return self._place(count, factor)
         if len(assignments) != count:
             raise InvalidReplicaAssignmentError(
                 f"Attempted to add {count} additional partition(s), but only "
                 f"{len(assignments)} assignment(s) were specified."
             )
-        checked = [_checked_replicas(self._image, replicas) for replicas in assignments]
+        checked = [checked_replicas(self._brokers, replicas) for replicas in assignments]
         if any(len(replicas) != factor for replicas in checked):
             raise InvalidReplicaAssignmentError(
                 f"The assignments have another replication factor than the topic's, {factor}."
@@ -325,36 +381,7 @@ def _collision_key(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _partition_record(
-    image: MetadataImage, topic_id: bytes, number: int, replicas: Assignment
-) -> PartitionRecord:
-    return PartitionRecord(
-        partition_id=number,
-        topic_id=topic_id,
-        replicas=list(replicas),
-        isr=list(replicas),
-        leader=replicas[0],
-        leader_epoch=0,
-        partition_epoch=0,
-        directories=[image.brokers[replica].default_directory for replica in replicas],
-    )
-
-
-def _assign_striped(image: MetadataImage, first: int, count: int, factor: int) -> list[Assignment]:
-    """Assign partitions to the brokers in turn (Kafka: StripedReplicaPlacer)."""
-    brokers = [broker.id for broker in image.live_brokers()]
-    if factor > len(brokers):
-        raise InvalidReplicationFactorError(
-            f"Unable to replicate the partition {factor} time(s): The target replication factor "
-            f"of {factor} cannot be reached because only {len(brokers)} broker(s) are registered."
-        )
-    return [
-        tuple(brokers[(number + copy) % len(brokers)] for copy in range(factor))
-        for number in range(first, first + count)
-    ]
-
-
-def _manual_assignments(image: MetadataImage, request: TopicRequest) -> list[Assignment]:
+def _manual_assignments(brokers: Container[int], request: TopicRequest) -> list[Assignment]:
     if request.replication_factor != -1:
         raise InvalidRequestError(
             "A manual partition assignment was specified, but replication factor was not set to -1."
@@ -368,7 +395,7 @@ def _manual_assignments(image: MetadataImage, request: TopicRequest) -> list[Ass
             "partitions should be a consecutive 0-based integer sequence"
         )
     checked = [
-        _checked_replicas(image, request.assignments[number])
+        checked_replicas(brokers, request.assignments[number])
         for number in range(len(request.assignments))
     ]
     if len({len(replicas) for replicas in checked}) != 1:
@@ -376,21 +403,3 @@ def _manual_assignments(image: MetadataImage, request: TopicRequest) -> list[Ass
             "The assignments have different replication factors; they must be the same."
         )
     return checked
-
-
-def _checked_replicas(image: MetadataImage, replicas: Sequence[int]) -> Assignment:
-    if not replicas:
-        raise InvalidReplicaAssignmentError(
-            "The manual partition assignment includes an empty replica list."
-        )
-    for broker in replicas:
-        if broker not in image.brokers:
-            raise InvalidReplicaAssignmentError(
-                f"The manual partition assignment includes broker {broker}, but no such broker is "
-                "registered."
-            )
-    if len(set(replicas)) != len(replicas):
-        raise InvalidReplicaAssignmentError(
-            f"The manual partition assignment includes the broker {replicas[0]} more than once."
-        )
-    return tuple(replicas)
