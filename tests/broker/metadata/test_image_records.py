@@ -61,11 +61,11 @@ def test_changes_between_images_name_all_that_differs(first: History, second: Hi
         assert set(changed) == {key for key in keys if before.get(key) != after.get(key)}
     same = {name for name in new.topics if new.topics[name] == old.topics.get(name)}
     assert {*delta.created_topics, *delta.changed_topics} == new.topics.keys() - same
-    assert [topic.name for topic in delta.deleted_topics] == [
+    assert {topic.name for topic in delta.deleted_topics} == {
         name
         for name in old.topics
         if name not in new.topics or new.topics[name].topic_id != old.topics[name].topic_id
-    ]
+    }
 
 
 def test_sections_are_in_order() -> None:
