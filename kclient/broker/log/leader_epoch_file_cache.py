@@ -23,10 +23,12 @@ class LeaderEpochFileCache:
     def __init__(self, checkpoint: LeaderEpochCheckpointFile) -> None:
         self._checkpoint = checkpoint
         self._entries: list[EpochEntry] = []
+        self._has_unwritten = False
 
     def load(self) -> None:
         """Read the checkpoint."""
         self._entries = []
+        self._has_unwritten = False
         for epoch, start_offset in self._checkpoint.read():
             self._insert(EpochEntry(epoch, start_offset))
 
@@ -37,15 +39,31 @@ class LeaderEpochFileCache:
             InvalidArgumentError: The epoch or the offset is negative.
             OSError: The checkpoint could not be written.
         """
-        if self._entries and epoch == self._entries[-1].epoch:
+        if self._entries and epoch == self._entries[-1].epoch and not self._has_unwritten:
             return  # as for almost every append
+        self._check(epoch, start_offset)
+        before = self._entries
+        if self._insert(EpochEntry(epoch, start_offset)) or self._has_unwritten:
+            self._write_or_keep(before)
+
+    def begin(self, epoch: int, start_offset: int) -> None:
+        """Add an epoch as `assign` does, without a write: its first append writes it.
+
+        A restart before that append would remove the epoch, since no record has it.
+
+        Raises:
+            InvalidArgumentError: The epoch or the offset is negative.
+        """
+        self._check(epoch, start_offset)
+        if self._insert(EpochEntry(epoch, start_offset)):
+            self._has_unwritten = True
+
+    @staticmethod
+    def _check(epoch: int, start_offset: int) -> None:
         if epoch < 0 or start_offset < 0:
             raise InvalidArgumentError(
                 f"leader epoch: got {epoch} from offset {start_offset}, expected both >= 0"
             )
-        before = self._entries
-        if self._insert(EpochEntry(epoch, start_offset)):
-            self._write_or_keep(before)
 
     @property
     def latest_epoch(self) -> int | None:
@@ -122,3 +140,4 @@ class LeaderEpochFileCache:
         except OSError:
             self._entries = before
             raise
+        self._has_unwritten = False

@@ -71,10 +71,15 @@ def partition_directory(data_dir: Path, partition: TopicPartition) -> Path:
     return data_dir / f"{topic}-{number}"
 
 
-def deleted_directory(data_dir: Path, partition: TopicPartition, rng: RandomSource) -> Path:
-    """Return a new, unique directory name for a partition that is being deleted."""
+def deleted_directory(
+    data_dir: Path,
+    partition: TopicPartition,
+    rng: RandomSource,
+    kind: str = DELETE_DIR_SUFFIX,
+) -> Path:
+    """Return a new, unique directory name for a partition that is being deleted or set aside."""
     topic, number = checked(partition)
-    suffix = f"-{number}.{rng.randbytes(16).hex()}{DELETE_DIR_SUFFIX}"
+    suffix = f"-{number}.{rng.randbytes(16).hex()}{kind}"
     return data_dir / f"{topic[: _MAX_NAME - len(suffix)]}{suffix}"
 
 

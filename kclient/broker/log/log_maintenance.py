@@ -130,10 +130,19 @@ class LogMaintenance:
 
         The rename is not flushed: after a crash, the topic id identifies logs of deleted topics.
         """
+        self._rename(rng, log_file_utils.DELETE_DIR_SUFFIX)
+
+    def set_aside(self, rng: RandomSource) -> None:
+        """Rename the directory as one that belongs to no replica, and close all files."""
+        self._rename(rng, log_file_utils.STRAY_DIR_SUFFIX)
+
+    def _rename(self, rng: RandomSource, suffix: str) -> None:
         state = self._state
-        with state.locked("mark for deletion"):
-            data_dir = state.directory.parent
-            state.rename_directory(log_file_utils.deleted_directory(data_dir, state.partition, rng))
+        with state.locked(f"rename to {suffix}"):
+            target = log_file_utils.deleted_directory(
+                state.directory.parent, state.partition, rng, suffix
+            )
+            state.rename_directory(target)
             self._local.release()
 
     def delete(self) -> None:

@@ -306,6 +306,25 @@ class LogManager:
             self._deleting.update(partitions)
             self._start_deletions()
 
+    def set_aside(self, *partitions: TopicPartition) -> None:
+        """Rename the directories of logs that belong to no replica; their files are kept.
+
+        Raises:
+            KafkaStorageError: The disk failed or is full, or the manager is closed.
+        """
+        if not partitions:
+            return
+        with self._lock:
+            self._check_open("set aside")
+            for partition in partitions:
+                log = self._logs.pop(partition, None)
+                if log is not None:
+                    log.maintenance.set_aside(self._runtime.random)
+                    self._checkpoints.forget(partition)
+            self._has_unflushed_names = True
+            self.flush_names()
+            self._write(self._checkpoints.write_all)
+
     def _start_deletions(self) -> None:
         """Rename the directories of deleted logs so that they are not loaded again."""
         if not self._deleting:

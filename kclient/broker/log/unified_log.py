@@ -265,12 +265,10 @@ class UnifiedLog:
     def assign_epoch_start(self, epoch: int) -> None:
         """Let a leader epoch start at the log end offset, unless it is known already.
 
-        Raises:
-            KafkaStorageError: The disk failed; the epoch is not assigned.
-            NotLeaderOrFollowerError: The log was closed or deleted.
+        The checkpoint is written with the first record of the epoch.
         """
-        with self._state.locked("assign epoch"):
-            self._epochs.assign(epoch, self._local.log_end_offset)
+        with self._lock:
+            self._epochs.begin(epoch, self._local.log_end_offset)
 
     def read(
         self,

@@ -36,6 +36,7 @@ class DelayedFetch(DelayedOperation):
     ) -> None:
         super().__init__(lock, deadline_ms)
         self._isolation = params.isolation
+        self._only_leader = params.only_leader
         self._missing_bytes = params.min_bytes - found_bytes
         self._waiting = waiting
         self._lookup = lookup
@@ -57,7 +58,7 @@ class DelayedFetch(DelayedOperation):
 
     def _gained(self, partition: Partition, position: FetchPosition) -> int:
         wanted = position.wanted
-        partition.check_leader_epoch(wanted.current_leader_epoch)
+        partition.check_leader_epoch(wanted.current_leader_epoch, only_leader=self._only_leader)
         gained = partition.appended_bytes - position.appended_bytes
         if not gained:
             return 0

@@ -30,6 +30,9 @@ class FetchParams(NamedTuple):
         max_bytes: Maximum size of the records.
         isolation: Upper bound of the fetch.
         replica_id: Broker id of a follower, or `CONSUMER`.
+        replica_epoch: Broker epoch of the follower, -1 if unknown.
+        only_leader: Whether only the leader may be read.
+        rack_id: Rack of the consumer, empty if unknown.
     """
 
     max_wait_ms: int
@@ -37,6 +40,9 @@ class FetchParams(NamedTuple):
     max_bytes: int
     isolation: FetchIsolation
     replica_id: int = CONSUMER
+    replica_epoch: int = -1
+    only_leader: bool = True
+    rack_id: str = ""
 
 
 class FetchPartition(NamedTuple):
@@ -47,6 +53,7 @@ class FetchPartition(NamedTuple):
     max_bytes: int
     current_leader_epoch: int = -1
     last_fetched_epoch: int = -1
+    log_start_offset: int = -1
 
 
 class FetchResult(NamedTuple):
@@ -61,6 +68,7 @@ class FetchResult(NamedTuple):
         aborted: Aborted transactions within the records, as (producer id, first offset).
         diverging_epoch: Epoch and end offset at which the fetcher's log diverges from this one.
         appended_bytes: The partition's count of appended bytes before it was read.
+        preferred_read_replica: Broker that the consumer should fetch from, -1 for this one.
     """
 
     error: KafkaError | None = None
@@ -71,6 +79,16 @@ class FetchResult(NamedTuple):
     aborted: list[tuple[int, int]] | None = None
     diverging_epoch: tuple[int, int] | None = None
     appended_bytes: int = 0
+    preferred_read_replica: int = -1
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the response must not wait for more bytes."""
+        return (
+            self.error is not None
+            or self.diverging_epoch is not None
+            or self.preferred_read_replica >= 0
+        )
 
 
 FetchResults = dict[TopicPartition, FetchResult]

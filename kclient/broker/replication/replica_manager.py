@@ -1,19 +1,13 @@
 """Partitions of this broker, with appends and fetches that span several of them."""
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import NamedTuple
 
-from kclient.broker.log.log_config import LogConfig
-from kclient.broker.log.log_dir_failure_channel import is_transient
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.log.log_validator import RecordValidationError
 from kclient.broker.log.memory_records import MemoryRecords
-from kclient.broker.metadata.metadata_delta import MetadataDelta
-from kclient.broker.metadata.metadata_image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from kclient.broker.replication.delayed_operation import DelayedOperationPurgatory, OperationTimer
 from kclient.broker.replication.delayed_requests import (
     AppendResults,
@@ -24,21 +18,23 @@ from kclient.broker.replication.fetch_params import (
     CONSUMER,
     AppendResult,
     FetchParams,
+    FetchPartition,
     FetchPosition,
     FetchResult,
     FetchResults,
     FetchSource,
 )
+from kclient.broker.replication.hosted_partitions import HostedPartitions, TopicConfigReader
 from kclient.broker.replication.partition import ACKS_ALL, Partition
+from kclient.broker.replication.replica_selector import ReplicaSelector, replica_views
+from kclient.broker.replication.replication_context import ReplicationContext
 from kclient.common.broker_errors import (
     CorruptRecordError,
-    InconsistentTopicIdError,
     KafkaStorageError,
     NotLeaderOrFollowerError,
     RecordBatchTooLargeError,
     RecordTooLargeError,
     UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
@@ -58,16 +54,7 @@ _WITHOUT_LOG_START = (
 _RETRY_MS = 500.0
 
 
-class _Offline(NamedTuple):
-    """Partition whose log could not be opened, with the data for another attempt."""
-
-    error: KafkaStorageError
-    topic: TopicImage
-    config: LogConfig
-
-
 PartitionObserver = Callable[[TopicPartition], Sequence[Hashable]]
-TopicConfigReader = Callable[[MetadataImage, str], LogConfig]
 
 
 def _no_keys(_: TopicPartition) -> Sequence[Hashable]:
@@ -77,12 +64,13 @@ def _no_keys(_: TopicPartition) -> Sequence[Hashable]:
 class ReplicaManager:
     """Replicas of partitions on this broker (Kafka: ReplicaManager).
 
-    The lock guards the table of partitions, which is written while the controller publishes and
-    when a request opens a partition that was offline. It is read without the lock: a single look-up
-    sees the table before a change or after it. Lock order: the controller's, if it publishes; this
-    lock; the log manager's.
+    `HostedPartitions` has the partitions, and applies the cluster metadata to them.
 
     Attributes:
+        context: What the partitions use of the broker. The server sets `broker_epoch`, and
+            `alter_partition` to that of the `AlterPartitionManager`.
+        hosted: The partitions. The server sets `fetchers`.
+        selector: Selects the replica that a consumer reads, or None for the leader.
         timer: Deadlines of delayed operations.
         fetch_purgatory: Delayed fetches.
         produce_purgatory: Delayed appends.
@@ -96,16 +84,37 @@ class ReplicaManager:
         runtime: Runtime,
         log_manager: LogManager,
         topic_config: TopicConfigReader,
+        lag_time_max_ms: float = 30_000.0,
     ) -> None:
-        self._node_id = node_id
+        """Create a manager without partitions.
+
+        Args:
+            node_id: Id of this broker.
+            runtime: Clock and tasks.
+            log_manager: The logs.
+            topic_config: Returns the configuration of a topic.
+            lag_time_max_ms: ``replica.lag.time.max.ms``.
+        """
         self._clock = runtime.clock
-        self._tasks = tasks = runtime.tasks
+        tasks = runtime.tasks
         self._log_manager = log_manager
-        self._topic_config = topic_config
         log_manager.on_retention = self._complete_delayed
-        self._lock = tasks.condition()
-        self._partitions: dict[TopicPartition, Partition] = {}
-        self._offline: dict[TopicPartition, _Offline] = {}
+        self.context = ReplicationContext(
+            node_id,
+            runtime.clock,
+            lag_time_max_ms=lag_time_max_ms,
+            changed=self._complete_delayed,
+        )
+        self.hosted = HostedPartitions(
+            self.context, log_manager, topic_config, tasks, self._on_removed
+        )
+        self.partition, self.partitions = self.hosted.partition, self.hosted.all
+        self.partition_error = self.hosted.error
+        self.load, self.publish = self.hosted.load, self.hosted.publish
+        self.selector: ReplicaSelector | None = None
+        self._partitions = self.hosted.table
+        self._lag_check_ms = lag_time_max_ms / 2
+        self._lag_check_due_ms: float | None = None
         self._unflushed: set[TopicPartition] = set()
         self._operation_lock = tasks.condition()
         self.changed: PartitionObserver = _no_keys
@@ -116,47 +125,6 @@ class ReplicaManager:
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = (
             DelayedOperationPurgatory(tasks.condition(), self.timer)
         )
-
-    def load(self, image: MetadataImage) -> None:
-        """Open every partition of the image."""
-        self._host_topics(image, image.topics)
-
-    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Apply a metadata change (Kafka: ReplicaManager.applyDelta)."""
-        if delta.deleted_topics:
-            self._drop_topics(delta.deleted_topics)
-        if delta.created_topics or delta.changed_topics:
-            self._host_topics(image, (*delta.created_topics, *delta.changed_topics))
-        for kind, name in delta.changed_configs:
-            if kind == TOPIC_RESOURCE and name in image.topics:
-                self._reconfigure(image, image.topics[name])
-
-    def partition(self, topic_partition: TopicPartition) -> Partition:
-        """Return a partition of this broker.
-
-        Raises:
-            UnknownTopicOrPartitionError: This broker does not host it.
-            KafkaStorageError: Its log could not be opened.
-        """
-        partition = self._partitions.get(topic_partition)
-        if partition is None:
-            partition = self._open_again(topic_partition)
-        if partition is None:
-            raise self.partition_error(topic_partition)
-        return partition
-
-    def partitions(self) -> list[Partition]:
-        """Return every partition of this broker."""
-        with self._lock:
-            return list(self._partitions.values())
-
-    def partition_error(self, topic_partition: TopicPartition) -> KafkaError:
-        """Return the error for a partition that is offline or not hosted."""
-        offline = self._offline.get(topic_partition)
-        if offline is not None:
-            # A new object for each caller: a shared one would accumulate tracebacks.
-            return KafkaStorageError(str(offline.error))
-        return UnknownTopicOrPartitionError(f"This server does not host {topic_partition}")
 
     @property
     def is_offline(self) -> bool:
@@ -175,6 +143,7 @@ class ReplicaManager:
         delay_ms = self._log_manager.step(now_ms)
         if self._log_manager.is_offline:
             return delay_ms
+        delay_ms = min(delay_ms, self._shrink_isrs(now_ms))
         for topic_partition in list(self._unflushed):
             try:
                 self._flush_local_replica(topic_partition)
@@ -182,6 +151,22 @@ class ReplicaManager:
                 _log.warning("%s: records are not readable yet: %s", topic_partition, error)
                 delay_ms = min(delay_ms, _RETRY_MS)
         return delay_ms
+
+    def _shrink_isrs(self, now_ms: float) -> float:
+        """Check each half of replica.lag.time.max.ms for followers that lag."""
+        due_ms = self._lag_check_due_ms
+        if due_ms is not None and now_ms >= due_ms:
+            for partition in self.hosted.all():
+                partition.shrink_isr()
+            due_ms = None
+        if due_ms is None:
+            due_ms = self._lag_check_due_ms = now_ms + self._lag_check_ms
+        return due_ms - now_ms
+
+    def _on_removed(self, topic_partition: TopicPartition) -> None:
+        """Complete the operations of a removed partition with UNKNOWN_TOPIC_OR_PARTITION."""
+        self.fetch_purgatory.complete_all(topic_partition)
+        self._complete_delayed(topic_partition)
 
     def _flush_local_replica(self, topic_partition: TopicPartition) -> None:
         """Retry a failed flush of an append, which makes its records readable."""
@@ -246,12 +231,10 @@ class ReplicaManager:
         """Read from several partitions; `on_done` receives the results, now or once complete."""
         positions = source.take()
         results = self._read(params, positions)
-        if params.replica_id != CONSUMER:
-            self._update_follower(params.replica_id, positions, results)
         found, failed = 0, False
         for result in results.values():
             found += len(result.records)
-            failed = failed or result.error is not None or result.diverging_epoch is not None
+            failed = failed or result.is_due
         if params.max_wait_ms <= 0 or found >= params.min_bytes or failed:
             on_done(results)
             return
@@ -277,22 +260,6 @@ class ReplicaManager:
         log_start_offset = self.partition(topic_partition).delete_records(offset)
         self._complete_delayed(topic_partition)
         return log_start_offset
-
-    def _update_follower(
-        self, replica: int, positions: Iterable[FetchPosition], results: FetchResults
-    ) -> None:
-        """Advance a follower to its fetch offsets; put the errors of that into the results."""
-        for position in positions:
-            topic_partition = position.topic_partition
-            result = results[topic_partition]
-            if result.error is None and result.diverging_epoch is None:
-                try:
-                    partition = self.partition(topic_partition)
-                    partition.update_follower(replica, position.wanted.fetch_offset)
-                except KafkaError as error:
-                    results[topic_partition] = FetchResult(error=error)
-                else:
-                    self._complete_delayed(topic_partition)
 
     def _append(
         self,
@@ -357,136 +324,58 @@ class ReplicaManager:
         topic_partition, part = position.topic_partition, position.wanted
         try:
             partition = self.partition(topic_partition)
-        except KafkaError as error:
-            return FetchResult(error=error)
-        if any(part.topic_id) and part.topic_id != partition.topic_id:
-            return FetchResult(error=UnknownTopicIdError())
-        try:
-            return partition.fetch_records(part, params.isolation, limit, at_least_one=at_least_one)
+            if any(part.topic_id) and part.topic_id != partition.topic_id:
+                raise UnknownTopicIdError
+            if params.replica_id != CONSUMER:
+                result, changed = partition.fetch_as_follower(
+                    params.replica_id,
+                    params.replica_epoch,
+                    part,
+                    limit,
+                    at_least_one=at_least_one,
+                )
+                if changed:
+                    self._complete_delayed(topic_partition)
+                return result
+            if params.rack_id and self.selector is not None:
+                preferred = self._preferred_replica(params, partition, part)
+                if preferred is not None:
+                    return preferred
+            return partition.fetch_records(
+                part,
+                params.isolation,
+                limit,
+                at_least_one=at_least_one,
+                only_leader=params.only_leader,
+            )
         except KafkaError as error:
             return FetchResult(error=error)
         except OSError as error:
             return FetchResult(error=self._storage_error(topic_partition, error))
 
+    def _preferred_replica(
+        self, params: FetchParams, partition: Partition, wanted: FetchPartition
+    ) -> FetchResult | None:
+        """Return the result that sends a consumer to a follower, or None to read this leader."""
+        selector = self.selector
+        if selector is None or not partition.is_leader:
+            return None
+        partition.check_leader_epoch(wanted.current_leader_epoch)
+        views = replica_views(
+            partition, self.context.brokers, wanted.fetch_offset, self._clock.monotonic_ms()
+        )
+        chosen = selector.select(params.rack_id, views)
+        if chosen is None or chosen.is_leader:
+            return None
+        high_watermark, last_stable_offset, log_start_offset = partition.log.bounds()
+        return FetchResult(
+            None,
+            high_watermark,
+            last_stable_offset,
+            log_start_offset,
+            preferred_read_replica=chosen.node_id,
+        )
+
     def _storage_error(self, topic_partition: TopicPartition, error: OSError) -> KafkaStorageError:
         _log.error("%s: disk error: %s", topic_partition, error)
         return KafkaStorageError(f"Disk error when trying to access {topic_partition}")
-
-    def _host_topics(self, image: MetadataImage, names: Iterable[str]) -> None:
-        """Open the partitions of topics; they become available once their directories are flushed.
-
-        Before that, a power failure could remove records even if these are flushed.
-        """
-        opened: dict[TopicPartition, Partition] = {}
-        for name in names:
-            opened.update(self._open_partitions(image, image.topics[name]))
-        try:
-            self._log_manager.flush_names()
-        except KafkaStorageError as error:
-            for topic_partition in opened:
-                self._set_offline(image, topic_partition, error)
-            return
-        with self._lock:
-            for topic_partition, partition in opened.items():
-                hosted = self._partitions.setdefault(topic_partition, partition)
-                if hosted is not partition:
-                    # It was offline and has been opened by a request (`_open_again`).
-                    topic = image.topics[topic_partition.topic]
-                    hosted.apply(topic.partitions[topic_partition.partition])
-                self._offline.pop(topic_partition, None)
-
-    def _open_partitions(
-        self, image: MetadataImage, topic: TopicImage
-    ) -> Iterator[tuple[TopicPartition, Partition]]:
-        """Yield the partitions that had to be opened; apply the image to the others."""
-        config = self._topic_config(image, topic.name)
-        for number, registration in enumerate(topic.partitions):
-            topic_partition = TopicPartition(topic.name, number)
-            partition = self._partitions.get(topic_partition)
-            if partition is not None:
-                partition.apply(registration)
-                self._complete_delayed(topic_partition)
-                continue
-            try:
-                opened = self._open(topic_partition, topic, config, flush_name=False)
-            except KafkaStorageError as error:
-                self._set_offline(image, topic_partition, error)
-            else:
-                yield topic_partition, opened
-
-    def _set_offline(
-        self, image: MetadataImage, topic_partition: TopicPartition, error: KafkaStorageError
-    ) -> None:
-        _log.error("%s is offline: %s", topic_partition, error)
-        topic = image.topics[topic_partition.topic]
-        config = self._topic_config(image, topic.name)
-        self._offline[topic_partition] = _Offline(error, topic, config)
-
-    def _open_again(self, topic_partition: TopicPartition) -> Partition | None:
-        """Retry to open a log that failed for lack of disk space or file descriptors."""
-        with self._lock:
-            offline = self._offline.get(topic_partition)
-            if offline is None or not is_transient(offline.error):
-                return self._partitions.get(topic_partition)
-            try:
-                partition = self._open(
-                    topic_partition, offline.topic, offline.config, flush_name=True
-                )
-            except KafkaStorageError as error:
-                self._offline[topic_partition] = offline._replace(error=error)
-                return None
-            self._partitions[topic_partition] = partition
-            del self._offline[topic_partition]
-            return partition
-
-    def _open(
-        self,
-        topic_partition: TopicPartition,
-        topic: TopicImage,
-        config: LogConfig,
-        *,
-        flush_name: bool,
-    ) -> Partition:
-        get_or_create = partial(
-            self._log_manager.get_or_create,
-            topic_partition,
-            topic.topic_id,
-            config,
-            flush_name=flush_name,
-        )
-        try:
-            log = get_or_create()
-        except InconsistentTopicIdError:
-            # Left behind by a deleted topic of this name after a crash.
-            _log.warning("%s: removing the log of a deleted topic of this name", topic_partition)
-            self._log_manager.delete(topic_partition)
-            log = get_or_create()
-        lock = self._tasks.condition()
-        partition = Partition(topic_partition, topic.topic_id, self._node_id, log, lock)
-        partition.apply(topic.partitions[topic_partition.partition])
-        return partition
-
-    def _drop_topics(self, topics: Iterable[TopicImage]) -> None:
-        removed = [
-            TopicPartition(topic.name, number)
-            for topic in topics
-            for number in range(len(topic.partitions))
-        ]
-        with self._lock:
-            for topic_partition in removed:
-                self._partitions.pop(topic_partition, None)
-                self._offline.pop(topic_partition, None)
-        try:
-            self._log_manager.delete(*removed)
-        finally:
-            for topic_partition in removed:
-                # Delayed operations complete with UNKNOWN_TOPIC_OR_PARTITION.
-                self.fetch_purgatory.complete_all(topic_partition)
-                self._complete_delayed(topic_partition)
-
-    def _reconfigure(self, image: MetadataImage, topic: TopicImage) -> None:
-        config = self._topic_config(image, topic.name)
-        for number in range(len(topic.partitions)):
-            partition = self._partitions.get(TopicPartition(topic.name, number))
-            if partition is not None:
-                partition.configure(config)

@@ -88,7 +88,7 @@ class CachedPartition(FetchPosition):
         After an error the partition is sent again when the error has ended.
         """
         self.appended_bytes = result.appended_bytes
-        failed = result.error is not None or result.diverging_epoch is not None
+        failed = result.is_due
         changed = (
             failed
             or len(result.records) > 0
@@ -102,9 +102,8 @@ class CachedPartition(FetchPosition):
 
     def is_read_to_end(self, result: FetchResult) -> bool:
         """Return whether a consumer gets nothing more until the partition changes."""
-        failed = result.error is not None or result.diverging_epoch is not None
         unread = len(result.records) > 0 or self.wanted.fetch_offset < result.high_watermark
-        return not failed and not unread
+        return not result.is_due and not unread
 
 
 class FetchSession:
@@ -509,6 +508,7 @@ def _partitions(
                 part.partition_max_bytes,
                 part.current_leader_epoch,
                 part.last_fetched_epoch,
+                part.log_start_offset,
             )
             topic_partition = TopicPartition(name, part.partition)
             named.append(

@@ -166,12 +166,14 @@ def test_truncation_to_the_end_removes_an_epoch_without_records(log: UnifiedLog)
     assert log.end_offset_for_epoch(2) == (-1, -1)
 
 
-def test_epoch_start_is_written_at_once_and_only_once(log: UnifiedLog, bench: LogBench) -> None:
+def test_epoch_start_is_written_with_the_first_record(log: UnifiedLog, bench: LogBench) -> None:
+    path = bench.directory / "leader-epoch-checkpoint"
+    before = path.read_text()
     log.assign_epoch_start(3)
+    assert path.read_text() == before
     log.append_as_leader(make_batch(2), 3)
     log.assign_epoch_start(3)
-    expected = "0\n3\n0 0\n1 5\n3 10\n"
-    assert (bench.directory / "leader-epoch-checkpoint").read_text() == expected
+    assert path.read_text() == "0\n3\n0 0\n1 5\n3 10\n"
 
 
 def test_full_truncation_removes_epochs_and_producers(log: UnifiedLog) -> None:

@@ -41,7 +41,8 @@ class Replica:
         self.leader_epoch = 5
         self.failure: KafkaError | None = None
 
-    def check_leader_epoch(self, epoch: int) -> None:
+    def check_leader_epoch(self, epoch: int, *, only_leader: bool) -> None:
+        assert only_leader
         if 0 <= epoch < self.leader_epoch:
             raise FencedLeaderEpochError
         if self.failure is not None:

@@ -10,6 +10,7 @@ from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.metadata.metadata_image import PartitionRegistration
 from kclient.broker.replication.fetch_params import FetchIsolation, FetchPartition, FetchResult
 from kclient.broker.replication.partition import ACKS_ALL, Partition
+from kclient.broker.replication.replication_context import ReplicationContext
 from kclient.common.broker_errors import (
     FencedLeaderEpochError,
     NotEnoughReplicasAfterAppendError,
@@ -20,7 +21,7 @@ from kclient.common.broker_errors import (
     UnknownLeaderEpochError,
 )
 from kclient.record import read_batches
-from tests.support.disks.log_bench import PARTITION, LogBench, make_batch
+from tests.support.disks.log_bench import PARTITION, LogBench, ManualClock, make_batch
 
 TOPIC_ID = bytes(range(16))
 HIGH_WATERMARK, LOG_END = FetchIsolation.HIGH_WATERMARK, FetchIsolation.LOG_END
@@ -32,9 +33,10 @@ def log(bench: LogBench) -> UnifiedLog:
 
 
 @pytest.fixture
-def partition(log: UnifiedLog) -> Partition:
+def partition(log: UnifiedLog, clock: ManualClock) -> Partition:
     """Partition whose leader is broker 1, this one; broker 2 follows."""
-    made = Partition(PARTITION, TOPIC_ID, 1, log, threading.Condition())
+    context = ReplicationContext(1, clock)
+    made = Partition(PARTITION, TOPIC_ID, context, log, threading.Condition())
     register(made)
     return made
 
@@ -42,7 +44,8 @@ def partition(log: UnifiedLog) -> Partition:
 def register(
     partition: Partition, *, leader: int = 1, epoch: int = 4, isr: tuple[int, ...] = (1, 2)
 ) -> None:
-    partition.apply(PartitionRegistration((1, 2), isr, leader, epoch, 0))
+    partition_epoch = partition.in_sync.partition_epoch + 1
+    partition.apply(PartitionRegistration((1, 2), isr, leader, epoch, partition_epoch))
 
 
 def append(partition: Partition, count: int = 1, acks: int = ACKS_ALL) -> int:
@@ -84,7 +87,7 @@ def test_state_of_a_replica_survives_a_change_of_the_in_sync_ones(partition: Par
     partition.update_follower(2, 3)
     register(partition, isr=(1,))
     append(partition, 1)
-    register(partition, isr=(1, 2), epoch=5)
+    register(partition, isr=(1, 2))
     assert partition.replicas[2].log_end_offset == 3
     assert append(partition, 1) == 6  # the high watermark waits for the follower again
     partition.update_follower(2, 7)
@@ -117,7 +120,17 @@ def test_append_with_acks_all_needs_min_insync_replicas(partition: Partition) ->
     with pytest.raises(NotEnoughReplicasError, match="current ISR 1 is insufficient"):
         append(partition)
     assert partition.log.log_end_offset == 0
-    assert append(partition, acks=1) == 1
+    assert append(partition, acks=1) == 0  # not committed by too few (KIP-966)
+    register(partition, isr=(1, 2))
+    partition.update_follower(2, 1)
+    assert partition.log.high_watermark == 1
+
+
+def test_min_insync_replicas_is_at_most_the_number_of_replicas(partition: Partition) -> None:
+    partition.configure(LogConfig(min_insync_replicas=3))
+    append(partition)
+    partition.update_follower(2, 1)
+    assert partition.is_committed(1)
 
 
 def test_committed_records_need_min_insync_replicas(partition: Partition) -> None:
@@ -125,7 +138,8 @@ def test_committed_records_need_min_insync_replicas(partition: Partition) -> Non
     assert not partition.is_committed(1)
     partition.update_follower(2, 1)
     assert partition.is_committed(1)
-    partition.configure(LogConfig(min_insync_replicas=3))
+    partition.configure(LogConfig(min_insync_replicas=2))
+    register(partition, isr=(1,))
     with pytest.raises(NotEnoughReplicasAfterAppendError):
         partition.is_committed(1)
     assert not partition.is_committed(2)

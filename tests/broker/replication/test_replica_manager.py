@@ -21,7 +21,6 @@ from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.broker_errors import (
-    NotEnoughReplicasAfterAppendError,
     NotLeaderOrFollowerError,
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
@@ -54,9 +53,10 @@ class Replicated:
         return self.broker.services.replica_manager
 
     def register(self, *, leader: int = 1, isr: tuple[int, ...]) -> None:
-        registration = PartitionRegistration((1, 2), isr, leader, 0, 0)
-        for partition in (T0, T1):
-            self.manager.partition(partition).apply(registration)
+        for each in (T0, T1):
+            partition = self.manager.partition(each)
+            epoch = partition.in_sync.partition_epoch + 1
+            partition.apply(PartitionRegistration((1, 2), isr, leader, 0, epoch))
 
     def append(self, *partitions: TopicPartition, acks: int = -1) -> list[AppendResults]:
         """Append a record to each partition; the list receives the results."""
@@ -131,12 +131,14 @@ def test_isr_shrink_commits_records(replicated: Replicated) -> None:
     assert done[0][T0].error is None
 
 
-def test_isr_below_minimum_fails_committed_produce(replicated: Replicated) -> None:
+def test_isr_below_minimum_commits_nothing(replicated: Replicated) -> None:
     done = replicated.append(T0)
     partition = replicated.manager.partition(T0)
-    partition.configure(partition.log.config.with_values(min_insync_replicas=3))
-    replicated.fetch(1, replica=2)
-    assert isinstance(done[0][T0].error, NotEnoughReplicasAfterAppendError)
+    partition.configure(partition.log.config.with_values(min_insync_replicas=2))
+    replicated.register(isr=(1,))
+    assert (done, partition.log.high_watermark) == ([], 0)
+    replicated.expire()
+    assert isinstance(done[0][T0].error, RequestTimedOutError)
 
 
 def test_lost_leadership_fails_delayed_produce(replicated: Replicated) -> None:

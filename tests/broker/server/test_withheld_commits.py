@@ -52,7 +52,7 @@ class Replicated:
         services.controller.register_broker(
             BrokerIdentity(FOLLOWER, (ENDPOINT,), None, bytes(16)), assert_no_error
         )
-        registration = PartitionRegistration((LEADER, FOLLOWER), (LEADER, FOLLOWER), LEADER, 0, 0)
+        registration = PartitionRegistration((LEADER, FOLLOWER), (LEADER, FOLLOWER), LEADER, 0, 1)
         for topic in ("t", CONSUMER_OFFSETS):
             create_topic(services.controller, TopicRequest(topic, assignments={0: [LEADER]}))
             partition = services.replica_manager.partition(TopicPartition(topic, 0))

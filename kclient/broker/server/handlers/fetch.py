@@ -43,6 +43,7 @@ from kclient.protocol.messages.fetch import (
     PartitionData,
 )
 
+_ANY_REPLICA = 11
 _TOPIC_IDS = 13
 _LEADER_HINTS = 16
 _LONGEST_WAIT_MS = 300_000
@@ -68,7 +69,7 @@ class _Fetch:
         self._body = body
         self._version = version = request.header.api_version
         self._image = image = services.controller.image
-        self._replica_id = _replica_id(services.config.node_id, image, body)
+        self._replica_id = _replica_id(services.config.node_id, body)
         request.times.from_follower = self._replica_id != CONSUMER
         self._context = services.fetch_sessions.context(
             body,
@@ -89,6 +90,9 @@ class _Fetch:
             max_bytes=min(body.max_bytes, max_bytes),
             isolation=_isolation(replica_id, body.isolation_level),
             replica_id=replica_id,
+            replica_epoch=body.replica_state.replica_epoch,
+            only_leader=replica_id != CONSUMER or self._version < _ANY_REPLICA,
+            rack_id=body.rack_id,
         )
 
     def watch_keys(self) -> Sequence[Hashable]:
@@ -146,12 +150,12 @@ def _absence(image: MetadataImage, name: str) -> KafkaError:
     return UnknownTopicOrPartitionError(f"This server does not host {name}")
 
 
-def _replica_id(node_id: int, image: MetadataImage, body: FetchRequest) -> int:
+def _replica_id(node_id: int, body: FetchRequest) -> int:
     """Return the broker id of a follower, or `CONSUMER`; version 15 moved the field (KIP-903)."""
     replica_id = body.replica_id
     if replica_id == CONSUMER:
         replica_id = body.replica_state.replica_id
-    if replica_id != CONSUMER and (replica_id == node_id or replica_id not in image.brokers):
+    if replica_id == node_id or replica_id < CONSUMER:
         raise InvalidRequestError(f"replica id: got {replica_id}, expected another broker's id")
     return replica_id
 
@@ -192,6 +196,7 @@ def _partition_response(index: int, result: FetchResult) -> PartitionData:
                 for producer_id, first_offset in result.aborted
             ]
         ),
+        preferred_read_replica=result.preferred_read_replica,
         records=result.records,
     )
     if result.diverging_epoch is not None:

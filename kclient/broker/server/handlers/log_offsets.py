@@ -18,6 +18,8 @@ from kclient.broker.server.served_api import BrokerServices, ServedApi, always
 from kclient.common.broker_errors import (
     InvalidRequestError,
     InvalidTopicError,
+    LeaderNotAvailableError,
+    OffsetNotAvailableError,
     UnsupportedVersionError,
     code_of,
 )
@@ -51,6 +53,7 @@ _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDIN
 """First request version of each special timestamp."""
 
 _LEADER_EPOCH = 4
+_NOT_AVAILABLE = 5
 _MANY = 200
 """Number of partitions above which a request is handled as a long one."""
 
@@ -62,7 +65,10 @@ def _list_offsets(
     services: BrokerServices, request: Request, body: ListOffsetsRequest
 ) -> ListOffsetsResponse:
     """Look up an offset for each partition."""
-    isolation = FetchIsolation(1 if body.isolation_level == 1 else 0)
+    if body.replica_id >= 0:
+        isolation = FetchIsolation.LOG_END  # as a follower does after OFFSET_OUT_OF_RANGE
+    else:
+        isolation = FetchIsolation(1 if body.isolation_level == 1 else 0)
     version = request.header.api_version
     return ListOffsetsResponse(
         topics=[
@@ -96,6 +102,8 @@ def _offset_result(
         )
         partition.check_leader_epoch(wanted.current_leader_epoch)
         found = _offset(partition, wanted.timestamp, isolation)
+    except OffsetNotAvailableError as error:
+        result.error_code = code_of(error if version >= _NOT_AVAILABLE else LeaderNotAvailableError)
     except KafkaError as error:
         result.error_code = code_of(error)
     else:
@@ -114,6 +122,8 @@ def _offset(partition: Partition, timestamp: int, isolation: FetchIsolation) -> 
         found = partition.max_timestamp_offset()
     elif timestamp >= 0:
         found = partition.offset_for_timestamp(timestamp, partition.readable_end(isolation))
+        if found is None:
+            partition.check_high_watermark(isolation)
     elif timestamp in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
         found = None
     else:
