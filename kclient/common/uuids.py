@@ -50,6 +50,11 @@ def text_to_uuid(text: str) -> bytes:
     return value
 
 
+def is_reserved_uuid(value: bytes) -> bool:
+    """Return whether an id is one of the first hundred, which have a meaning of their own."""
+    return value in _RESERVED
+
+
 def random_uuid(source: RandomSource) -> bytes:
     """Return a random (version 4) uuid.
 

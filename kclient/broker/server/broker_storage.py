@@ -1,6 +1,5 @@
 """Storage half of a broker: data directory, logs, metadata, partitions and groups."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 from kclient.broker.controller.kafka_metadata_log import (
@@ -19,68 +18,17 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
 from kclient.broker.log.producer_state_manager import ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.metadata.meta_properties import (
+    MetaProperties,
+    MetaPropertiesEnsemble,
+    write_meta_properties,
+)
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, MetadataImage, TopicImage
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
-from kclient.common.errors import ConfigError
-from kclient.common.files import Files
 from kclient.common.runtime import Runtime
-from kclient.common.uuids import random_uuid, text_to_uuid, uuid_to_text
-
-META_PROPERTIES = "meta.properties"
-_VERSION = "1"
-_FIELDS = ("cluster.id", "directory.id", "node.id", "version")
-
-
-class MetaProperties(NamedTuple):
-    """The cluster and node a data directory belongs to.
-
-    Attributes:
-        cluster_id: Cluster id, as text.
-        node_id: Id of the broker.
-        directory_id: The directory's own id, 16 bytes.
-    """
-
-    cluster_id: str
-    node_id: int
-    directory_id: bytes
-
-
-def read_meta_properties(files: Files, data_dir: Path) -> MetaProperties | None:
-    """Return a data directory's properties, or None for a new one.
-
-    Raises:
-        ConfigError: The file is invalid.
-    """
-    path = data_dir / META_PROPERTIES
-    if not files.exists(path):
-        return None
-    lines = files.read_bytes(path).decode("utf-8", "replace").splitlines()
-    fields = dict(line.split("=", 1) for line in lines if "=" in line and line[0] != "#")
-    try:
-        if fields["version"] != _VERSION:
-            raise ValueError
-        return MetaProperties(
-            fields["cluster.id"], int(fields["node.id"]), text_to_uuid(fields["directory.id"])
-        )
-    except (KeyError, ValueError):
-        raise ConfigError(
-            f"{path}: expected {', '.join(_FIELDS)}, with version {_VERSION}; "
-            "is this directory a broker's?"
-        ) from None
-
-
-def write_meta_properties(files: Files, data_dir: Path, properties: MetaProperties) -> None:
-    """Write a data directory's properties."""
-    values = (
-        properties.cluster_id,
-        uuid_to_text(properties.directory_id),
-        str(properties.node_id),
-        _VERSION,
-    )
-    lines = ["#", *(f"{name}={value}" for name, value in zip(_FIELDS, values, strict=True))]
-    files.write_atomic(data_dir / META_PROPERTIES, ("\n".join(lines) + "\n").encode())
+from kclient.common.uuids import random_uuid, uuid_to_text
 
 
 class BrokerStorage(NamedTuple):
@@ -141,20 +89,13 @@ def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> Br
 
 def _identity(config: BrokerConfig, runtime: Runtime) -> MetaProperties:
     wanted = config.cluster_id
-    found = read_meta_properties(runtime.files, config.data_dir)
+    ensemble = MetaPropertiesEnsemble.load(runtime.files, [config.data_dir])
+    ensemble.verify(wanted, config.node_id)
+    found = ensemble.formatted.get(config.data_dir)
     if found is None:
         cluster_id = wanted or uuid_to_text(random_uuid(runtime.random))
         found = MetaProperties(cluster_id, config.node_id, random_uuid(runtime.random))
         write_meta_properties(runtime.files, config.data_dir, found)
-    if found.node_id != config.node_id:
-        raise ConfigError(
-            f"node.id: got {config.node_id}, but {config.data_dir} belongs to broker "
-            f"{found.node_id}"
-        )
-    if wanted is not None and found.cluster_id != wanted:
-        raise ConfigError(
-            f"cluster.id: got {wanted!r:.80}, but {config.data_dir} belongs to {found.cluster_id!r}"
-        )
     return found
 
 

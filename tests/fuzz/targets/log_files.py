@@ -19,7 +19,7 @@ from kclient.broker.log.offset_index import OffsetIndex
 from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
 from kclient.broker.log.time_index import TimeIndex
 from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
-from kclient.broker.server.broker_storage import (
+from kclient.broker.metadata.meta_properties import (
     MetaProperties,
     read_meta_properties,
     write_meta_properties,
