@@ -85,6 +85,13 @@ class KafkaNode:
     def running(self) -> bool:
         return self._process is not None and self._process.exit_code() is None
 
+    def configure(self) -> None:
+        """Writes its configuration, for a storage that something else formats."""
+        self.directory.mkdir(parents=True)
+        lines = (f"{key}={value}\n" for key, value in self._properties.items())
+        self._configuration.write_text("".join(lines))
+        (self.directory / self._logging.file_name).write_text(self._logging.text)
+
     def format(self, cluster_id: str, extra: Sequence[str] = ()) -> None:
         """Writes its configuration and formats its storage, once and before the first start.
 
@@ -92,10 +99,7 @@ class KafkaNode:
             cluster_id: 22 characters, the same for all nodes of a cluster.
             extra: further options of StorageTool, such as `--add-scram`.
         """
-        self.directory.mkdir(parents=True)
-        lines = (f"{key}={value}\n" for key, value in self._properties.items())
-        self._configuration.write_text("".join(lines))
-        (self.directory / self._logging.file_name).write_text(self._logging.text)
+        self.configure()
         arguments = ["format", "-t", cluster_id, "-c", str(self._configuration), *extra]
         command = JavaCommand(
             "kafka.tools.StorageTool",

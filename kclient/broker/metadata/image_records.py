@@ -50,9 +50,9 @@ def encoded_records(image: MetadataImage) -> Iterator[bytes]:
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Yield the records that make an image from an empty one, in the order of Kafka's snapshots."""
     version = finalized_version(image.features)
-    yield from _features(image, version)
+    yield from _features(image)
     for broker in image.brokers.values():
-        yield _broker(broker)
+        yield _broker(broker, version)
     for controller in image.controllers.values():
         yield _controller(controller)
     yield from _topics(image)
@@ -67,15 +67,16 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from _delegation_tokens(image)
 
 
-def _features(image: MetadataImage, version: MetadataVersion) -> Iterator[MetadataRecord]:
+def _features(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Yield the levels, metadata.version first: readers decode the rest by it."""
     for name in sorted(image.features, key=lambda each: (each != METADATA_VERSION, each)):
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])
-    if version.has_zk_migration_state:
+    if image.zk_migration_state:
         yield ZkMigrationStateRecord(zk_migration_state=image.zk_migration_state)
 
 
-def _broker(broker: BrokerRegistration) -> MetadataRecord:
+def _broker(broker: BrokerRegistration, version: MetadataVersion) -> MetadataRecord:
+    cordoned = list(broker.cordoned_directories)
     return RegisterBrokerRecord(
         broker_id=broker.id,
         is_migrating_zk_broker=broker.is_migrating_zk_broker,
@@ -98,7 +99,7 @@ def _broker(broker: BrokerRegistration) -> MetadataRecord:
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
         log_dirs=list(broker.directories),
-        cordoned_log_dirs=list(broker.cordoned_directories) or None,
+        cordoned_log_dirs=cordoned if cordoned or version.has_cordoned_directories else None,
     )
 
 

@@ -1,6 +1,7 @@
 """Images as records, and back."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -15,7 +16,7 @@ from kclient.broker.metadata.metadata_image import (
     TopicImage,
 )
 from kclient.common.broker_errors import UnsupportedVersionError
-from kclient.protocol.messages.metadata_records import MetadataRecord
+from kclient.protocol.messages.metadata_records import MetadataRecord, RegisterBrokerRecord
 from tests.support.virtual.metadata_histories import History, histories
 
 ID = b"\1" * 16
@@ -83,11 +84,23 @@ def test_sections_are_in_order() -> None:
     assert seen == set(ORDER)
 
 
-def test_old_levels_have_no_state_of_the_migration() -> None:
-    types = [type(record).__name__ for record in image_records(MetadataImage())]
-    assert types == []
+def test_state_of_a_migration_is_written_if_there_was_one() -> None:
+    assert list(image_records(MetadataImage())) == []
     image = MetadataImage(features={"metadata.version": 8})
+    assert [record.record_type for record in image_records(image)] == [12]
+    image = replace(image, zk_migration_state=4)
     assert [record.record_type for record in image_records(image)] == [12, 21]
+
+
+@pytest.mark.parametrize(("level", "cordoned"), [(29, None), (30, [])])
+def test_cordoned_directories_are_a_list_where_they_exist(
+    level: int, cordoned: list[bytes] | None
+) -> None:
+    broker = BrokerRegistration(1, 0, ID, (), None, fenced=True)
+    image = MetadataImage(features={"metadata.version": level}, brokers={1: broker})
+    _, record = image_records(image)
+    assert isinstance(record, RegisterBrokerRecord)
+    assert record.cordoned_log_dirs == cordoned
 
 
 def test_directories_before_they_had_ids_are_left_out() -> None:
