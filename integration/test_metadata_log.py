@@ -192,8 +192,8 @@ def _await(futures: Mapping[Any, Future[Any]]) -> None:
         future.result(_RESPONSE)
 
 
-def test_log_and_snapshots_of_kafka_are_read(
-    start_cluster: StartCluster, tools_for: ToolsFor, tmp_path: Path
+def test_log_and_snapshots_in_both_directions(
+    start_cluster: StartCluster, tools_for: ToolsFor
 ) -> None:
     options = ClusterOptions(
         heap_mb=512, properties=PROPERTIES, format_options=("--add-scram", CREDENTIAL)
@@ -225,7 +225,42 @@ def test_log_and_snapshots_of_kafka_are_read(
     found = read_meta_properties(system_runtime().files, node.data_directory)
     assert found is not None
     assert found.node_id == 1
-    assert_kafka_dumps_our_snapshot(tools, image, tmp_path)
+    path = write_our_snapshot(image, directory)
+    assert_kafka_dumps_our_snapshot(tools, image, path)
+    node.start()
+    admin = _admin(bootstrap)
+    wait_until(
+        lambda: leaders(admin.list_topics(timeout=_RESPONSE).topics) == leaders(listed.topics),
+        "Kafka leads all partitions of our snapshot",
+        _RESPONSE,
+    )
+    node.stop()
+    assert_same_objects(replayed(log_batches(directory), snapshot=SnapshotFile(path)), image)
+
+
+def write_our_snapshot(image: MetadataImage, directory: Path) -> Path:
+    """Replace the log and Kafka's snapshots by ours, and return its path."""
+    for path in directory.iterdir():
+        if path.suffix in {".log", ".index", ".timeindex", ".snapshot", ".checkpoint"}:
+            path.unlink()
+    (directory / "leader-epoch-checkpoint").unlink()
+    path = directory / f"{image.offset + 1:020}-{image.epoch:010}.checkpoint"
+    values = list(encoded_records(image))
+    path.write_bytes(encode_snapshot(values, image.timestamp_ms, epoch=image.epoch))
+    return path
+
+
+def leaders(listed: Mapping[str, TopicMetadata]) -> dict[str, dict[int, int]]:
+    return {
+        name: {number: each.leader for number, each in topic.partitions.items()}
+        for name, topic in listed.items()
+    }
+
+
+def assert_same_objects(first: MetadataImage, second: MetadataImage) -> None:
+    """But for what changes when a broker starts and stops."""
+    for name in ("topic_names", "configs", "features", "client_quotas", "acls", "scram"):
+        assert getattr(first, name) == getattr(second, name), name
 
 
 def snapshots_of(directory: Path) -> list[SnapshotFile]:
@@ -283,10 +318,8 @@ def assert_equal_content(first: MetadataImage, second: MetadataImage) -> None:
     assert (first.offset, first.epoch) == (second.offset, second.epoch)
 
 
-def assert_kafka_dumps_our_snapshot(tools: KafkaTools, image: MetadataImage, at: Path) -> None:
+def assert_kafka_dumps_our_snapshot(tools: KafkaTools, image: MetadataImage, path: Path) -> None:
     values = list(encoded_records(image))
-    path = at / "00000000000000000500-0000000000.checkpoint"
-    path.write_bytes(encode_snapshot(values, 1_700_000_000_000))
     output = tools.run(
         "org.apache.kafka.tools.DumpLogSegments", [_DECODER, "--files", str(path)]
     ).stdout.decode()

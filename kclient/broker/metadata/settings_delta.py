@@ -87,7 +87,8 @@ class SettingsDelta:
 
     def set_client_quota(self, record: ClientQuotaRecord) -> None:
         """Set a quota of an entity, or remove it."""
-        entity = tuple(sorted((part.entity_type, part.entity_name) for part in record.entity))
+        parts = sorted(record.entity, key=lambda part: part.entity_type)
+        entity = tuple((part.entity_type, part.entity_name) for part in parts)
         self.client_quotas.set(entity, record.key, None if record.remove else record.value)
         self._changes.changed_client_quotas[entity] = None
 

@@ -60,25 +60,30 @@ def _batch(values: Sequence[bytes], timestamp_ms: int, base_offset: int, epoch: 
 
 
 def _control_batch(
-    records: Sequence[ControlRecord], timestamp_ms: int, base_offset: int
+    records: Sequence[ControlRecord], timestamp_ms: int, base_offset: int, epoch: int
 ) -> memoryview:
     encoded = [(kind.record_key(), message.encode_bytes(0)) for kind, message in records]
     size = _BATCH_OVERHEAD + sum(len(value) + _RECORD_OVERHEAD for _, value in encoded)
     builder = RecordBatchBuilder(bytearray(size), base_offset=base_offset)
     for key, value in encoded:
         builder.append(timestamp_ms, key, value, None)
-    return builder.seal(control=True, partition_leader_epoch=0)
+    return builder.seal(control=True, partition_leader_epoch=epoch)
 
 
 def encode_snapshot(
-    values: Sequence[bytes], timestamp_ms: int, control: Sequence[ControlRecord] = ()
+    values: Sequence[bytes],
+    timestamp_ms: int,
+    control: Sequence[ControlRecord] = (),
+    *,
+    epoch: int = 0,
 ) -> bytes:
-    """Return the content of a snapshot file of epoch 0.
+    """Return the content of a snapshot file.
 
     Args:
         values: Values of metadata records.
         timestamp_ms: Time of all records.
         control: Control records after the header, such as those of voters.
+        epoch: Leader epoch of the batches, that of the last record in the snapshot.
     """
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=timestamp_ms)
     first = [(ControlRecordType.SNAPSHOT_HEADER, header), *control]
@@ -86,9 +91,9 @@ def encode_snapshot(
     footer = [(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(version=0))]
     return b"".join(
         (
-            _control_batch(first, timestamp_ms, 0),
-            *data_batches(values, timestamp_ms, base_offset=len(first)),
-            _control_batch(footer, timestamp_ms, end),
+            _control_batch(first, timestamp_ms, 0, epoch),
+            *data_batches(values, timestamp_ms, base_offset=len(first), epoch=epoch),
+            _control_batch(footer, timestamp_ms, end, epoch),
         )
     )
 

@@ -1,7 +1,7 @@
 """Decision when a snapshot of the metadata is written."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from kclient.broker.metadata.image_records import encoded_records
@@ -29,7 +29,7 @@ class SnapshotGenerator:
 
     Args:
         clock: Clock.
-        write: Writes a snapshot of an image, see `write_image`; it may defer that.
+        write: Writes a snapshot of an image, see `ImageWriter`.
         may_write: Whether the images are complete: `MetadataLoader.load_error_count` is 0.
         max_bytes: Bytes of the log between snapshots.
         max_interval_ms: Milliseconds between snapshots; 0 for no limit.
@@ -104,21 +104,43 @@ class SnapshotWriter(Protocol):
         ...
 
 
-def write_image(writer: SnapshotWriter, image: MetadataImage) -> None:
-    """Write an image as a snapshot; it is discarded if that fails.
+class ImageWriter:
+    """Writes an image as a snapshot, in steps of milliseconds.
 
-    Raises:
-        KafkaError: The image cannot be stored at its level of metadata.version, or the disk fails.
+    A large image takes seconds, for which the thread of the quorum must not wait. The image does
+    not change, and another thread may make the steps.
     """
-    try:
-        for values in _slices(encoded_records(image)):
-            writer.append(values)
-        writer.freeze()
-    finally:
-        writer.close()
+
+    def __init__(self, writer: SnapshotWriter, image: MetadataImage) -> None:
+        self._writer = writer
+        self._slices = _slices(encoded_records(image))
+
+    def step(self) -> bool:
+        """Write the next records; return whether the snapshot is complete.
+
+        The snapshot is discarded if that fails.
+
+        Raises:
+            KafkaError: The image cannot be stored at its level of metadata.version.
+            OSError: The disk fails.
+        """
+        try:
+            values = next(self._slices, None)
+            if values is not None:
+                self._writer.append(values)
+                return False
+            self._writer.freeze()
+        except BaseException:
+            self._writer.close()
+            raise
+        return True
+
+    def close(self) -> None:
+        """Discard the snapshot unless it is complete."""
+        self._writer.close()
 
 
-def _slices(values: Iterable[bytes]) -> Iterable[list[bytes]]:
+def _slices(values: Iterable[bytes]) -> Iterator[list[bytes]]:
     waiting: list[bytes] = []
     for value in values:
         waiting.append(value)

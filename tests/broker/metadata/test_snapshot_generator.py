@@ -11,8 +11,8 @@ from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.metadata.metadata_loader import MetadataLoader, NoLeader
 from kclient.broker.metadata.snapshot_generator import (
     DEFAULT_MAX_BYTES,
+    ImageWriter,
     SnapshotGenerator,
-    write_image,
 )
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.metadata_records import BeginTransactionRecord, NoOpRecord
@@ -129,13 +129,20 @@ def test_image_is_written_and_completed() -> None:
     settings = {(4, str(number)): {"x": "1"} for number in range(2500)}
     image = MetadataImage(features={"metadata.version": 25}, configs=settings)
     writer = Writer()
-    write_image(writer, image)
+    steps = ImageWriter(writer, image)
+    assert not steps.step()
+    assert 0 < len(writer.values) < 2501
+    while not steps.step():
+        assert writer.calls == []
     assert writer.values == list(encoded_records(image))
+    assert writer.calls == ["freeze"]
+    steps.close()
     assert writer.calls == ["freeze", "close"]
 
 
 def test_incomplete_snapshot_is_discarded() -> None:
     writer = Writer(KafkaError("disk"))
+    steps = ImageWriter(writer, MetadataImage(features={"metadata.version": 25}))
     with pytest.raises(KafkaError, match="disk"):
-        write_image(writer, MetadataImage(features={"metadata.version": 25}))
+        steps.step()
     assert writer.calls == ["close"]

@@ -9,6 +9,7 @@ from functools import cache
 from random import Random
 
 from kclient.broker.log.log_config import LogConfig
+from kclient.broker.metadata.image_records import encoded_records
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import TOPIC_RESOURCE, MetadataImage
 from kclient.common.errors import KafkaError
@@ -47,6 +48,11 @@ def run(data: bytes) -> None:
         with refusals():
             LogConfig.parse(image.topic_config(name), LogConfig())
     assert repr(image.live_brokers())
+    with refusals():
+        again = MetadataDelta(MetadataImage())
+        for value in list(encoded_records(image)):
+            again.replay(MetadataRecord.decode_framed(value))
+        assert again.apply(7).topics.keys() == image.topics.keys()
 
 
 @cache
