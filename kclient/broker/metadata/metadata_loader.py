@@ -83,6 +83,29 @@ class MetadataPublisher(Protocol):
         ...
 
 
+def load_image(reader: MetadataSnapshot, on_fault: Callable[[Fault], None]) -> MetadataImage:
+    """Return the image of a snapshot.
+
+    Args:
+        reader: The snapshot.
+        on_fault: Receives errors of records, which are skipped unless it raises.
+
+    Raises:
+        CorruptRecordError: A batch is damaged.
+    """
+    snapshot_id, delta = reader.snapshot_id, MetadataDelta(MetadataImage())
+    for batch in reader.batches():
+        for value in batch.records:
+            try:
+                delta.replay(MetadataRecord.decode_framed(value))
+            except KafkaError as error:
+                message = f"snapshot {snapshot_id}: a record could not be loaded"
+                on_fault(Fault(message, error))
+    return delta.apply(
+        snapshot_id.offset - 1, snapshot_id.epoch, reader.last_contained_log_timestamp
+    )
+
+
 class NoLeader(NamedTuple):
     """State before any leader is known."""
 
@@ -157,18 +180,7 @@ class MetadataLoader:
 
     def handle_load_snapshot(self, reader: MetadataSnapshot) -> None:
         """Replace the image by that of a snapshot, and publish the difference."""
-        old, delta = self.image, MetadataDelta(MetadataImage())
-        for batch in reader.batches():
-            for value in batch.records:
-                try:
-                    delta.replay(MetadataRecord.decode_framed(value))
-                except KafkaError as error:
-                    message = f"snapshot {reader.snapshot_id}: a record could not be loaded"
-                    self._load_failed(Fault(message, error))
-        snapshot_id = reader.snapshot_id
-        image = delta.apply(
-            snapshot_id.offset - 1, snapshot_id.epoch, reader.last_contained_log_timestamp
-        )
+        old, image = self.image, load_image(reader, self._load_failed)
         self._batches.reset(image)
         _log.info("metadata: loaded the snapshot up to offset %d", image.offset)
         if self._publishers:

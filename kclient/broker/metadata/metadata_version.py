@@ -112,6 +112,11 @@ class MetadataVersion(IntEnum):
         return _newest(self, (29, 11), (25, 10), (21, 9), (9, 8), (0, 7))
 
     @property
+    def has_zk_migration_state(self) -> bool:
+        """Whether the first controller writes ZkMigrationStateRecord."""
+        return self >= self.IBP_3_4_IV0
+
+    @property
     def has_scram(self) -> bool:
         """Whether SCRAM credentials can be stored."""
         return self >= self.IBP_3_5_IV2

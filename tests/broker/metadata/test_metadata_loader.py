@@ -7,7 +7,12 @@ import pytest
 
 from kclient.broker.metadata.metadata_batch_loader import Fault
 from kclient.broker.metadata.metadata_image import MetadataImage
-from kclient.broker.metadata.metadata_loader import MetadataLoader, MetadataSnapshot, NoLeader
+from kclient.broker.metadata.metadata_loader import (
+    MetadataLoader,
+    MetadataSnapshot,
+    NoLeader,
+    load_image,
+)
 from kclient.protocol.messages.metadata_records import (
     BeginTransactionRecord,
     ConfigRecord,
@@ -162,6 +167,16 @@ def test_snapshot_is_published_as_a_difference(ready: Bench) -> None:
     assert manifest.is_snapshot
     ready.loader.handle_commit([batch_of(8, A)])
     assert set(ready.publisher.images[-1].topics) == {"a", "b"}
+
+
+def test_image_of_a_snapshot() -> None:
+    faults: list[Fault] = []
+    unknown = RemoveTopicRecord(topic_id=b"\7" * 16)
+    image = load_image(Snapshot(8, 3, B, unknown, SETTING), faults.append)
+    assert (image.offset, image.epoch, image.timestamp_ms) == (7, 3, 55)
+    assert image.topic_config("a") == {"x": "1"}
+    (fault,) = faults
+    assert "snapshot" in fault.message
 
 
 def test_snapshot_counts_for_the_first_image(bench: Bench) -> None:

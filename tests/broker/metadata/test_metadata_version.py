@@ -100,6 +100,7 @@ def test_values_that_a_level_does_not_have_are_refused() -> None:
 @pytest.mark.parametrize(
     ("property_name", "first"),
     [
+        ("has_zk_migration_state", 8),
         ("has_scram", 11),
         ("has_transactions", 13),
         ("has_delegation_tokens", 14),
