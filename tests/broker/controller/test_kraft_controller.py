@@ -1,0 +1,211 @@
+"""The controller on a quorum: commits, failovers, deadlines, periodic tasks."""
+
+from typing import Any
+
+import pytest
+
+from kclient.broker.controller.metadata_replay import CommittedBatch
+from kclient.broker.controller.request_planners import RequestPlanners
+from kclient.broker.controller.topic_control import PartitionsRequest, TopicPlan, TopicRequest
+from kclient.common.broker_errors import (
+    BrokerIdNotRegisteredError,
+    KafkaStorageError,
+    NotControllerError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.protocol.messages.metadata_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    NoOpRecord,
+    TopicRecord,
+)
+from kclient.protocol.messages.node_registration import (
+    BrokerRegistrationRequest,
+    UnregisterBrokerRequest,
+)
+from tests.support.virtual.memory_quorum import (
+    ManualClock,
+    MemoryQuorum,
+    controller_of,
+    controller_with,
+    create_topic,
+    outcome_of,
+    start_broker,
+)
+
+NO_ID = bytes(16)
+
+
+def two_controllers(**settings: Any) -> tuple[MemoryQuorum, Any, Any]:
+    """Return a quorum with two controllers, the first of which is active, and a broker."""
+    quorum, clock = MemoryQuorum(), ManualClock()
+    first, second = (controller_of(quorum, node, clock, node, **settings) for node in (100, 101))
+    quorum.elect(100)
+    start_broker(first, 1)
+    return quorum, first, second
+
+
+def test_single_voter_responds_before_the_call_returns() -> None:
+    controller, _ = controller_with(1)
+    done: list[Any] = []
+    published: list[list[str]] = []
+    controller.add_publisher(lambda changes, _image: published.append(list(changes.created_topics)))
+    controller.create_topics([TopicRequest("a"), TopicRequest("a")], done.extend)
+    assert isinstance(done[0], TopicPlan)
+    assert published == [["a"]]
+    done.clear()
+    controller.create_partitions([PartitionsRequest("a", 3)], done.extend)
+    assert len(controller.image.topics["a"].partitions) == 3
+    controller.create_topics([TopicRequest("b")], done.extend, validate_only=True)
+    assert "b" not in controller.image.topics
+    controller.delete_topics([("a", NO_ID), ("b", NO_ID)], done.extend)
+    assert isinstance(done[-1], UnknownTopicOrPartitionError)
+    assert controller.image.topics == {}
+
+
+def test_response_waits_for_the_commit() -> None:
+    quorum, first, second = two_controllers()
+    quorum.commits_at_once = False
+    done: list[str] = []
+    first.create_topics([TopicRequest("a")], lambda _plans: done.append("a"))
+    # This one reads what is not committed yet, so it waits too.
+    first.create_topics([TopicRequest("a")], lambda plans: done.append(type(plans[0]).__name__))
+    first.handle(UnregisterBrokerRequest(broker_id=9), lambda error: done.append(str(error)))
+    assert done == ["Broker ID 9 is not currently registered"]
+    assert "a" not in first.image.topics
+    quorum.commit()
+    assert done[1:] == ["a", "TopicExistsError"]
+    assert first.image.topics == second.image.topics
+    assert "a" in second.image.topics
+
+
+def test_loss_of_leadership_reverts_and_fails_waiting_requests() -> None:
+    quorum, first, second = two_controllers()
+    quorum.commits_at_once = False
+    done: list[Any] = []
+    first.create_topics([TopicRequest("a")], done.extend)
+    first.create_topics([TopicRequest("b")], done.extend)
+    quorum.elect(101, keep=1)
+    assert [type(each) for each in done] == [NotControllerError] * 2
+    assert str(done[0]) == "The active controller appears to be node 101."
+    assert (first.is_active, second.is_active, second.active_epoch) == (False, True, 2)
+    assert list(first.image.topics) == list(second.image.topics) == ["a"]
+    assert first.image.topics == second.image.topics
+    with pytest.raises(NotControllerError):
+        outcome_of(first, UnregisterBrokerRequest(broker_id=1))
+    quorum.commits_at_once = True
+    create_topic(second, "b", {0: [1]})
+    assert first.image.topics == second.image.topics
+
+
+@pytest.mark.parametrize("committed", range(5))
+def test_transaction_is_all_or_nothing_over_a_failover(committed: int) -> None:
+    quorum, first, second = two_controllers(max_records=2)
+    quorum.commits_at_once = False
+    done: list[Any] = []
+    first.create_topics([TopicRequest("a", 4)], done.extend)
+    assert len(quorum.batches) >= 5
+    quorum.commit(committed)
+    assert "a" not in first.image.topics
+    quorum.elect(101)
+    quorum.commit()
+    assert second.is_active
+    assert [type(each) for each in done] == [NotControllerError]
+    assert first.image.topics == second.image.topics == {}
+    aborts = [
+        each
+        for batch in quorum.batches
+        for each in batch.records
+        if isinstance(each, AbortTransactionRecord)
+    ]
+    assert len(aborts) == (committed > 0)
+    quorum.commits_at_once = True
+    assert isinstance(create_topic(second, "a", {number: [1] for number in range(4)}), bytes)
+    assert len(first.image.topics["a"].partitions) == 4
+
+
+def test_failed_append_resigns() -> None:
+    quorum, first, _ = two_controllers()
+    quorum.fails = True
+    done: list[Any] = []
+    first.create_topics([TopicRequest("a")], done.extend)
+    assert isinstance(done[0], NotControllerError)
+    assert (first.is_active, quorum.leader) == (False, None)
+    quorum.fails = False
+    quorum.elect(100)
+    create_topic(first, "a", {0: [1]})
+
+
+def test_disk_failure_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    quorum, first, _ = two_controllers()
+
+    def full(*_arguments: Any) -> int:
+        raise KafkaStorageError("no space left")
+
+    monkeypatch.setattr(quorum, "append", full)
+    done: list[Any] = []
+    first.create_topics([TopicRequest("a")], done.extend)
+    assert isinstance(done[0], KafkaStorageError)
+    assert "a" not in first.image.topics
+
+
+def test_request_after_its_deadline() -> None:
+    controller, _ = controller_with(1)
+    done: list[Any] = []
+    now: float = ManualClock().now
+    controller.handle(UnregisterBrokerRequest(broker_id=1), done.append, now)
+    assert isinstance(done[0], RequestTimedOutError)
+    with pytest.raises(BrokerIdNotRegisteredError):
+        outcome_of(controller, UnregisterBrokerRequest(broker_id=9))
+
+
+def test_idle_controller_writes_no_op_records() -> None:
+    quorum, clock = MemoryQuorum(), ManualClock()
+    controller = controller_of(quorum, 100, clock)
+    deadlines = [controller.next_deadline_ms]
+    quorum.elect(100)
+    deadlines.append(controller.next_deadline_ms)
+    assert deadlines == [None, clock.now + 500]
+    clock.now += 500
+    controller.poll()
+    assert isinstance(quorum.batches[-1].records[0], NoOpRecord)
+    end = quorum.end_offset
+    controller.poll()
+    assert quorum.end_offset == end
+
+
+def test_standby_loads_a_snapshot() -> None:
+    _, first, _ = two_controllers()
+    create_topic(first, "a", {0: [1]})
+    lone = controller_of(MemoryQuorum(), 102, ManualClock())
+    lone.handle_load_snapshot(first.image)
+    assert lone.image is first.image
+    offset = first.image.offset
+    stale = CommittedBatch(offset, 1, 0, [TopicRecord(name="x", topic_id=b"x" * 16)])
+    begin = CommittedBatch(offset + 1, 1, 0, [BeginTransactionRecord()])
+    lone.handle_commit([stale, begin])
+    assert list(lone.image.topics) == ["a"]
+
+
+def test_error_of_a_publisher_does_not_delay_others() -> None:
+    controller, _ = controller_with(1)
+
+    def publish(changes: Any, _image: Any) -> None:
+        if "a" in changes.created_topics:
+            raise ValueError("a defect of a publisher")
+        raise KafkaStorageError("a failed directory")
+
+    controller.add_publisher(publish)
+    done: list[Any] = []
+    with pytest.raises(ValueError, match="defect"):
+        controller.create_topics([TopicRequest("a")], done.extend)
+    assert isinstance(done[0], TopicPlan)
+    create_topic(controller, "b", {0: [1]})
+    assert set(controller.image.topics) == {"a", "b"}
+
+
+def test_requests_with_a_planner() -> None:
+    controller, _ = controller_with()
+    planners: RequestPlanners = controller._planners
+    assert {BrokerRegistrationRequest, UnregisterBrokerRequest} <= planners.requests

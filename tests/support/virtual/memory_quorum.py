@@ -1,0 +1,289 @@
+"""Metadata quorum in memory, with commits and failovers by the test."""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from kclient.broker.controller.broker_heartbeat_manager import BrokerHeartbeatManager
+from kclient.broker.controller.cluster_control import ClusterControl
+from kclient.broker.controller.kraft_controller import ControllerSettings, QuorumController
+from kclient.broker.controller.metadata_replay import CommittedBatch
+from kclient.broker.controller.request_planners import RequestPlanners
+from kclient.broker.controller.topic_control import (
+    TopicControl,
+    TopicDefaults,
+    TopicRequest,
+)
+from kclient.broker.metadata.features import SUPPORTED_FEATURES
+from kclient.broker.metadata.metadata_version import MetadataVersion
+from kclient.common.broker_errors import NotControllerError
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Runtime
+from kclient.network.system_runtime import system_runtime
+from kclient.protocol.messages.broker_to_controller import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
+from kclient.protocol.messages.metadata_records import FeatureLevelRecord, MetadataRecord
+from kclient.protocol.messages.node_registration import (
+    BrokerHeartbeatRequest,
+    BrokerRegistrationFeature,
+    BrokerRegistrationListener,
+    BrokerRegistrationRequest,
+)
+
+CLUSTER_ID = "cluster"
+
+
+class ManualClock:
+    """Clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def monotonic_ms(self) -> float:
+        return self.now
+
+    def monotonic_ns(self) -> int:
+        return int(self.now * 1_000_000)
+
+    def wall_ms(self) -> int:
+        return int(self.now)
+
+    def wall_ns(self) -> int:
+        return self.monotonic_ns()
+
+
+class MemoryQuorum:
+    """Log that several controllers share; one of them leads.
+
+    Attributes:
+        batches: The log; batches without records are control batches.
+        high_watermark: Offset below which records are committed.
+        commits_at_once: Whether an append is committed before it returns.
+        fails: Whether appends fail.
+        on_batch: Called with each committed batch before the controllers.
+    """
+
+    def __init__(self) -> None:
+        self.batches: list[CommittedBatch] = []
+        self.high_watermark = 0
+        self.leader: int | None = None
+        self.epoch = 0
+        self.commits_at_once = True
+        self.fails = False
+        self.controllers: dict[int, QuorumController] = {}
+        self.on_batch: Callable[[CommittedBatch], None] = lambda _batch: None
+        self._observed = 0
+        self._delivered: dict[int, int] = {}
+
+    @property
+    def end_offset(self) -> int:
+        return self.batches[-1].last_offset + 1 if self.batches else 0
+
+    @property
+    def leader_and_epoch(self) -> tuple[int | None, int]:
+        return self.leader, self.epoch
+
+    def add(self, node: int, controller: QuorumController) -> None:
+        self.controllers[node] = controller
+        self._delivered[node] = 0
+
+    def append(self, records: Sequence[MetadataRecord], epoch: int, level: MetadataVersion) -> int:
+        if epoch != self.epoch or self.fails:
+            raise NotControllerError(f"epoch {epoch} has ended")
+        values = [level.encode(record) for record in records]
+        decoded = [MetadataRecord.decode_framed(value) for value in values]
+        self._add(decoded)
+        if self.commits_at_once:
+            self.commit()
+        return self.end_offset - 1
+
+    def resign(self, epoch: int) -> None:
+        if epoch == self.epoch:
+            self.leader = None
+
+    def commit(self, batches: int | None = None) -> None:
+        """Commit some of the uncommitted batches, or all, and deliver them."""
+        waiting = [each for each in self.batches if each.last_offset >= self.high_watermark]
+        for batch in waiting[:batches]:
+            self.high_watermark = batch.last_offset + 1
+        self._deliver()
+
+    def elect(self, node: int, keep: int = 0) -> None:
+        """Make a controller the leader of a new epoch.
+
+        Args:
+            node: The controller.
+            keep: Number of uncommitted batches that its log has.
+        """
+        committed = [each for each in self.batches if each.last_offset < self.high_watermark]
+        self.batches = self.batches[: len(committed) + keep]
+        self.epoch += 1
+        self.leader = node
+        for other, controller in self.controllers.items():
+            if other != node:
+                controller.handle_leader_change(node, self.epoch)
+        old = self.controllers[node]
+        if old.is_active:
+            old.handle_leader_change(None, self.epoch)
+        self._add([])
+        self.commit()
+        self.controllers[node].handle_leader_change(node, self.epoch)
+
+    def _add(self, records: Sequence[MetadataRecord]) -> None:
+        last = self.end_offset + max(1, len(records)) - 1
+        self.batches.append(CommittedBatch(last, self.epoch, 0, records))
+
+    def _deliver(self) -> None:
+        committed = [each for each in self.batches if each.last_offset < self.high_watermark]
+        for batch in committed[self._observed :]:
+            self._observed += 1
+            self.on_batch(batch)
+        for node, controller in self.controllers.items():
+            first = self._delivered[node]
+            self._delivered[node] = len(committed)
+            controller.handle_commit(committed[first:])
+
+
+def levels(**features: int) -> list[MetadataRecord]:
+    """Return bootstrap records; underscores in names are dots."""
+    return [
+        FeatureLevelRecord(name=name.replace("_", "."), feature_level=level)
+        for name, level in features.items()
+    ]
+
+
+def controller_of(
+    quorum: MemoryQuorum,
+    node: int,
+    clock: ManualClock,
+    seed: int = 1,
+    *,
+    defaults: Mapping[str, str] | None = None,
+    bootstrap: Sequence[MetadataRecord] = (),
+    **settings: Any,
+) -> QuorumController:
+    """Add a controller to a quorum."""
+    runtime: Runtime = system_runtime()._replace(clock=clock, random=Random(seed))
+    heartbeats = BrokerHeartbeatManager()
+    controller = QuorumController(
+        runtime,
+        ControllerSettings(
+            node,
+            CLUSTER_ID,
+            bootstrap or levels(metadata_version=25),
+            defaults or {},
+            **settings,
+        ),
+        quorum,
+        RequestPlanners(ClusterControl(CLUSTER_ID, heartbeats)),
+        heartbeats,
+        TopicControl(TopicDefaults(1, 1), delete_enabled=True),
+    )
+    quorum.add(node, controller)
+    return controller
+
+
+def outcome_of(controller: QuorumController, request: object) -> Any:
+    """Return the response to a request that is committed at once, or raise its error."""
+    outcomes: list[Any] = []
+    controller.handle(request, outcomes.append)
+    (outcome,) = outcomes
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
+
+
+def registration(
+    broker: int, incarnation: int = 1, *, previous_epoch: int = -1, **fields: Any
+) -> BrokerRegistrationRequest:
+    """Return a registration of a broker with one log directory."""
+    request = BrokerRegistrationRequest(
+        broker_id=broker,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=bytes([1, broker, incarnation % 256, incarnation // 256]) * 4,
+        listeners=[
+            BrokerRegistrationListener(
+                name="PLAINTEXT", host="localhost", port=9000 + broker, security_protocol=0
+            )
+        ],
+        features=[
+            BrokerRegistrationFeature(
+                name=name, min_supported_version=low, max_supported_version=high
+            )
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+        ],
+        rack=None,
+        log_dirs=[directory_of(broker)],
+        previous_broker_epoch=previous_epoch,
+    )
+    for name, value in fields.items():
+        setattr(request, name, value)
+    return request
+
+
+def directory_of(broker: int) -> bytes:
+    return bytes([2, broker]) * 8
+
+
+def heartbeat(
+    broker: int, epoch: int, offset: int = 1 << 40, **wants: Any
+) -> BrokerHeartbeatRequest:
+    return BrokerHeartbeatRequest(
+        broker_id=broker, broker_epoch=epoch, current_metadata_offset=offset, **wants
+    )
+
+
+def start_broker(controller: QuorumController, broker: int, incarnation: int = 1) -> int:
+    """Register and unfence a broker; return its epoch."""
+    epoch = int(outcome_of(controller, registration(broker, incarnation)).broker_epoch)
+    outcome_of(controller, heartbeat(broker, epoch))
+    return epoch
+
+
+def controller_with(*brokers: int, **settings: Any) -> tuple[QuorumController, dict[int, int]]:
+    """Return an active controller with unfenced brokers, and the epochs of these."""
+    quorum = MemoryQuorum()
+    controller = controller_of(quorum, 100, ManualClock(), **settings)
+    quorum.elect(100)
+    return controller, {broker: start_broker(controller, broker) for broker in brokers}
+
+
+def create_topic(
+    controller: QuorumController, name: str, assignments: Mapping[int, Sequence[int]]
+) -> bytes:
+    """Create a topic by hand; return its id."""
+    done: list[Any] = []
+    request = TopicRequest(name, assignments=assignments)
+    controller.create_topics([request], done.extend)
+    if isinstance(done[0], KafkaError):
+        raise done[0]
+    return bytes(done[0].topic_id)
+
+
+def isr_change(
+    controller: QuorumController, topic: str, isr: Sequence[int], **fields: Any
+) -> AlterPartitionRequest:
+    """Return the request with which the leader of partition 0 changes its ISR."""
+    image = controller.image
+    found = image.topics[topic]
+    part = found.partitions[0]
+    data = AlterPartitionRequestPartitionData(
+        partition_index=0,
+        leader_epoch=part.leader_epoch,
+        new_isr_with_epochs=[
+            BrokerState(broker_id=each, broker_epoch=image.brokers[each].epoch) for each in isr
+        ],
+        partition_epoch=part.partition_epoch,
+    )
+    sender = fields.pop("sender", part.leader)
+    for name, value in fields.items():
+        setattr(data, name, value)
+    return AlterPartitionRequest(
+        broker_id=sender,
+        broker_epoch=image.brokers[sender].epoch,
+        topics=[AlterPartitionRequestTopicData(topic_id=found.topic_id, partitions=[data])],
+    )
