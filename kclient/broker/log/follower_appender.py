@@ -17,6 +17,7 @@ class FollowerAppender:
     def __init__(self, state: LogState, appender: LogAppender) -> None:
         self._state = state
         self._local = state.local
+        self._epochs = state.epochs
         self._appender = appender
 
     def append(
@@ -35,6 +36,8 @@ class FollowerAppender:
         size = sum(batch.size_in_bytes for batch in batches)
         self._appender.append_as_received(records.content[:size], batches)
         start_offset = self._state.log_start_offset
+        if batches[0].base_offset < start_offset:
+            self._epochs.truncate_from_start(start_offset)
         first, last = batches[0].base_offset, batches[-1].last_offset
         return LogAppendInfo(first, last, log_start_offset=start_offset)
 

@@ -71,6 +71,11 @@ class LeaderEpochFileCache:
         return self._entries[-1].epoch if self._entries else None
 
     @property
+    def first_offset(self) -> int | None:
+        """Start offset of the first epoch, or None if there is none."""
+        return self._entries[0].start_offset if self._entries else None
+
+    @property
     def entries(self) -> tuple[EpochEntry, ...]:
         """All epochs in order."""
         return tuple(self._entries)

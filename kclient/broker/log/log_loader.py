@@ -76,6 +76,7 @@ class LogLoader:
         log_start_offset = self._set_offsets(checkpoint)
         self._epochs.truncate_from_end(self._local.log_end_offset)
         self._epochs.truncate_from_start(log_start_offset)
+        self._complete_epochs(log_start_offset)
         self._producers.remove_stray_snapshots(self._segments.base_offsets())
         self.rebuild_producers(log_start_offset, self._local.log_end_offset)
         restore_recent_batches(self._local, self._producers)
@@ -120,8 +121,21 @@ class LogLoader:
         except MalformedCheckpointError as problem:
             _log.warning("%s: rebuilding the leader epochs: %s", self._local.partition, problem)
             usable = False
-        if usable:
-            return
+        if not usable:
+            self._rebuild_epochs()
+
+    def _complete_epochs(self, log_start_offset: int) -> None:
+        """Rebuild the leader epochs if they start later than the log.
+
+        A crash may restore an earlier log start offset, up to which they were truncated.
+        """
+        first = self._epochs.first_offset
+        is_empty = self._local.log_end_offset <= log_start_offset
+        if not is_empty and (first is None or first > log_start_offset):
+            self._rebuild_epochs()
+            self._epochs.truncate_from_start(log_start_offset)
+
+    def _rebuild_epochs(self) -> None:
         self._epochs.clear()
         for segment in self._segments.values():
             with suppress(CorruptRecordError):
