@@ -1,12 +1,8 @@
 """`AdminClient`: administration of topics, groups and the cluster."""
 
-import warnings
-from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
-from typing import Self, TypeVar, Unpack
+from collections.abc import Iterable, Mapping
 
 from kclient.admin import cluster_calls, group_calls, topic_calls
-from kclient.admin.admin_core import ADMIN_CONFIG, AdminCall, AdminCore, AdminOptions
 from kclient.admin.admin_types import (
     ClusterDescription,
     ConfigEntry,
@@ -21,28 +17,15 @@ from kclient.admin.arguments import (
     check_int,
     check_list,
     check_new_topic,
-    check_partition,
+    check_partitions,
     check_states,
     check_total_counts,
 )
-from kclient.common.arguments import check_timeout
-from kclient.common.config_def import merged
-from kclient.common.errors import (
-    ClosedError,
-    ForkedClientError,
-)
-from kclient.common.event_loop import refuse_in_event_loop
-from kclient.common.interrupts import deferred_signals
-from kclient.common.process_bound import ProcessBound
-from kclient.common.runtime import Runtime
+from kclient.admin.cluster_methods import ClusterMethods
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
-from kclient.common.waiting import run_steps
-from kclient.network.system_runtime import system_runtime
-
-T = TypeVar("T")
 
 
-class AdminClient(ProcessBound):
+class AdminClient(ClusterMethods):
     """Administers a cluster (Kafka: Admin).
 
     A call blocks until it has its result or its timeout (seconds; by default
@@ -60,18 +43,6 @@ class AdminClient(ProcessBound):
     Raises:
         ConfigError: An option is unknown or has a value of the wrong form.
     """
-
-    def __init__(
-        self,
-        config: Mapping[str, object] | None = None,
-        *,
-        runtime: Runtime | None = None,
-        **options: Unpack[AdminOptions],
-    ) -> None:
-        runtime = runtime if runtime is not None else system_runtime()
-        self._clock, self._tasks = runtime.clock, runtime.tasks
-        self._process_id = self._tasks.process_id()
-        self._core = AdminCore(ADMIN_CONFIG.parse(merged(config, options)), runtime)
 
     # -- topics ----------------------------------------------------------------------------
 
@@ -126,18 +97,31 @@ class AdminClient(ProcessBound):
         )
 
     def describe_topics(
-        self, names: str | Iterable[str], *, timeout: float | None = None
+        self,
+        names: str | Iterable[str],
+        *,
+        partition_size_limit_per_response: int = topic_calls.DEFAULT_PAGE_SIZE,
+        timeout: float | None = None,
     ) -> dict[str, TopicDescription]:
-        """Describe topics by name.
+        """Describe topics by name, through DescribeTopicPartitions where the broker has it.
+
+        Args:
+            names: Names of the topics.
+            partition_size_limit_per_response: Most partitions of a response (KIP-966).
+            timeout: Timeout in seconds.
 
         Raises:
             UnknownTopicOrPartitionError: There is no such topic.
         """
         checked = [check_topic_name(name) for name in check_list("names", names, str)]
+        page_size = partition_size_limit_per_response
+        check_int("partition_size_limit_per_response", page_size, 1)
         return self._call(
             "describe_topics",
             timeout,
-            lambda requester, end: topic_calls.describe_topics(requester, checked, end),
+            lambda requester, end: topic_calls.describe_topics(
+                requester, checked, end, page_size=page_size
+            ),
         )
 
     def create_partitions(
@@ -163,12 +147,24 @@ class AdminClient(ProcessBound):
 
     # -- cluster ---------------------------------------------------------------------------
 
-    def describe_cluster(self, *, timeout: float | None = None) -> ClusterDescription:
-        """Return the id, the controller and the brokers of the cluster."""
+    def describe_cluster(
+        self, *, include_fenced_brokers: bool = False, timeout: float | None = None
+    ) -> ClusterDescription:
+        """Return the id, the controller and the brokers of the cluster (KIP-700).
+
+        Args:
+            include_fenced_brokers: Whether to include brokers that are fenced (KIP-1073).
+            timeout: Timeout in seconds.
+
+        Raises:
+            UnsupportedVersionError: The broker does not report fenced brokers.
+        """
         return self._call(
             "describe_cluster",
             timeout,
-            cluster_calls.describe_cluster,
+            lambda requester, end: cluster_calls.describe_cluster(
+                requester, end, include_fenced_brokers=include_fenced_brokers
+            ),
         )
 
     def describe_topic_configs(
@@ -239,9 +235,7 @@ class AdminClient(ProcessBound):
         check_group_id(group_id)
         wanted = None
         if partitions is not None:
-            wanted = check_list("partitions", partitions, TopicPartition)
-            for partition in wanted:
-                check_partition(partition)
+            wanted = check_partitions(partitions)
         return self._call(
             "list_consumer_group_offsets",
             timeout,
@@ -264,50 +258,23 @@ class AdminClient(ProcessBound):
             lambda requester, end: group_calls.delete_groups(requester, wanted, end),
         )
 
-    # -- lifecycle ------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """Close every connection, after the call that runs, if any; idempotent."""
-        if self._is_foreign():
-            self._core.abandon()
-            return
-        with deferred_signals():
-            self._core.close()
-
-    def __enter__(self) -> Self:
-        """Return the client; the end of the block closes it.
+    def delete_consumer_group_offsets(
+        self,
+        group_id: str,
+        partitions: TopicPartition | Iterable[TopicPartition],
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Delete a group's committed offsets of partitions (OffsetDelete, KIP-496).
 
         Raises:
-            ClosedError: The client is closed.
+            GroupSubscribedToTopicError: A member of the group is subscribed to a topic.
+            GroupIdNotFoundError: There is no such group.
         """
-        if self._core.is_closed:
-            raise ClosedError("admin client: closed")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        # At interpreter exit modules may be gone, hence the argument `warn`.
-        core: AdminCore | None = getattr(self, "_core", None)
-        if core is None or core.is_closed or self._is_foreign():
-            return
-        warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
-
-    def _call(self, name: str, timeout: float | None, call: AdminCall[T]) -> T:
-        timeout_ms = check_timeout(timeout, default_ms=self._core.timeout_ms)
-        if self._is_foreign():
-            raise ForkedClientError(
-                f"admin client: created in process {self._process_id}; create a new one after fork"
-            )
-        refuse_in_event_loop(name, f"admin.{name}, …")
-        return run_steps(self._core.call(call, timeout_ms), self._clock)
-
-    def _is_foreign(self) -> bool:
-        """Return whether this process was forked from the one that created the client."""
-        return self._tasks.process_id() != self._process_id
+        check_group_id(group_id)
+        wanted = check_partitions(partitions)
+        self._call(
+            "delete_consumer_group_offsets",
+            timeout,
+            lambda requester, end: group_calls.delete_offsets(requester, group_id, wanted, end),
+        )

@@ -1,7 +1,10 @@
-"""Results of the methods of `AdminClient`."""
+"""Arguments and results of the methods of `AdminClient`."""
 
+from collections.abc import Mapping
+from enum import IntEnum
 from typing import NamedTuple
 
+from kclient.common.errors import KafkaError
 from kclient.common.types import Node, TopicPartition
 
 
@@ -27,12 +30,16 @@ class TopicPartitionInfo(NamedTuple):
         leader: Broker id of the leader, or None while the partition has no leader.
         replicas: Broker ids that hold a copy, the preferred leader first.
         isr: Broker ids of the in-sync replicas.
+        elr: Broker ids of the eligible leader replicas (KIP-966), or None if they are not known.
+        last_known_elr: Broker ids of the last known leader replicas, or None as for `elr`.
     """
 
     partition: int
     leader: int | None
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
 
 
 class TopicDescription(NamedTuple):
@@ -54,11 +61,19 @@ class CreatedTopic(NamedTuple):
 
 
 class ClusterDescription(NamedTuple):
-    """The cluster's brokers (Kafka: DescribeClusterResult)."""
+    """The cluster's brokers (Kafka: DescribeClusterResult).
+
+    Attributes:
+        cluster_id: Id of the cluster.
+        controller: Broker that the cluster names as its controller, or None.
+        nodes: The brokers.
+        fenced_ids: Ids of those of them that are fenced.
+    """
 
     cluster_id: str
     controller: Node | None
     nodes: tuple[Node, ...]
+    fenced_ids: frozenset[int] = frozenset()
 
 
 class ConfigEntry(NamedTuple):
@@ -121,3 +136,272 @@ class ConsumerGroupDescription(NamedTuple):
     partition_assignor: str
     coordinator: Node
     members: tuple[MemberDescription, ...]
+
+
+class ConfigResourceType(IntEnum):
+    """Kind of a resource with settings (Kafka: ConfigResource.Type)."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigResource(NamedTuple):
+    """Resource with settings (Kafka: ConfigResource).
+
+    Attributes:
+        type: Kind of the resource.
+        name: Topic, group or broker id as text; "" for the defaults of all brokers.
+    """
+
+    type: ConfigResourceType
+    name: str
+
+
+class AlterConfigOpType(IntEnum):
+    """Kind of a change of a setting (Kafka: AlterConfigOp.OpType)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class AlterConfigOp(NamedTuple):
+    """Change of a setting (Kafka: AlterConfigOp).
+
+    Attributes:
+        name: Dotted name of the setting.
+        value: New value, or the items to append or subtract; None to delete.
+        op_type: Kind of the change; APPEND and SUBTRACT are for lists.
+    """
+
+    name: str
+    value: str | None = None
+    op_type: AlterConfigOpType = AlterConfigOpType.SET
+
+
+class ElectionType(IntEnum):
+    """Kind of a leader election (Kafka: ElectionType)."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class PartitionReassignment(NamedTuple):
+    """Ongoing reassignment of a partition, as broker ids (Kafka: PartitionReassignment).
+
+    Attributes:
+        replicas: Present replicas, with those that are added and removed.
+        adding_replicas: Replicas that are added.
+        removing_replicas: Replicas that are removed.
+    """
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+
+class TopicPartitionReplica(NamedTuple):
+    """Replica of a partition at a broker (Kafka: TopicPartitionReplica)."""
+
+    topic: str
+    partition: int
+    broker_id: int
+
+
+class ReplicaInfo(NamedTuple):
+    """Log of a replica in a directory (Kafka: ReplicaInfo).
+
+    Attributes:
+        size: Size of its segments in bytes.
+        offset_lag: Offsets by which it is behind the high watermark or, if it is a future replica,
+            behind the current one.
+        is_future: Whether it will replace the replica in another directory of the broker.
+    """
+
+    size: int
+    offset_lag: int
+    is_future: bool
+
+
+class LogDirDescription(NamedTuple):
+    """Log directory of a broker (Kafka: LogDirDescription).
+
+    Attributes:
+        error: Why the directory is offline, or None.
+        replica_infos: Logs by partition.
+        total_bytes: Size of its volume, or None if the broker does not report it.
+        usable_bytes: Free part of its volume, or None if the broker does not report it.
+        is_cordoned: Whether it receives no new replicas (KIP-1066).
+    """
+
+    error: KafkaError | None
+    replica_infos: Mapping[TopicPartition, ReplicaInfo]
+    total_bytes: int | None
+    usable_bytes: int | None
+    is_cordoned: bool
+
+
+class ReplicaLogDirInfo(NamedTuple):
+    """Directories of a replica (Kafka: ReplicaLogDirInfo).
+
+    Attributes:
+        current_replica_log_dir: Path of its directory, or None if the broker has no such replica.
+        current_replica_offset_lag: Lag of `ReplicaInfo`, or None.
+        future_replica_log_dir: Path of the directory that it moves to, or None.
+        future_replica_offset_lag: Offsets that are still to be copied there, or None.
+    """
+
+    current_replica_log_dir: str | None = None
+    current_replica_offset_lag: int | None = None
+    future_replica_log_dir: str | None = None
+    future_replica_offset_lag: int | None = None
+
+
+class ProducerState(NamedTuple):
+    """Active producer of a partition (Kafka: ProducerState); times are ms since 1970.
+
+    Attributes:
+        producer_id: Producer id.
+        producer_epoch: Producer epoch.
+        last_sequence: Sequence number of its last record, -1 for none.
+        last_timestamp: Time of its last batch, -1 for none.
+        coordinator_epoch: Epoch of the coordinator that ended its last transaction, or None.
+        current_transaction_start_offset: First offset of its open transaction, or None.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int | None
+    current_transaction_start_offset: int | None
+
+
+class QuorumReplicaState(NamedTuple):
+    """Progress of a node in the metadata log (Kafka: QuorumInfo.ReplicaState).
+
+    Attributes:
+        replica_id: Node id.
+        replica_directory_id: Id of its metadata directory, or None if it is not known.
+        log_end_offset: End of its log as far as the leader knows, -1 if it does not.
+        last_fetch_timestamp: Time of its last fetch in ms since 1970, or None.
+        last_caught_up_timestamp: Last time when it had the whole log, in ms since 1970, or None.
+    """
+
+    replica_id: int
+    replica_directory_id: str | None
+    log_end_offset: int
+    last_fetch_timestamp: int | None
+    last_caught_up_timestamp: int | None
+
+
+class RaftVoterEndpoint(NamedTuple):
+    """Address of a controller at a listener (Kafka: RaftVoterEndpoint)."""
+
+    listener: str
+    host: str
+    port: int
+
+
+class QuorumInfo(NamedTuple):
+    """Quorum of the metadata log (Kafka: QuorumInfo).
+
+    Attributes:
+        leader_id: Node id of the active controller.
+        leader_epoch: Its epoch.
+        high_watermark: End of the committed part of the log.
+        voters: Progress of the voters.
+        observers: Progress of the other nodes.
+        nodes: Addresses of the voters by node id; empty if the broker does not report them.
+    """
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplicaState, ...]
+    observers: tuple[QuorumReplicaState, ...]
+    nodes: Mapping[int, tuple[RaftVoterEndpoint, ...]]
+
+
+class VersionRange(NamedTuple):
+    """Levels of a feature (Kafka: SupportedVersionRange, FinalizedVersionRange)."""
+
+    min_version: int
+    max_version: int
+
+
+class FeatureMetadata(NamedTuple):
+    """Features of the cluster and of one of its nodes (Kafka: FeatureMetadata).
+
+    Attributes:
+        finalized_features: Levels in use by feature.
+        finalized_features_epoch: Offset of the metadata log that has them, or None if none are
+            known.
+        supported_features: Levels that the node supports by feature.
+    """
+
+    finalized_features: Mapping[str, VersionRange]
+    finalized_features_epoch: int | None
+    supported_features: Mapping[str, VersionRange]
+
+
+class UpgradeType(IntEnum):
+    """Permission to lower a feature level (Kafka: FeatureUpdate.UpgradeType)."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """New level of a feature (Kafka: FeatureUpdate).
+
+    Attributes:
+        max_version_level: The level, 0 to disable the feature.
+        upgrade_type: Whether it may be lower than the present one.
+    """
+
+    max_version_level: int
+    upgrade_type: UpgradeType = UpgradeType.UPGRADE
+
+
+class ClientQuotaEntity(NamedTuple):
+    """Users, clients or addresses that share a quota (Kafka: ClientQuotaEntity).
+
+    Attributes:
+        entries: Types, such as "user", "client-id" and "ip", and names, sorted by type; the name
+            None is the default of all that have no quota of their own.
+    """
+
+    entries: tuple[tuple[str, str | None], ...]
+
+    @classmethod
+    def of(cls, entries: Mapping[str, str | None]) -> "ClientQuotaEntity":
+        """Return the entity of names by type, such as ``{"user": "alice"}``."""
+        return cls(tuple(sorted(entries.items())))
+
+
+class QuotaMatchType(IntEnum):
+    """Kind of a condition on an entity (Kafka: ClientQuotaFilterComponent)."""
+
+    EXACT = 0
+    DEFAULT = 1
+    ANY = 2
+
+
+class ClientQuotaFilterComponent(NamedTuple):
+    """Condition on one type of an entity (Kafka: ClientQuotaFilterComponent).
+
+    Attributes:
+        entity_type: "user", "client-id" or "ip".
+        match_type: EXACT for the name `match`, DEFAULT for the default entity, ANY for each name.
+        match: The name for EXACT, else None.
+    """
+
+    entity_type: str
+    match_type: QuotaMatchType = QuotaMatchType.ANY
+    match: str | None = None

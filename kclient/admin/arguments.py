@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
-from kclient.common.types import NewTopic, check_topic_name
+from kclient.common.types import NewTopic, TopicPartition, check_topic_name
 
 T = TypeVar("T")
 
@@ -52,10 +52,11 @@ def check_new_topic(topic: object) -> None:
         if count != -1:
             check_int(f"{name} of topic {topic.name!r}", count, 1, ", or -1 for the default")
     if topic.configs is not None:
-        _check_configs(f"configs of topic {topic.name!r}", topic.configs)
+        check_str_values(f"configs of topic {topic.name!r}", topic.configs)
 
 
-def _check_configs(what: str, configs: object) -> None:
+def check_str_values(what: str, configs: object) -> None:
+    """Reject anything but a mapping of str to str."""
     if not isinstance(configs, Mapping):
         raise InvalidTypeError(f"{what}: got {describe(configs)}, expected a dict of str")
     for name, value in configs.items():
@@ -96,6 +97,16 @@ def check_partition(partition: object) -> None:
     topic, number = partition
     check_topic_name(topic)
     check_int(f"partition of {topic!r}", number, 0)
+
+
+def check_partitions(
+    partitions: TopicPartition | Iterable[TopicPartition],
+) -> list[TopicPartition]:
+    """Return a non-empty list of partitions; a single one becomes a list of one."""
+    wanted = check_list("partitions", partitions, TopicPartition)
+    for partition in wanted:
+        check_partition(partition)
+    return [TopicPartition(*partition) for partition in wanted]
 
 
 def check_states(states: object) -> list[str]:

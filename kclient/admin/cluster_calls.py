@@ -21,9 +21,12 @@ TOPIC = 2
 BROKER = 4
 
 _DEFAULT_SOURCE = 5
+_FENCED_BROKERS = 2
 
 
-def describe_cluster(requester: Requester, deadline_ms: float) -> Steps[ClusterDescription]:
+def describe_cluster(
+    requester: Requester, deadline_ms: float, *, include_fenced_brokers: bool = False
+) -> Steps[ClusterDescription]:
     """Describe the cluster."""
 
     def read(response: DescribeClusterResponse) -> ClusterDescription:
@@ -35,9 +38,13 @@ def describe_cluster(requester: Requester, deadline_ms: float) -> Steps[ClusterD
             for broker in response.brokers
         )
         controller = next((node for node in nodes if node.id == response.controller_id), None)
-        return ClusterDescription(response.cluster_id, controller, nodes)
+        fenced = frozenset(broker.broker_id for broker in response.brokers if broker.is_fenced)
+        return ClusterDescription(response.cluster_id, controller, nodes, fenced)
 
-    builder = SimpleBuilder(DescribeClusterRequest())
+    builder = SimpleBuilder(
+        DescribeClusterRequest(include_fenced_brokers=include_fenced_brokers),
+        oldest=_FENCED_BROKERS if include_fenced_brokers else None,
+    )
     return requester.send_to_least_loaded(builder, DescribeClusterResponse, read, deadline_ms)
 
 

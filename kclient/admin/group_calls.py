@@ -8,6 +8,7 @@ from kclient.admin.admin_types import (
     MemberDescription,
 )
 from kclient.admin.cluster_calls import describe_cluster
+from kclient.admin.replica_calls import by_topic
 from kclient.admin.requester import Requester, item_error, raise_failures
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import (
@@ -38,6 +39,12 @@ from kclient.protocol.messages.groups import (
     DescribeGroupsResponse,
     ListGroupsRequest,
     ListGroupsResponse,
+)
+from kclient.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
 )
 
 CommittedOffsets = dict[TopicPartition, OffsetAndMetadata]
@@ -171,6 +178,43 @@ def _delete_group(requester: Requester, group_id: str, deadline_ms: float) -> St
 
     builder = SimpleBuilder(DeleteGroupsRequest(groups_names=[group_id]))
     return requester.send_to_coordinator(group_id, builder, DeleteGroupsResponse, read, deadline_ms)
+
+
+def delete_offsets(
+    requester: Requester, group_id: str, partitions: Sequence[TopicPartition], deadline_ms: float
+) -> Steps[None]:
+    """Delete a group's committed offsets of partitions."""
+    request = OffsetDeleteRequest(
+        group_id=group_id,
+        topics=[
+            OffsetDeleteRequestTopic(
+                name=name,
+                partitions=[OffsetDeleteRequestPartition(partition_index=each) for each in numbers],
+            )
+            for name, numbers in by_topic(partitions).items()
+        ],
+    )
+
+    def read(_: Node, response: OffsetDeleteResponse) -> dict[str, KafkaError]:
+        error = item_error(f"group {group_id!r}", response.error_code, None)
+        if error is not None:
+            raise error
+        failures = {}
+        for topic in response.topics:
+            for part in topic.partitions:
+                what = f"group {group_id!r}, {topic.name}-{part.partition_index}"
+                error = item_error(what, part.error_code, None)
+                if error is not None:
+                    failures[what] = error
+        return failures
+
+    raise_failures(
+        (
+            yield from requester.send_to_coordinator(
+                group_id, SimpleBuilder(request), OffsetDeleteResponse, read, deadline_ms
+            )
+        )
+    )
 
 
 def list_offsets(

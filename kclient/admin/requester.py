@@ -107,6 +107,30 @@ class Requester:
         """Send to a given broker; see `send_to_least_loaded`."""
         return self._send(lambda _: node, builder, kind, read, deadline_ms)
 
+    def send_to_broker(
+        self,
+        broker_id: int,
+        builder: RequestBuilder,
+        kind: type[R],
+        read: Callable[[R], T],
+        deadline_ms: float,
+    ) -> Steps[T]:
+        """Send to the broker of an id, once it is known; see `send_to_least_loaded`."""
+
+        def choose(_: float) -> Node | None:
+            node = self._metadata.cluster().node(broker_id)
+            if node is None:
+                self._metadata.request_update()
+            return node
+
+        return self._send(choose, builder, kind, read, deadline_ms)
+
+    def send_once(
+        self, node: Node, builder: RequestBuilder, kind: type[R], deadline_ms: float
+    ) -> Steps[R]:
+        """Send to a given broker and return its response, without a retry."""
+        return self._attempt(lambda _: node, builder, kind, deadline_ms)
+
     def send_to_coordinator(
         self,
         group_id: str,
@@ -122,7 +146,7 @@ class Requester:
             response = yield from self._attempt(lambda _: node, builder, kind, deadline_ms)
             return read(node, response)
 
-        return self._retried(attempt, deadline_ms)
+        return self.retried(attempt, deadline_ms)
 
     def find_coordinator(self, group_id: str, deadline_ms: float) -> Steps[Node]:
         """Return the coordinator of a group."""
@@ -152,9 +176,10 @@ class Requester:
         def attempt() -> Steps[T]:
             return read((yield from self._attempt(choose, builder, kind, deadline_ms)))
 
-        return self._retried(attempt, deadline_ms)
+        return self.retried(attempt, deadline_ms)
 
-    def _retried(self, attempt: Callable[[], Steps[T]], deadline_ms: float) -> Steps[T]:
+    def retried(self, attempt: Callable[[], Steps[T]], deadline_ms: float) -> Steps[T]:
+        """Run an attempt of several requests, again after each retriable error."""
         attempts = 0
         while True:
             try:

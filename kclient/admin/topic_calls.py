@@ -10,10 +10,18 @@ from kclient.admin.admin_types import (
 )
 from kclient.admin.requester import Requester, item_error, raise_failures
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.errors import InvalidArgumentError, KafkaError
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.common.errors import InvalidArgumentError, KafkaError, ProtocolError
 from kclient.common.types import NewTopic
 from kclient.common.uuids import ZERO_UUID, uuid_to_text
 from kclient.common.waiting import Steps
+from kclient.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+    DescribeTopicPartitionsTopicRequest,
+)
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -33,6 +41,9 @@ from kclient.protocol.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+
+DEFAULT_PAGE_SIZE = 2_000
+"""Maximum number of partitions of a response."""
 
 
 def create_topics(
@@ -136,9 +147,105 @@ def list_topics(
 
 
 def describe_topics(
+    requester: Requester,
+    names: Sequence[str],
+    deadline_ms: float,
+    *,
+    page_size: int = DEFAULT_PAGE_SIZE,
+) -> Steps[dict[str, TopicDescription]]:
+    """Describe topics by name, in pages of partitions where the broker supports them."""
+    try:
+        return (yield from _describe_in_pages(requester, names, page_size, deadline_ms))
+    except UnsupportedVersionError:
+        return (yield from _describe_at_once(requester, names, deadline_ms))
+
+
+def _describe_in_pages(
+    requester: Requester, names: Sequence[str], page_size: int, deadline_ms: float
+) -> Steps[dict[str, TopicDescription]]:
+    failures: dict[str, KafkaError] = {}
+    found: dict[str, TopicDescription] = {}
+    cursor: Cursor | None = None
+    wanted = sorted(set(names))
+    while wanted:
+        response = yield from _page(requester, wanted, page_size, cursor, deadline_ms)
+        for topic in response.topics:
+            name = topic.name or ""
+            error = item_error(f"topic {name!r}", topic.error_code, None)
+            if error is not None:
+                failures[name] = error
+                continue
+            known = found[name].partitions if name in found else ()
+            found[name] = _described(topic, known)
+        following = response.next_cursor
+        if following is None:
+            break
+        cursor = _checked_cursor(cursor, following)
+        wanted = [name for name in wanted if name >= cursor.topic_name]
+    raise_failures(failures)
+    return found
+
+
+def _page(
+    requester: Requester,
+    names: Sequence[str],
+    page_size: int,
+    cursor: Cursor | None,
+    deadline_ms: float,
+) -> Steps[DescribeTopicPartitionsResponse]:
+    request = DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsTopicRequest(name=name) for name in names],
+        response_partition_limit=page_size,
+        cursor=cursor,
+    )
+
+    def read(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
+        return response
+
+    return requester.send_to_least_loaded(
+        SimpleBuilder(request), DescribeTopicPartitionsResponse, read, deadline_ms
+    )
+
+
+def _checked_cursor(cursor: Cursor | None, following: Cursor) -> Cursor:
+    """Return the cursor of the next page, which must be beyond the present one."""
+    if cursor is not None:
+        old = cursor.topic_name, cursor.partition_index
+        if (following.topic_name, following.partition_index) <= old:
+            raise ProtocolError(f"DescribeTopicPartitions: the cursor did not advance from {old}")
+    return following
+
+
+def _described(
+    topic: DescribeTopicPartitionsResponseTopic, known: tuple[TopicPartitionInfo, ...]
+) -> TopicDescription:
+    return TopicDescription(
+        name=topic.name or "",
+        topic_id=_id_text(topic.topic_id),
+        is_internal=topic.is_internal,
+        partitions=known
+        + tuple(
+            TopicPartitionInfo(
+                partition=partition.partition_index,
+                leader=partition.leader_id if partition.leader_id >= 0 else None,
+                replicas=tuple(partition.replica_nodes),
+                isr=tuple(partition.isr_nodes),
+                elr=_ids(partition.eligible_leader_replicas),
+                last_known_elr=_ids(partition.last_known_elr),
+            )
+            for partition in topic.partitions
+        ),
+    )
+
+
+def _ids(listed: list[int] | None) -> tuple[int, ...] | None:
+    return None if listed is None else tuple(listed)
+
+
+def _describe_at_once(
     requester: Requester, names: Sequence[str], deadline_ms: float
 ) -> Steps[dict[str, TopicDescription]]:
-    """Describe topics by name."""
+    """Describe topics at a broker without pages."""
 
     def read(response: MetadataResponse) -> dict[str, TopicDescription]:
         failures: dict[str, KafkaError] = {}

@@ -1,4 +1,4 @@
-"""AdminClient against the companion broker, over sockets."""
+"""AdminClient, with its calls and life of `AdminBase`, against the companion broker."""
 
 import socket
 import threading

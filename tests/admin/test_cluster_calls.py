@@ -3,7 +3,7 @@
 import pytest
 
 from kclient.admin import cluster_calls
-from kclient.common.broker_errors import TopicAuthorizationError
+from kclient.common.broker_errors import TopicAuthorizationError, UnsupportedVersionError
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.describe_configs import (
@@ -12,6 +12,7 @@ from kclient.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from kclient.protocol.messages.metadata import DescribeClusterBroker, DescribeClusterResponse
 from tests.support.clients.scripted_broker import ScriptedBroker
 from tests.support.virtual.admin_world import AdminWorld
 
@@ -32,6 +33,30 @@ def test_cluster_has_its_controller_and_all_brokers() -> None:
     assert found.cluster_id == "cluster"
     assert found.nodes == tuple(broker.node for broker in world.brokers)
     assert found.controller == world.brokers[0].node
+
+
+def test_fenced_brokers_need_version_2() -> None:
+    world = AdminWorld()
+    with pytest.raises(UnsupportedVersionError):
+        world.run(
+            lambda requester, end: cluster_calls.describe_cluster(
+                requester, end, include_fenced_brokers=True
+            )
+        )
+    response = DescribeClusterResponse(
+        brokers=[
+            DescribeClusterBroker(broker_id=number, host="h", port=1, is_fenced=number == 2)
+            for number in (1, 2)
+        ]
+    )
+    world = AdminWorld()
+    world.respond(ApiKey.DESCRIBE_CLUSTER, lambda *_: response, high=2)
+    found = world.run(
+        lambda requester, end: cluster_calls.describe_cluster(
+            requester, end, include_fenced_brokers=True
+        )
+    )
+    assert (len(found.nodes), found.fenced_ids) == (2, frozenset({2}))
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

@@ -4,7 +4,11 @@ import pytest
 
 from kclient.admin import group_calls
 from kclient.admin.admin_types import GroupListing
-from kclient.common.broker_errors import GroupNotEmptyError, UnsupportedVersionError
+from kclient.common.broker_errors import (
+    GroupNotEmptyError,
+    GroupSubscribedToTopicError,
+    UnsupportedVersionError,
+)
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
@@ -30,6 +34,12 @@ from kclient.protocol.messages.groups import (
     ListedGroup,
     ListGroupsRequest,
     ListGroupsResponse,
+)
+from kclient.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
 )
 from tests.support.clients.scripted_broker import ScriptedBroker
 from tests.support.virtual.admin_world import AdminWorld
@@ -135,6 +145,25 @@ def test_groups_after_one_that_is_not_deleted_are_deleted() -> None:
             lambda requester, end: group_calls.delete_groups(requester, ["used", "free"], end)
         )
     assert deleted == ["used", "free"]
+
+
+def test_offsets_that_are_not_deleted_are_named() -> None:
+    results = [
+        OffsetDeleteResponsePartition(partition_index=0),
+        OffsetDeleteResponsePartition(partition_index=1, error_code=86),
+    ]
+    response = OffsetDeleteResponse(
+        topics=[OffsetDeleteResponseTopic(name="t", partitions=results)]
+    )
+    world = AdminWorld(2)
+    world.coordinate("g", 2)
+    world.respond(ApiKey.OFFSET_DELETE, lambda *_: response, high=0)
+    wanted = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    with pytest.raises(GroupSubscribedToTopicError, match="group 'g', t-1"):
+        world.run(lambda requester, end: group_calls.delete_offsets(requester, "g", wanted, end))
+    (request,) = world.requests(OffsetDeleteRequest, 2)
+    assert isinstance(request, OffsetDeleteRequest)
+    assert [part.partition_index for part in request.topics[0].partitions] == [0, 1]
 
 
 @pytest.mark.parametrize("version", [7, 9])

@@ -5,11 +5,18 @@ import pytest
 from kclient.admin import topic_calls
 from kclient.admin.admin_types import CreatedTopic, TopicListing, TopicPartitionInfo
 from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
-from kclient.common.errors import InvalidArgumentError
+from kclient.common.errors import InvalidArgumentError, ProtocolError
 from kclient.common.types import NewTopic
 from kclient.common.uuids import uuid_to_text
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
+from kclient.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.protocol.messages.topics import (
     CreatableTopicResult,
@@ -150,6 +157,49 @@ def test_described_partitions_have_leader_and_replicas() -> None:
     )
     with pytest.raises(UnknownTopicOrPartitionError, match="topic 'b'"):
         world.run(lambda requester, end: topic_calls.describe_topics(requester, ["a", "b"], end))
+
+
+def page(_: ScriptedBroker, request: Request) -> Response:
+    """Describe two topics of two partitions, one partition in a response."""
+    assert isinstance(request, DescribeTopicPartitionsRequest)
+    assert request.response_partition_limit == 1
+    every = [(topic.name, number) for topic in request.topics for number in (0, 1)]
+    start = request.cursor
+    left = [
+        each for each in every if start is None or each >= (start.topic_name, start.partition_index)
+    ]
+    name, number = left[0]
+    partition = DescribeTopicPartitionsResponsePartition(
+        partition_index=number, leader_id=1, replica_nodes=[1], isr_nodes=[], last_known_elr=[1]
+    )
+    following = Cursor(topic_name=left[1][0], partition_index=left[1][1]) if left[1:] else None
+    return DescribeTopicPartitionsResponse(
+        topics=[DescribeTopicPartitionsResponseTopic(name=name, partitions=[partition])],
+        next_cursor=following,
+    )
+
+
+def test_topics_are_described_in_pages() -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.DESCRIBE_TOPIC_PARTITIONS, page, high=0)
+    found = world.run(
+        lambda requester, end: topic_calls.describe_topics(requester, ["b", "a"], end, page_size=1)
+    )
+    expected = tuple(TopicPartitionInfo(n, 1, (1,), (), None, (1,)) for n in (0, 1))
+    assert {name: topic.partitions for name, topic in found.items()} == dict.fromkeys(
+        ("a", "b"), expected
+    )
+    assert len(world.requests(DescribeTopicPartitionsRequest)) == 4
+
+
+def test_cursor_that_does_not_advance_is_an_error() -> None:
+    world = AdminWorld()
+    response = DescribeTopicPartitionsResponse(
+        next_cursor=Cursor(topic_name="a", partition_index=0)
+    )
+    world.respond(ApiKey.DESCRIBE_TOPIC_PARTITIONS, lambda *_: response, high=0)
+    with pytest.raises(ProtocolError, match="did not advance"):
+        world.run(lambda requester, end: topic_calls.describe_topics(requester, ["a"], end))
 
 
 def test_partitions_are_added_up_to_the_totals() -> None:

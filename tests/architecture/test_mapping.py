@@ -10,7 +10,9 @@ ROOT = Path(__file__).parents[2]
 
 # Folders and modules of data alone, with the test file that covers them.
 DATA = {
+    "admin/admin_base.py": "admin/test_admin_client.py",
     "admin/admin_types.py": "admin/test_topic_calls.py",
+    "admin/cluster_methods.py": "admin/test_cluster_arguments.py",
     "broker/log/log_offset_metadata.py": "broker/log/test_log_appender.py",
     "broker/replication/fetch_params.py": "broker/replication/test_partition.py",
     "client/manual_metadata_updater.py": "client/test_network_client.py",

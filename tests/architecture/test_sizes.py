@@ -38,7 +38,7 @@ class Limits(NamedTuple):
 
 LIMITS = {
     "__main__.py": Limits(small=1),
-    "admin": Limits(single_importer=3),
+    "admin": Limits(single_importer=8),
     "broker": Limits(single_importer=80),
     "cli": Limits(single_importer=10),
     "client": Limits(single_importer=3, chains=2),

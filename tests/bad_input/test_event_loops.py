@@ -47,6 +47,7 @@ WAITING: list[tuple[Any, str, Call]] = [
     (AdminClient, "list_groups", lambda a: a.list_groups()),
     (AdminClient, "describe_consumer_groups", lambda a: a.describe_consumer_groups(["g"])),
     (AdminClient, "list_consumer_group_offsets", lambda a: a.list_consumer_group_offsets("g")),
+    (AdminClient, "describe_features", lambda a: a.describe_features()),
     (AdminClient, "delete_consumer_groups", lambda a: a.delete_consumer_groups(["g"])),
 ]
 
