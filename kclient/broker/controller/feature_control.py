@@ -105,20 +105,24 @@ def _elr_effects(view: ClusterView, updates: Sequence[FeatureUpdate]) -> list[Me
         if update.level and not view.elr_enabled:
             return _elr_settings(view)
         if not update.level and view.elr_enabled:
-            return [*_members_without_elr(view), ClearElrRecord(topic_name="")]
+            return [*members_without_elr(view), ClearElrRecord(topic_name="")]
     return []
 
 
-def _members_without_elr(view: ClusterView) -> list[MetadataRecord]:
+def members_without_elr(view: ClusterView, topic: str = "") -> list[MetadataRecord]:
     """Return the changes that give partitions with an empty ISR a member before ELR are cleared.
 
     Any eligible replica has all committed records; the last known leader is the next best.
+
+    Args:
+        view: State before the change.
+        topic: Topic whose ELR are cleared, "" for all.
     """
     records: list[MetadataRecord] = []
     for topic_id, number in view.index.leaderless:
         partition = view.partition((topic_id, number))
         known = partition.elr or partition.last_known_elr
-        if not partition.isr and known:
+        if not partition.isr and known and topic in ("", view.topic((topic_id, number)).name):
             records.append(
                 PartitionChangeRecord(
                     partition_id=number,

@@ -4,8 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from kclient.broker.controller.alter_partition import alter_partition
+from kclient.broker.controller.client_quota_control import alter_client_quotas
 from kclient.broker.controller.cluster_control import ClusterControl
 from kclient.broker.controller.cluster_view import ClusterView, ControllerResult
+from kclient.broker.controller.configuration_control import (
+    alter_configs,
+    incremental_alter_configs,
+)
 from kclient.broker.controller.feature_control import update_features
 from kclient.broker.controller.leader_elections import (
     balance_leaders,
@@ -16,11 +21,16 @@ from kclient.broker.controller.partition_reassignments import alter_partition_re
 from kclient.broker.controller.replica_directories import assign_replicas_to_dirs
 from kclient.broker.metadata.features import SUPPORTED_FEATURES
 from kclient.broker.metadata.metadata_image import FeatureRanges
+from kclient.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
 from kclient.protocol.messages.broker_to_controller import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
 )
+from kclient.protocol.messages.client_quotas import AlterClientQuotasRequest
 from kclient.protocol.messages.leaders_and_reassignments import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
@@ -54,6 +64,9 @@ class RequestPlanners:
             ControllerRegistrationRequest: cluster.register_controller,
             AllocateProducerIdsRequest: cluster.allocate_producer_ids,
             UpdateFeaturesRequest: self._update_features,
+            IncrementalAlterConfigsRequest: incremental_alter_configs,
+            AlterConfigsRequest: alter_configs,
+            AlterClientQuotasRequest: alter_client_quotas,
         }
         self._timed: dict[type, Callable[[ClusterView, Any, float], ControllerResult[Any]]] = {
             BrokerRegistrationRequest: cluster.register_broker,
