@@ -7,7 +7,7 @@ from random import Random
 
 from kclient.broker.coordinator.group.classic_group import ClassicGroup
 from kclient.broker.coordinator.group.group_shard import GroupShard
-from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRecord
+from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.partition import Partition
 from kclient.broker.server.broker_config import BROKER_CONFIG

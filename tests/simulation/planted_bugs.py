@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from kclient.broker.coordinator.group.membership import Membership
 from kclient.broker.coordinator.group.rebalance import Rebalancer
-from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
+from kclient.broker.coordinator.runtime.coordinator_loader import CoordinatorLoader
 from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_loader import LogLoader
 from kclient.broker.log.log_segment import LogSegment
@@ -247,10 +247,10 @@ def _commit_ahead(replace: Replace) -> None:
 
 
 def _forget_positions(replace: Replace) -> None:
-    def load_nothing(_self: CoordinatorRuntime[Any], _partition: int, shard: Any) -> None:
-        shard.on_loaded()
+    def read_nothing(loader: CoordinatorLoader, log_end_offset: int) -> None:
+        loader.end_offset = log_end_offset
 
-    replace(CoordinatorRuntime, "_replay_log", load_nothing)
+    replace(CoordinatorLoader, "_read", read_nothing)
 
 
 def _trust_requests(replace: Replace) -> None:

@@ -30,6 +30,9 @@ from kclient.broker.server.broker_config import BrokerConfig
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid, uuid_to_text
 
+_LOADING_BUDGET_MS = 20.0
+"""Time for which a change of the metadata waits for the loading of groups: enough for new logs."""
+
 
 class BrokerStorage(NamedTuple):
     """Components of a broker that are loaded from disk."""
@@ -142,11 +145,20 @@ def _groups(
 
     log = ReplicatedLog(CONSUMER_OFFSETS, replicas, runtime.clock, count_partitions)
     groups = GroupCoordinator(_group_config(config), log, runtime)
-    groups.load()
+    groups.startup()
+    groups.wakeup = replicas.timer.wakeup
+    if CONSUMER_OFFSETS in controller.image.topics:
+        _follow_leaders(groups, config.node_id, controller.image.topics[CONSUMER_OFFSETS])
+        groups.load_now()
 
     def publish(delta: MetadataDelta, image: MetadataImage) -> None:
+        for topic in delta.deleted_topics:
+            if topic.name == CONSUMER_OFFSETS:
+                for number in range(len(topic.partitions)):
+                    groups.on_resignation(number, None)
         if CONSUMER_OFFSETS in delta.created_topics or CONSUMER_OFFSETS in delta.changed_topics:
             _follow_leaders(groups, config.node_id, image.topics[CONSUMER_OFFSETS])
+            groups.load_now(_LOADING_BUDGET_MS)
         if delta.deleted_topics:
             groups.on_topics_deleted({topic.name for topic in delta.deleted_topics})
 
@@ -158,9 +170,9 @@ def _follow_leaders(groups: GroupCoordinator, node_id: int, topic: TopicImage) -
     """Load the partitions of the group coordinator that this broker leads; unload the others."""
     for number, registration in enumerate(topic.partitions):
         if registration.leader == node_id:
-            groups.load_partition(number)
+            groups.on_leadership(number, registration.leader_epoch)
         else:
-            groups.unload_partition(number)
+            groups.on_resignation(number, registration.leader_epoch)
 
 
 def _group_config(config: BrokerConfig) -> GroupConfig:

@@ -56,6 +56,7 @@ def test_settings(wire: Wire, topic: str) -> None:
 
 
 def test_positions(wire: Wire, topic: str) -> None:
+    wire.metadata("__consumer_offsets", create=True)
     topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0, 1] * OFTEN)]
     groups = [OffsetFetchRequestGroup(group_id="a", topics=topics)] * OFTEN
     response = wire.ask(OffsetFetchRequest(groups=groups), 8, OffsetFetchResponse)

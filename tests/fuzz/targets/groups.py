@@ -4,17 +4,21 @@ The first byte of an input selects its kind: a subscription, an assignment, meta
 the leader receives it, or keys and values of records that the coordinator loads.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
 from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.membership import RequestContext
-from kclient.broker.coordinator.runtime.partition_log import KeyAndValue
+from kclient.broker.coordinator.runtime.partition_log import (
+    AppendCallback,
+    KeyAndValue,
+    LogChunk,
+    ReadBounds,
+)
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.common.errors import KafkaError
-from kclient.common.files import WireBytes
 from kclient.common.types import TopicPartition
 from kclient.consumer.assignors import (
     Assignment,
@@ -144,25 +148,36 @@ class _OffsetsLog:
     def __init__(self, records: list[tuple[bytes | None, bytes | None]]) -> None:
         self.records = records
 
+    def bounds(self, partition: int, leader_epoch: int) -> ReadBounds:
+        return ReadBounds(0, len(self.records), len(self.records))
+
     def append(
         self,
         partition: int,
+        leader_epoch: int,
         records: Sequence[KeyAndValue],
-        on_done: Callable[[KafkaError | None], None],
+        on_done: AppendCallback,
     ) -> None:
         self.records.extend(records)
-        on_done(None)
+        on_done(None, len(self.records))
 
-    def read(self, partition: int) -> Iterable[tuple[WireBytes | None, WireBytes | None]]:
-        return list(self.records)
+    def read(self, partition: int, offset: int) -> LogChunk:
+        return LogChunk(self.records[offset:], len(self.records))
+
+
+def _loaded(log: _OffsetsLog, home: VirtualHome) -> GroupCoordinator:
+    coordinator = GroupCoordinator(GroupConfig(), log, home.runtime)
+    coordinator.startup()
+    coordinator.on_leadership(0, 0)
+    coordinator.load_now()
+    return coordinator
 
 
 def _load(data: bytes) -> None:
     pieces = unpacked(data)
     log = _OffsetsLog(list(zip(pieces[::2], pieces[1::2], strict=False)))
     home = VirtualHome()
-    coordinator = GroupCoordinator(GroupConfig(), log, home.runtime)
-    coordinator.load()
+    coordinator = _loaded(log, home)
     names = {GROUP, *(group.group_id for group in coordinator.list_groups())}
     for name in sorted(names)[:5]:
         _use(coordinator, name)
@@ -172,8 +187,7 @@ def _load(data: bytes) -> None:
     coordinator.on_topics_deleted({TOPIC})
     described = [_without_time(coordinator, name) for name in sorted(names)]
     # It must be able to load its own records.
-    again = GroupCoordinator(GroupConfig(), log, home.runtime)
-    again.load()
+    _loaded(log, home).list_groups()
     assert len(described) == len(names)
 
 

@@ -1,15 +1,19 @@
 """One group coordinator in virtual time, whose members are driven by hand."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.coordinator.group.membership import RequestContext
-from kclient.broker.coordinator.runtime.partition_log import KeyAndValue
+from kclient.broker.coordinator.runtime.partition_log import (
+    AppendCallback,
+    KeyAndValue,
+    LogChunk,
+    ReadBounds,
+)
 from kclient.common.errors import KafkaError
-from kclient.common.files import WireBytes
 from kclient.common.types import TopicPartition
 from kclient.protocol.messages.group_membership import (
     HeartbeatRequest,
@@ -33,6 +37,8 @@ class MemoryLog:
 
     Attributes:
         failure: Error of every append, or None.
+        failure_of_reads: Error of every read, or None.
+        leader_epoch: Epoch in which this broker leads every partition.
         withheld: Callbacks of appends that are not committed yet; None to commit at once.
     """
 
@@ -41,27 +47,52 @@ class MemoryLog:
         self.records: dict[int, list[KeyAndValue]] = {}
         self.failure: KafkaError | None = None
         self.withheld: list[Callable[[KafkaError | None], None]] | None = None
+        self.leader_epoch = 0
+        self.failure_of_reads: KafkaError | None = None
+
+    def bounds(self, partition: int, leader_epoch: int) -> ReadBounds:
+        assert leader_epoch == self.leader_epoch
+        if self.failure_of_reads is not None:
+            raise self.failure_of_reads
+        end_offset = len(self.records.get(partition, []))
+        return ReadBounds(0, end_offset, end_offset)
 
     def append(
         self,
         partition: int,
+        leader_epoch: int,
         records: Sequence[KeyAndValue],
-        on_done: Callable[[KafkaError | None], None],
+        on_done: AppendCallback,
     ) -> None:
-        if self.failure is None:
-            self.records.setdefault(partition, []).extend(records)
-        if self.failure is None and self.withheld is not None:
-            self.withheld.append(on_done)
+        assert leader_epoch == self.leader_epoch
+        if self.failure is not None:
+            on_done(self.failure, -1)
+            return
+        log = self.records.setdefault(partition, [])
+        start_offset = len(log)
+        log.extend(records)
+        end_offset = len(log)
+
+        def complete(error: KafkaError | None) -> None:
+            if error is not None:
+                del log[start_offset:]  # as a new leader would
+            on_done(error, end_offset if error is None else -1)
+
+        if self.withheld is None:
+            complete(None)
         else:
-            on_done(self.failure)
+            self.withheld.append(complete)
 
     def commit(self, error: KafkaError | None = None) -> None:
         """Complete the oldest withheld append."""
         assert self.withheld is not None
         self.withheld.pop(0)(error)
 
-    def read(self, partition: int) -> Iterable[tuple[WireBytes | None, WireBytes | None]]:
-        return list(self.records.get(partition, []))
+    def read(self, partition: int, offset: int) -> LogChunk:
+        if self.failure_of_reads is not None:
+            raise self.failure_of_reads
+        records = self.records.get(partition, [])
+        return LogChunk(records[offset:], len(records))
 
 
 class World:
@@ -73,7 +104,20 @@ class World:
         self.log = log or MemoryLog()
         settings = {"initial_rebalance_delay_ms": 0, **config}
         self.coordinator = GroupCoordinator(GroupConfig(**settings), self.log, runtime)
-        self.coordinator.load()
+        self.coordinator.startup()
+        self.lead(self.log.leader_epoch)
+
+    def lead(self, leader_epoch: int) -> None:
+        """Become the leader of every partition, and load them."""
+        self.log.leader_epoch = leader_epoch
+        for partition in range(self.log.partition_count):
+            self.coordinator.on_leadership(partition, leader_epoch)
+        self.coordinator.load_now()
+
+    def resign(self, leader_epoch: int) -> None:
+        """Let another broker lead every partition."""
+        for partition in range(self.log.partition_count):
+            self.coordinator.on_resignation(partition, leader_epoch)
 
     def pass_time(self, duration_ms: float) -> None:
         """Let time pass in small steps, each with what is due in it."""
@@ -123,6 +167,15 @@ class World:
         return self.coordinator.heartbeat(
             HeartbeatRequest(group_id="g", generation_id=generation, member_id=member_id)
         )
+
+    def start_leave(
+        self,
+        member: MemberIdentity,
+        version: int,
+        reply: Callable[[LeaveGroupResponse], None],
+    ) -> None:
+        request = LeaveGroupRequest(group_id="g", member_id=member.member_id, members=[member])
+        self.coordinator.leave_group(request, version, reply)
 
     def leave(self, *members: MemberIdentity) -> list[int]:
         request = LeaveGroupRequest(group_id="g", members=list(members))

@@ -9,9 +9,15 @@ from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_records import CommittedOffset, partition_for
 from kclient.broker.coordinator.group.group_shard import GroupShard, MemberEpoch
 from kclient.broker.coordinator.group.membership import RequestContext, join_failure
-from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime, ShardContext
+from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from kclient.broker.coordinator.runtime.partition_log import PartitionLog
-from kclient.common.broker_errors import InvalidGroupIdError, code_of
+from kclient.broker.coordinator.runtime.shard_context import ShardContext
+from kclient.common.broker_errors import (
+    NONE,
+    CoordinatorLoadInProgressError,
+    InvalidGroupIdError,
+    code_of,
+)
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
@@ -60,28 +66,64 @@ class GroupCoordinator:
     def _count_groups(self) -> int:
         return sum(shard.group_count for shard in self._runtime.shards())
 
-    # -- loading and timers ----------------------------------------------------------------
+    # -- leadership and timers -------------------------------------------------------------
 
-    def load(self) -> None:
-        """Load all partitions; until then requests fail with COORDINATOR_LOAD_IN_PROGRESS."""
-        for partition in range(self._log.partition_count):
-            self._runtime.load(partition)
+    def startup(self) -> None:
+        """Begin to serve; until then requests fail with COORDINATOR_NOT_AVAILABLE."""
+        self._runtime.startup()
 
-    def load_partition(self, partition: int) -> None:
-        """Load a partition that this broker leads now, unless it is loaded."""
-        self._runtime.load(partition)
+    def shutdown(self) -> None:
+        """Fail all pending requests with NOT_COORDINATOR, later ones too."""
+        self._runtime.shutdown()
 
-    def unload_partition(self, partition: int) -> None:
-        """Unload a partition that another broker leads; pending requests fail."""
-        self._runtime.unload(partition)
+    def on_leadership(self, partition: int, leader_epoch: int) -> None:
+        """Load a partition that this broker leads now; an epoch that is not newer is ignored.
 
-    def step(self, now_ms: float) -> float | None:
-        """Run due timers; return the time of the next call, or None if none is needed."""
+        Until it is loaded by `step`, requests fail with COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        self._runtime.on_leadership(partition, leader_epoch)
+
+    def on_resignation(self, partition: int, leader_epoch: int | None) -> None:
+        """Unload a partition that another broker leads; its pending requests fail.
+
+        Args:
+            partition: The partition.
+            leader_epoch: Epoch of the other leader, ignored if it is not newer; None if the
+                partition was deleted.
+        """
+        self._runtime.on_resignation(partition, leader_epoch)
+
+    def load_now(self, budget_ms: float | None = None) -> None:
+        """Load the partitions of this broker now, as far as the time allows.
+
+        Args:
+            budget_ms: Time after which the rest is left to `step`, None for no limit.
+        """
+        self._runtime.load_now(budget_ms)
+
+    def load_step(self, now_ms: float) -> float | None:
+        """Run a step of loading, which reads at most 5 MiB; return the time of the next, or None.
+
+        `step` includes it; a task of its own that calls it keeps loading out of the way of timers.
+        """
+        return self._runtime.load_step(now_ms)
+
+    @property
+    def wakeup(self) -> Callable[[], None]:
+        """Called when `step` has work before the time that it returned last."""
+        return self._runtime.wakeup
+
+    @wakeup.setter
+    def wakeup(self, wakeup: Callable[[], None]) -> None:
+        self._runtime.wakeup = wakeup
+
+    def step(self, now_ms: float) -> float:
+        """Run due timers and a step of loading; return the time of the next call."""
         next_ms = self._runtime.step(now_ms)
         if now_ms >= self._next_expiry_ms:
             self._next_expiry_ms = now_ms + self._config.offsets_retention_check_ms
-            self._runtime.run_all(GroupShard.expire_offsets)
-            self._runtime.run_all(GroupShard.remove_unused_groups)
+            self._runtime.run_active(GroupShard.expire_offsets)
+            self._runtime.run_active(GroupShard.remove_unused_groups)
         return self._next_expiry_ms if next_ms is None else min(next_ms, self._next_expiry_ms)
 
     # -- membership ------------------------------------------------------------------------
@@ -103,9 +145,14 @@ class GroupCoordinator:
             reply(SyncGroupResponse(error_code=code_of(error)))
 
     def heartbeat(self, request: HeartbeatRequest) -> int:
-        """Reset a session timeout; return an error code."""
+        """Reset a session timeout; return an error code.
+
+        While the partition is loaded it succeeds: each member gets a full session after that.
+        """
         try:
             return self._run(request.group_id, lambda shard: shard.heartbeat(request))
+        except CoordinatorLoadInProgressError:
+            return NONE
         except KafkaError as error:
             return code_of(error)
 
@@ -154,14 +201,13 @@ class GroupCoordinator:
         """Return all committed offsets of a group.
 
         Raises:
-            CoordinatorLoadInProgressError: The log is not loaded yet.
-            InvalidGroupIdError: The group id is empty.
+            KafkaError: As `CoordinatorRuntime.run`, or the group id is empty.
         """
         return self._run(group_id, lambda shard: shard.fetch_offsets(group_id))
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
-        """Delete every group's offsets in topics that were deleted."""
-        self._runtime.run_all(lambda shard: shard.delete_offsets_of_topics(topics))
+        """Delete every group's offsets in topics that were deleted, where this broker is active."""
+        self._runtime.run_active(lambda shard: shard.delete_offsets_of_topics(topics))
 
     # -- administration --------------------------------------------------------------------
 
@@ -178,7 +224,7 @@ class GroupCoordinator:
         """Return the groups in the given states and of the given types; empty filters match all.
 
         Raises:
-            CoordinatorLoadInProgressError: The log is not loaded yet.
+            KafkaError: As `CoordinatorRuntime.run_all`.
         """
         wanted_states = {state.lower() for state in states}
         wanted_types = {kind.lower() for kind in types}
@@ -207,9 +253,7 @@ class GroupCoordinator:
         """Run an operation of the group's shard.
 
         Raises:
-            InvalidGroupIdError: The group id is empty.
-            CoordinatorLoadInProgressError: The log is not loaded yet.
-            NotCoordinatorError: Another broker is the coordinator of the group.
+            KafkaError: As `CoordinatorRuntime.run`, or the group id is empty.
         """
         partition = partition_for(group_id, self._log.partition_count)
         return self._runtime.run(partition, partial(_checked, group_id, operation))
@@ -224,4 +268,5 @@ def _checked(group_id: str, operation: Callable[[GroupShard], T], shard: GroupSh
 def _reply_single(
     reply: Callable[[LeaveGroupResponse], None], response: LeaveGroupResponse
 ) -> None:
-    reply(LeaveGroupResponse(error_code=response.members[0].error_code))
+    code = response.error_code or response.members[0].error_code
+    reply(LeaveGroupResponse(error_code=code))

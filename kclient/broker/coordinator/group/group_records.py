@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kclient.broker.coordinator.group.classic_group import ClassicGroup, GroupMember
-from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRecord
+from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
 from kclient.common.types import TopicPartition
 from kclient.protocol.messages.group_membership import JoinGroupRequestProtocol
 from kclient.protocol.messages.group_records import (

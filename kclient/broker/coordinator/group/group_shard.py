@@ -24,7 +24,9 @@ from kclient.broker.coordinator.group.membership import (
 )
 from kclient.broker.coordinator.group.offsets import OffsetMetadataManager
 from kclient.broker.coordinator.group.rebalance import Rebalancer
-from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRecord, ShardContext
+from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
+from kclient.broker.coordinator.runtime.partition_log import operation_error
+from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.common.broker_errors import (
     NONE,
     GroupIdNotFoundError,
@@ -210,7 +212,12 @@ class GroupShard:
     ) -> None:
         """Remove members; reply with an error code for each when that is committed."""
         response = LeaveGroupResponse(members=[self._leave(group_id, each) for each in identities])
-        self._context.write([], lambda _error: self._context.reply(reply, response))
+
+        def on_done(error: KafkaError | None) -> None:
+            failure = None if error is None else LeaveGroupResponse(error_code=code_of(error))
+            self._context.reply(reply, failure or response)
+
+        self._context.write([], on_done)
 
     def _leave(self, group_id: str, identity: MemberIdentity) -> MemberResponse:
         code = NONE
@@ -309,7 +316,7 @@ class GroupShard:
         def on_done(error: KafkaError | None) -> None:
             if error is None:
                 self._remove_if_empty(group_id)
-            self._context.reply(reply, error)
+            self._context.reply(reply, error and operation_error(error))
 
         records = self._offsets.tombstones(group_id)
         if isinstance(group, ClassicGroup) and group.generation > 0:

@@ -17,7 +17,8 @@ from kclient.broker.coordinator.group.rebalance import (
     Rebalancer,
     sync_response,
 )
-from kclient.broker.coordinator.runtime.coordinator_runtime import ShardContext
+from kclient.broker.coordinator.runtime.partition_log import operation_error
+from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,
@@ -222,7 +223,8 @@ class Membership:
                 response.members = []
 
             def on_done(error: KafkaError | None) -> None:
-                failure = None if error is None else join_failure(error, request.member_id)
+                failed = None if error is None else operation_error(error)
+                failure = failed and join_failure(failed, request.member_id)
                 self._context.reply(reply, failure or response)
 
             self._context.write([group_record(group)], on_done, replay=False)

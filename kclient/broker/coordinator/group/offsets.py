@@ -9,7 +9,8 @@ from kclient.broker.coordinator.group.group_records import (
     committed_offset,
     offset_record,
 )
-from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRecord, ShardContext
+from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
+from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.common.broker_errors import (
     NONE,
     InvalidCommitOffsetSizeError,
@@ -80,10 +81,22 @@ class OffsetMetadataManager:
     def tombstones(
         self, group_id: str, partitions: Collection[TopicPartition] | None = None
     ) -> list[CoordinatorRecord]:
-        """Return the records that delete a group's offsets, by default all of them."""
+        """Return the records that delete a group's offsets, by default all of them.
+
+        Those include offsets that are not committed yet.
+        """
         if partitions is None:
-            partitions = self._groups.get(group_id, {}).keys()
+            partitions = self._groups.get(group_id, {}).keys() | self._uncommitted(group_id)
         return [offset_record(group_id, partition, None) for partition in partitions]
+
+    def _uncommitted(self, group_id: str) -> set[TopicPartition]:
+        """Return the partitions with records of a group that are not applied yet."""
+        keys = [record.key for record in self._context.uncommitted_records()]
+        return {
+            TopicPartition(key.topic, key.partition)
+            for key in keys
+            if isinstance(key, OffsetCommitKey) and key.group == group_id
+        }
 
     def delete_topics(self, topics: Collection[str]) -> None:
         """Delete all offsets in topics that were deleted."""
@@ -94,7 +107,10 @@ class OffsetMetadataManager:
             )
 
     def expire(self, group: Group, now_wall_ms: int) -> None:
-        """Delete the offsets of an empty group that have expired."""
+        """Delete the offsets of an empty group that have expired.
+
+        One with a commit in progress is kept: the tombstone would follow the new offset in the log.
+        """
         expired = []
         for partition, offset in self._groups.get(group.group_id, {}).items():
             expiry_ms = offset.expire_timestamp_ms
@@ -103,7 +119,10 @@ class OffsetMetadataManager:
                 expiry_ms = since_ms + self._config.offsets_retention_ms
             if now_wall_ms >= expiry_ms:
                 expired.append(partition)
-        self.delete(group.group_id, self.tombstones(group.group_id, expired))
+        if expired:
+            uncommitted = self._uncommitted(group.group_id)
+            kept = [partition for partition in expired if partition not in uncommitted]
+            self.delete(group.group_id, self.tombstones(group.group_id, kept))
 
     def delete(self, group_id: str, tombstones: list[CoordinatorRecord]) -> None:
         """Write tombstones, if any; a failure is logged and the next check retries."""

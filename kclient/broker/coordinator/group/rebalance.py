@@ -10,7 +10,8 @@ from functools import partial
 from kclient.broker.coordinator.group.classic_group import ClassicGroup, GroupMember, GroupState
 from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_records import group_record
-from kclient.broker.coordinator.runtime.coordinator_runtime import ShardContext
+from kclient.broker.coordinator.runtime.partition_log import operation_error
+from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.common.broker_errors import (
     NONE,
     RebalanceInProgressError,
@@ -205,7 +206,7 @@ class Rebalancer:
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
             return
         if error is not None:
-            self.fail_waiting_syncs(group, code_of(error))
+            self.fail_waiting_syncs(group, code_of(operation_error(error)))
             self.prepare(group)
             return
         self._timers.cancel(("sync", group.group_id))

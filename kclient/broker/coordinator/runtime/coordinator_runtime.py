@@ -1,298 +1,109 @@
-"""Runtime of a coordinator: its shards, with their timers and pending writes."""
+"""Runtime of a coordinator: its partitions, which follow their leaders."""
 
-import heapq
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable
+from enum import Enum
 from functools import partial
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, TypeVar
 
+from kclient.broker.coordinator.runtime.coordinator_loader import CoordinatorLoader, LoadProgress
+from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorShard
 from kclient.broker.coordinator.runtime.partition_log import PartitionLog
+from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.common.broker_errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
+    FencedLeaderEpochError,
     NotCoordinatorError,
+    NotLeaderOrFollowerError,
 )
-from kclient.common.errors import KafkaError
-from kclient.common.files import WireBytes
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime
-from kclient.protocol.message import VersionedRecord
-from kclient.protocol.messages.group_records import CoordinatorKey
 
+_log = logging.getLogger(__name__)
 
-class Timers:
-    """Named timers; scheduling a name again moves its deadline.
+_LEADERSHIP_LOST = (FencedLeaderEpochError, NotLeaderOrFollowerError)
 
-    Rescheduling or cancelling leaves the old heap entry, which is skipped later: a heartbeat
-    reschedules a timer on every request, and a search would be expensive.
-    """
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Hashable]] = []
-        self._live: dict[Hashable, tuple[int, Callable[[], None]]] = {}
-        self._count = 0
-
-    def schedule(self, name: Hashable, deadline_ms: float, action: Callable[[], None]) -> None:
-        """Run `action` once at `deadline_ms`; replaces the timer of this name."""
-        self._count += 1
-        self._live[name] = (self._count, action)
-        heapq.heappush(self._heap, (deadline_ms, self._count, name))
-        if len(self._heap) > 64 and len(self._heap) > 4 * len(self._live):
-            self._compact()
-
-    def cancel(self, name: Hashable) -> None:
-        """Cancel a timer; idempotent."""
-        self._live.pop(name, None)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no timer is scheduled."""
-        return not self._live
-
-    def clear(self) -> None:
-        """Cancel all timers."""
-        self._live.clear()
-        self._heap.clear()
-
-    def has(self, name: Hashable) -> bool:
-        """Return whether a timer of this name is scheduled."""
-        return name in self._live
-
-    def run_due(self, now_ms: float) -> None:
-        """Run every due action; timers that these schedule run in the next call."""
-        due: deque[tuple[float, int, Hashable]] = deque()
-        while self._heap and self._heap[0][0] <= now_ms:
-            due.append(heapq.heappop(self._heap))
-        try:
-            while due:
-                _, count, name = due.popleft()
-                live = self._live.get(name)
-                if live is not None and live[0] == count:
-                    del self._live[name]
-                    live[1]()
-        finally:
-            for entry in due:  # where an action failed
-                heapq.heappush(self._heap, entry)
-
-    def next_deadline_ms(self) -> float | None:
-        """Return the earliest deadline, or None if there is none."""
-        while self._heap:
-            deadline_ms, count, name = self._heap[0]
-            live = self._live.get(name)
-            if live is not None and live[0] == count:
-                return deadline_ms
-            heapq.heappop(self._heap)
-        return None
-
-    def _compact(self) -> None:
-        self._heap = [
-            entry for entry in self._heap if self._live.get(entry[2], (None,))[0] == entry[1]
-        ]
-        heapq.heapify(self._heap)
-
+_WAIT_MS = 5.0
+"""Time between two looks at a high watermark that has to advance."""
 
 T = TypeVar("T")
-
-WriteCallback = Callable[[KafkaError | None], None]
-"""Receives None once the records are committed, or the error."""
+ShardT = TypeVar("ShardT", bound=CoordinatorShard)
 
 
-class CoordinatorRecord(NamedTuple):
-    """Record of a coordinator's log (Kafka: CoordinatorRecord).
+class CoordinatorState(Enum):
+    """State of the coordinator of one partition (Kafka: CoordinatorRuntime.CoordinatorState)."""
 
-    Attributes:
-        key: Key, whose version is the type of the record.
-        value: Value, or None for a tombstone.
-        value_version: Version in which the value is written.
-    """
-
-    key: CoordinatorKey
-    value: VersionedRecord | None = None
-    value_version: int = 0
-
-    def encode(self) -> tuple[bytes, bytes | None]:
-        """Return key and value as bytes."""
-        value = None if self.value is None else self.value.encode_versioned(self.value_version)
-        return self.key.encode_versioned(), value
+    INITIAL = "initial"
+    """Created; nothing is read yet."""
+    LOADING = "loading"
+    """Reads its log, or waits until what it has read is committed."""
+    ACTIVE = "active"
+    """Serves requests."""
+    FAILED = "failed"
+    """The log cannot be read, or differs from what the coordinator has written."""
+    CLOSED = "closed"
+    """Another broker is the coordinator."""
 
 
-class CoordinatorShard(Protocol):
-    """State of a coordinator in one partition of its log (Kafka: CoordinatorShard).
-
-    Every method runs under the shard's lock.
-    """
-
-    def load(self, raw_key: bytes, raw_value: bytes | None) -> None:
-        """Apply a record of the log."""
-        ...
-
-    def replay(self, record: CoordinatorRecord) -> None:
-        """Apply a record that this shard has written and that is committed."""
-        ...
-
-    def on_loaded(self) -> None:
-        """Start timers: all records of the log are applied."""
-        ...
-
-    def on_unloaded(self, error: KafkaError) -> None:
-        """Fail the pending requests: another broker is the coordinator."""
-        ...
+# state -> states that may come before it
+PREVIOUS: dict[CoordinatorState, frozenset[CoordinatorState]] = {
+    CoordinatorState.INITIAL: frozenset(),
+    CoordinatorState.LOADING: frozenset({CoordinatorState.INITIAL}),
+    CoordinatorState.ACTIVE: frozenset({CoordinatorState.LOADING}),
+    CoordinatorState.FAILED: frozenset({CoordinatorState.LOADING, CoordinatorState.ACTIVE}),
+    CoordinatorState.CLOSED: frozenset(CoordinatorState) - {CoordinatorState.CLOSED},
+}
 
 
-@dataclass(slots=True, eq=False)
-class _Write:
-    """Records that are to be committed; none for a reply that waits for earlier writes."""
-
-    records: Sequence[CoordinatorRecord]
-    on_done: WriteCallback | None
-    replay: bool
-    is_done: bool = False
-    error: KafkaError | None = None
+def check_transition(partition: int, old: CoordinatorState, new: CoordinatorState) -> None:
+    """Raise IllegalStateError if the table has no transition from `old` to `new`."""
+    if old not in PREVIOUS[new]:
+        raise IllegalStateError(
+            f"coordinator of partition {partition} cannot go from {old.value} to {new.value}"
+        )
 
 
-class ShardContext:
-    """Lock, timers, pending writes and replies of one shard.
-
-    The lock guards the shard and all of this. It is held while records are appended, so that the
-    log has the order of the decisions, and released before replies are sent. Lock order: this lock,
-    then those of partition and log. `run` acquires it; the other methods require it.
-
-    Writes complete in the order of the log: each is applied when the high watermark has passed its
-    records and all earlier writes are complete.
-    """
+class _Coordinator(Generic[ShardT]):
+    """Coordinator of one partition in one leader epoch."""
 
     def __init__(
-        self, runtime: Runtime, log: PartitionLog, partition: int, timeout_ms: float
-    ) -> None:
-        self.timers = Timers()
-        self._clock = runtime.clock
-        self._log = log
-        self._partition = partition
-        self._timeout_ms = timeout_ms
-        self._lock = runtime.tasks.condition()
-        self._depth = 0
-        self._shard: CoordinatorShard | None = None
-        self._queued: deque[_Write] = deque()
-        self._pending: deque[_Write] = deque()
-        self._replies: list[Callable[[], None]] = []
-
-    def attach(self, shard: CoordinatorShard) -> None:
-        """Set the shard that runs in this context."""
-        self._shard = shard
-
-    def run(self, action: Callable[[], T]) -> T:
-        """Run an action under the lock, append what it wrote, and reply after the release."""
-        with self._lock:
-            self._depth += 1
-            try:
-                result = action()
-            finally:
-                if self._depth == 1:
-                    self._append_queued()
-                self._depth -= 1
-            replies: list[Callable[[], None]] = []
-            if not self._depth:
-                replies, self._replies = self._replies, replies
-        for reply in replies:
-            reply()
-        return result
-
-    def reply(self, reply: Callable[[T], None], response: T) -> None:
-        """Call `reply` with a response after the lock is released."""
-        self._replies.append(partial(reply, response))
-
-    def write(
         self,
-        records: Sequence[CoordinatorRecord],
-        on_done: WriteCallback | None = None,
-        *,
-        replay: bool = True,
+        partition: int,
+        leader_epoch: int,
+        context: ShardContext,
+        shard: ShardT,
+        loader: CoordinatorLoader,
     ) -> None:
-        """Append records at the end of the current action; without records, wait for earlier ones.
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.context = context
+        self.shard = shard
+        self.loader = loader
+        self.state = CoordinatorState.INITIAL
+        self.due_ms = 0.0
 
-        Args:
-            records: Records to append in one batch.
-            on_done: Called under the lock when they are committed, or failed.
-            replay: Whether to replay them when they are committed; otherwise `on_done` changes the
-                state.
-        """
-        self._queued.append(_Write(records, on_done, replay))
-
-    def step(self, now_ms: float) -> float | None:
-        """Run due timers; return the next deadline, or None."""
-        if self.timers.is_empty:
-            return None
-        self.run(partial(self.timers.run_due, now_ms))
-        with self._lock:
-            return self.timers.next_deadline_ms()
-
-    def close(self, error: KafkaError) -> None:
-        """Fail everything that is pending."""
-        self.timers.clear()
-        if self._shard is not None:
-            self._shard.on_unloaded(error)
-        writes = [*self._pending, *self._queued]
-        self._pending.clear()
-        self._queued.clear()
-        for write in writes:
-            self._report(write, error)
-
-    def _append_queued(self) -> None:
-        while self._queued:
-            write = self._queued.popleft()
-            self._pending.append(write)
-            if write.records:
-                self._append(write)
-            else:
-                self._complete(write, None)
-            if not write.is_done:
-                deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
-                self.timers.schedule(write, deadline_ms, partial(self._expire, write))
-
-    def _append(self, write: _Write) -> None:
-        records = [record.encode() for record in write.records]
-
-        def on_appended(error: KafkaError | None) -> None:
-            self.run(partial(self._complete, write, error))
-
-        self._log.append(self._partition, records, on_appended)
-
-    def _complete(self, write: _Write, error: KafkaError | None) -> None:
-        write.is_done, write.error = True, error
-        while self._pending and self._pending[0].is_done:
-            first = self._pending.popleft()
-            self.timers.cancel(first)
-            if first.error is None and first.replay and self._shard is not None:
-                for record in first.records:
-                    self._shard.replay(record)
-            self._report(first, first.error)
-
-    def _expire(self, write: _Write) -> None:
-        """Report a write that is not committed in time. If it is later, it is replayed."""
-        self._report(write, CoordinatorNotAvailableError("the write is not replicated in time"))
-
-    @staticmethod
-    def _report(write: _Write, error: KafkaError | None) -> None:
-        on_done, write.on_done = write.on_done, None
-        if on_done is not None:
-            on_done(error)
-
-
-ShardT = TypeVar("ShardT", bound=CoordinatorShard)
+    def transition_to(self, state: CoordinatorState) -> None:
+        check_transition(self.partition, self.state, state)
+        self.state = state
 
 
 class CoordinatorRuntime(Generic[ShardT]):
     """Shards of a coordinator by partition of its log (Kafka: CoordinatorRuntime).
 
     A shard decides and writes records through its context; the runtime appends them and replies
-    when they are committed. The lock guards the table of shards, which is read without it. Lock
-    order: this lock, then a shard's.
+    when they are committed. The epoch of a coordinator is the leader epoch of its partition;
+    nothing of an earlier epoch completes. The lock guards the table of coordinators; that of the
+    active ones is read without it. Lock order: this lock, then a shard's.
 
     Args:
         runtime: Clock and locks.
         log: Log of the coordinator.
         make_shard: Returns a new shard for a context.
         write_timeout_ms: Time after which a pending write is reported as failed.
+
+    Attributes:
+        wakeup: Called when `step` has work before the time that it returned last.
     """
 
     def __init__(
@@ -302,86 +113,241 @@ class CoordinatorRuntime(Generic[ShardT]):
         make_shard: Callable[[ShardContext], ShardT],
         write_timeout_ms: float,
     ) -> None:
+        self.wakeup: Callable[[], None] = _nothing
         self._runtime = runtime
         self._log = log
         self._make_shard = make_shard
         self._write_timeout_ms = write_timeout_ms
         self._lock = runtime.tasks.condition()
-        self._shards: dict[int, tuple[ShardContext, ShardT]] = {}
-        self._was_loaded = False
+        self._is_running = False
+        self._epochs: dict[int, int] = {}
+        self._coordinators: dict[int, _Coordinator[ShardT]] = {}
+        self._active: dict[int, tuple[ShardContext, ShardT]] = {}
+        self._loading: list[_Coordinator[ShardT]] = []
 
-    def load(self, partition: int) -> None:
-        """Build a shard from its partition, unless it is loaded; until then requests fail."""
+    # -- leadership ------------------------------------------------------------------------
+
+    def startup(self) -> None:
+        """Begin to serve; until then requests fail with COORDINATOR_NOT_AVAILABLE."""
+        self._is_running = True
+
+    def shutdown(self) -> None:
+        """Unload every partition; pending and later requests fail."""
+        self._is_running = False
+        for partition in list(self._coordinators):
+            self.on_resignation(partition, None)
+
+    def on_leadership(self, partition: int, leader_epoch: int) -> None:
+        """Load a partition that this broker leads; an epoch that is not newer is ignored.
+
+        The loading is done by `step`. Pending requests of an earlier epoch fail. If this broker has
+        led the previous epoch too and nothing is pending, the coordinator remains active: no other
+        broker can have written to the log.
+        """
         with self._lock:
-            if partition in self._shards:
+            known = self._epochs.get(partition, -1)
+            if leader_epoch <= known:
                 return
-            context = ShardContext(self._runtime, self._log, partition, self._write_timeout_ms)
-            shard = self._make_shard(context)
-            context.attach(shard)
-            context.run(partial(self._replay_log, partition, shard))
-            self._shards = {**self._shards, partition: (context, shard)}
-            self._was_loaded = True
+            self._epochs[partition] = leader_epoch
+            if leader_epoch == known + 1 and self._continue(partition, leader_epoch):
+                return
+            old = self._remove(partition)
+            self._start_loading(partition, leader_epoch)
+        self._close(old)
+        self.wakeup()
 
-    def unload(self, partition: int) -> None:
-        """Drop a shard, whose partition has another leader; its pending requests fail."""
+    def on_resignation(self, partition: int, leader_epoch: int | None) -> None:
+        """Unload a partition that another broker leads; its pending requests fail.
+
+        Args:
+            partition: The partition.
+            leader_epoch: Epoch of the other leader, ignored if it is not newer; None if the
+                partition was deleted, whose epochs start again.
+        """
         with self._lock:
-            context, _ = self._shards.get(partition, (None, None))
-            self._shards = {key: each for key, each in self._shards.items() if key != partition}
-        if context is not None:
-            context.run(partial(context.close, NotCoordinatorError("the partition has moved")))
+            if leader_epoch is None:
+                self._epochs.pop(partition, None)
+            elif leader_epoch <= self._epochs.get(partition, -1):
+                return
+            else:
+                self._epochs[partition] = leader_epoch
+            old = self._remove(partition)
+        self._close(old)
+
+    def leader_epoch(self, partition: int) -> int | None:
+        """Return the epoch of the coordinator of a partition, or None if there is none."""
+        coordinator = self._coordinators.get(partition)
+        return None if coordinator is None else coordinator.leader_epoch
+
+    def state(self, partition: int) -> CoordinatorState:
+        """Return the state of a partition; CLOSED if another broker leads it."""
+        coordinator = self._coordinators.get(partition)
+        return CoordinatorState.CLOSED if coordinator is None else coordinator.state
+
+    def _continue(self, partition: int, leader_epoch: int) -> bool:
+        """Let an active coordinator continue in the next epoch; return whether it does."""
+        coordinator = self._coordinators.get(partition)
+        if coordinator is None or coordinator.state is not CoordinatorState.ACTIVE:
+            return False
+        context = coordinator.context
+        if not context.run(partial(context.continue_in, leader_epoch)):
+            return False
+        coordinator.leader_epoch = leader_epoch
+        return True
+
+    def _remove(self, partition: int) -> _Coordinator[ShardT] | None:
+        coordinator = self._coordinators.pop(partition, None)
+        self._active = {key: each for key, each in self._active.items() if key != partition}
+        self._loading = [each for each in self._loading if each is not coordinator]
+        return coordinator
+
+    @staticmethod
+    def _close(coordinator: _Coordinator[ShardT] | None) -> None:
+        """Fail the pending requests; the caller holds no lock."""
+        if coordinator is not None:
+            error = NotCoordinatorError("the partition has moved")
+            coordinator.transition_to(CoordinatorState.CLOSED)
+            coordinator.context.run(partial(coordinator.context.close, error))
+
+    def _start_loading(self, partition: int, leader_epoch: int) -> None:
+        context = ShardContext(
+            self._runtime, self._log, partition, leader_epoch, self._write_timeout_ms
+        )
+        shard = self._make_shard(context)
+        context.attach(shard)
+        loader = CoordinatorLoader(self._log, partition, leader_epoch, shard)
+        coordinator = _Coordinator(partition, leader_epoch, context, shard, loader)
+        context.on_diverged = partial(self._reload, coordinator)
+        coordinator.transition_to(CoordinatorState.LOADING)
+        self._coordinators[partition] = coordinator
+        self._loading.append(coordinator)
+
+    def _reload(self, coordinator: _Coordinator[ShardT]) -> None:
+        """Load a partition again whose shard differs from its log."""
+        partition = coordinator.partition
+        with self._lock:
+            if self._coordinators.get(partition) is not coordinator:
+                return
+            _log.warning("partition %d: a write has failed; it is loaded again", partition)
+            coordinator.transition_to(CoordinatorState.FAILED)
+            self._remove(partition)
+            self._start_loading(partition, coordinator.leader_epoch)
+        self._close(coordinator)
+        self.wakeup()
+
+    # -- loading ---------------------------------------------------------------------------
+
+    def load_now(self, budget_ms: float | None = None) -> None:
+        """Load partitions until all are loaded or wait for their high watermarks.
+
+        Args:
+            budget_ms: Time after which the rest is left to `step`, None for no limit.
+        """
+        clock = self._runtime.clock
+        now_ms = started_ms = clock.monotonic_ms()
+        next_ms = self.load_step(now_ms)
+        while next_ms is not None and next_ms <= now_ms:
+            now_ms = clock.monotonic_ms()
+            if budget_ms is not None and now_ms - started_ms > budget_ms:
+                return
+            next_ms = self.load_step(now_ms)
+
+    def load_step(self, now_ms: float) -> float | None:
+        """Run one step of loading; return the time of the next one, or None.
+
+        It reads at most one chunk of one partition. Several threads may call it.
+        """
+        with self._lock:
+            ready = next((each for each in self._loading if each.due_ms <= now_ms), None)
+            if ready is None:
+                return min((each.due_ms for each in self._loading), default=None)
+            self._loading.remove(ready)
+        progress: LoadProgress | None
+        try:
+            progress = ready.loader.step()
+        except _LEADERSHIP_LOST as error:
+            _log.info("partition %d: loading ended: %s", ready.partition, error)
+            progress = None
+        except Exception:  # noqa: BLE001 (the others must still be loaded)
+            _log.exception("partition %d: loading failed", ready.partition)
+            progress = None
+        with self._lock:
+            if self._coordinators.get(ready.partition) is ready:
+                self._take_progress(ready, progress, now_ms)
+            return min((each.due_ms for each in self._loading), default=None)
+
+    def _take_progress(
+        self, coordinator: _Coordinator[ShardT], progress: LoadProgress | None, now_ms: float
+    ) -> None:
+        if progress is None:
+            coordinator.transition_to(CoordinatorState.FAILED)
+        elif progress is LoadProgress.LOADED:
+            context = coordinator.context
+            context.run(partial(context.activate, coordinator.loader.end_offset))
+            coordinator.transition_to(CoordinatorState.ACTIVE)
+            active = (context, coordinator.shard)
+            self._active = {**self._active, coordinator.partition: active}
+        else:
+            waits = progress is LoadProgress.WAITING
+            coordinator.due_ms = now_ms + _WAIT_MS if waits else now_ms
+            self._loading.insert(len(self._loading) if waits else 0, coordinator)
+
+    # -- requests --------------------------------------------------------------------------
 
     def run(self, partition: int, operation: Callable[[ShardT], T]) -> T:
         """Run an operation of a shard under its lock, append its records, then reply.
 
         Raises:
-            CoordinatorLoadInProgressError: The log is not loaded yet.
-            NotCoordinatorError: The partition is led by another broker.
+            NotCoordinatorError: The partition is led by another broker, or could not be loaded.
+            CoordinatorLoadInProgressError: It is not loaded yet.
+            CoordinatorNotAvailableError: The coordinator is not started.
         """
-        found = self._shards.get(partition)
+        found = self._active.get(partition)
         if found is None:
-            if self._was_loaded:
-                raise NotCoordinatorError(f"partition {partition} is led by another broker")
-            raise CoordinatorLoadInProgressError
+            raise self._not_active(partition)
         context, shard = found
-        return context.run(partial(operation, shard))
+        return context.run(partial(operation, shard), is_request=True)
+
+    def _not_active(self, partition: int) -> KafkaError:
+        if not self._is_running:
+            return CoordinatorNotAvailableError("the coordinator is not running")
+        if self.state(partition) in {CoordinatorState.CLOSED, CoordinatorState.FAILED}:
+            return NotCoordinatorError(f"partition {partition} is led by another broker")
+        return CoordinatorLoadInProgressError(f"partition {partition} is being loaded")
 
     def run_all(self, operation: Callable[[ShardT], T]) -> list[T]:
-        """Run an operation of every shard; return the results.
+        """Run an operation of every shard of this broker; return the results.
 
         Raises:
-            CoordinatorLoadInProgressError: The log is not loaded yet.
+            CoordinatorLoadInProgressError: A partition is not loaded yet.
+            NotCoordinatorError: A partition could not be loaded.
+            CoordinatorNotAvailableError: The coordinator is not started.
         """
-        if not self._was_loaded:
-            raise CoordinatorLoadInProgressError
-        shards = self._shards.values()
-        return [context.run(partial(operation, shard)) for context, shard in shards]
+        if not self._is_running:
+            raise CoordinatorNotAvailableError("the coordinator is not running")
+        with self._lock:
+            partitions = list(self._coordinators)
+        return [self.run(partition, operation) for partition in partitions]
+
+    def run_active(self, operation: Callable[[ShardT], None]) -> None:
+        """Run an operation of every active shard; those that move meanwhile are left out."""
+        for partition in self._active:
+            try:
+                self.run(partition, operation)
+            except (NotCoordinatorError, CoordinatorLoadInProgressError) as error:
+                _log.debug("partition %d: %s", partition, error)
 
     def shards(self) -> list[ShardT]:
-        """Return the loaded shards, for reads that need no lock."""
-        return [shard for _, shard in self._shards.values()]
+        """Return the active shards, for reads that need no lock."""
+        return [shard for _, shard in self._active.values()]
 
     def step(self, now_ms: float) -> float | None:
-        """Run due timers of all shards; return the next deadline, or None."""
-        deadlines = [context.step(now_ms) for context, _ in self._shards.values()]
-        return min((each for each in deadlines if each is not None), default=None)
-
-    def _replay_log(self, partition: int, shard: ShardT) -> None:
-        for key, value in _latest(self._log.read(partition)).items():
-            shard.load(key, value)
-        shard.on_loaded()
+        """Run due timers of all shards, and a step of loading; return the next time, or None."""
+        times = [context.step(now_ms) for context, _ in self._active.values()]
+        if self._loading:
+            times.append(self.load_step(now_ms))
+        return min((each for each in times if each is not None), default=None)
 
 
-def _latest(
-    records: Iterable[tuple[WireBytes | None, WireBytes | None]],
-) -> dict[bytes, bytes | None]:
-    """Return the last value of each key, in the order of the log.
-
-    A log contains many versions of an offset; decoding costs more than reading.
-    """
-    latest: dict[bytes, bytes | None] = {}
-    for raw_key, value in records:
-        if raw_key is not None:
-            key = bytes(raw_key)
-            latest.pop(key, None)
-            latest[key] = None if value is None else bytes(value)
-    return latest
+def _nothing() -> None:
+    return None

@@ -1,27 +1,36 @@
 """Log of a coordinator: the partitions of an internal topic."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kclient.broker.log.memory_records import MemoryRecords, keyed_batch
+from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.partition import ACKS_ALL
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.common.broker_errors import (
+    CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     CorruptRecordError,
+    FencedLeaderEpochError,
+    InvalidFetchSizeError,
     KafkaStorageError,
+    NetworkError,
     NotCoordinatorError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
+    RecordBatchTooLargeError,
+    RecordTooLargeError,
     RequestTimedOutError,
+    UnknownLeaderEpochError,
+    UnknownServerError,
     UnknownTopicOrPartitionError,
 )
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WireBytes
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
-from kclient.record import read_batches
+from kclient.record import RecordBatch, read_batches
 
 _LOAD_BUFFER_SIZE = 5 * 1024 * 1024
 
@@ -35,8 +44,34 @@ _NOT_AVAILABLE = (
     UnknownTopicOrPartitionError,
 )
 _NOT_COORDINATOR = (KafkaStorageError, NotLeaderOrFollowerError)
+_WRONG_EPOCH = (FencedLeaderEpochError, UnknownLeaderEpochError)
+_TOO_LARGE = (InvalidFetchSizeError, RecordBatchTooLargeError, RecordTooLargeError)
 
 KeyAndValue = tuple[bytes, bytes | None]
+
+
+AppendCallback = Callable[[KafkaError | None, int], None]
+"""Receives the error or None, and the offset after the records, which is -1 with an error."""
+
+
+class ReadBounds(NamedTuple):
+    """Offsets of a partition, as its leader knows them."""
+
+    log_start_offset: int
+    high_watermark: int
+    log_end_offset: int
+
+
+class LogChunk(NamedTuple):
+    """Records that one read has returned.
+
+    Attributes:
+        records: Keys and values, oldest first.
+        next_offset: Offset of the next read; that of this one if no batch is left.
+    """
+
+    records: Iterable[tuple[WireBytes | None, WireBytes | None]]
+    next_offset: int
 
 
 class PartitionLog(Protocol):
@@ -47,17 +82,34 @@ class PartitionLog(Protocol):
         """Number of partitions of the topic, or of the topic to be created."""
         ...
 
+    def bounds(self, partition: int, leader_epoch: int) -> ReadBounds:
+        """Return the offsets of a partition.
+
+        Raises:
+            NotLeaderOrFollowerError: This broker is not its leader.
+            FencedLeaderEpochError: The partition is in a later epoch.
+            UnknownLeaderEpochError: It is in an earlier epoch.
+            KafkaError: The partition cannot be read.
+        """
+        ...
+
     def append(
         self,
         partition: int,
+        leader_epoch: int,
         records: Sequence[KeyAndValue],
-        on_done: Callable[[KafkaError | None], None],
+        on_done: AppendCallback,
     ) -> None:
-        """Append records in one batch; `on_done` is called when they are committed or failed."""
+        """Append records in one batch; `on_done` is called when they are committed or failed.
+
+        They are committed only if this broker leads the partition in `leader_epoch` before the
+        append and when the high watermark passes them. `on_done` is called with the error
+        NOT_COORDINATOR as soon as that is no longer possible.
+        """
         ...
 
-    def read(self, partition: int) -> Iterable[tuple[WireBytes | None, WireBytes | None]]:
-        """Return keys and values of a whole partition, oldest first."""
+    def read(self, partition: int, offset: int) -> LogChunk:
+        """Read at most 5 MiB from an offset on, but at least one batch if there is one."""
         ...
 
 
@@ -88,11 +140,22 @@ class ReplicatedLog:
         """Number of partitions of the topic, existing or to be created."""
         return self._count_partitions()
 
+    def bounds(self, partition: int, leader_epoch: int) -> ReadBounds:
+        """Return the offsets of a partition, as `PartitionLog.bounds`."""
+        key = TopicPartition(self._topic, partition)
+        found = self._replicas.partition(key)
+        found.check_leader_epoch(leader_epoch)
+        log = found.log
+        # The high watermark first: it must not be newer than the end.
+        high_watermark, log_start_offset = log.high_watermark, log.log_start_offset
+        return ReadBounds(log_start_offset, high_watermark, log.log_end_offset)
+
     def append(
         self,
         partition: int,
+        leader_epoch: int,
         records: Sequence[KeyAndValue],
-        on_done: Callable[[KafkaError | None], None],
+        on_done: AppendCallback,
     ) -> None:
         """Append records in one batch; `on_done` is called when they are committed or failed.
 
@@ -100,40 +163,69 @@ class ReplicatedLog:
         NOT_COORDINATOR makes them look up the coordinator again.
         """
         key = TopicPartition(self._topic, partition)
+        error = self._leadership_error(key, leader_epoch)
+        if error is not None:
+            on_done(error, -1)
+            return
+
+        def on_appended(results: AppendResults) -> None:
+            result = results[key]
+            # As epochs do not fall, the epoch was the same all the time if it is now.
+            error = _coordinator_error(key, result.error)
+            error = error or self._leadership_error(key, leader_epoch)
+            on_done(error, -1 if error is not None else result.end_offset)
+
         batch = keyed_batch(self._clock.wall_ms(), records)
         self._replicas.append_records(
-            ACKS_ALL,
-            {key: MemoryRecords(batch)},
-            _NO_TIMEOUT_MS,
-            lambda results: on_done(_coordinator_error(key, results[key].error)),
-            "coordinator",
+            ACKS_ALL, {key: MemoryRecords(batch)}, _NO_TIMEOUT_MS, on_appended, "coordinator"
         )
 
-    def read(self, partition: int) -> Iterator[tuple[WireBytes | None, WireBytes | None]]:
-        """Yield keys and values of a whole partition, oldest first; none if it does not exist."""
+    def _leadership_error(self, key: TopicPartition, leader_epoch: int) -> KafkaError | None:
+        """Return the error if this broker does not lead a partition in an epoch."""
         try:
-            log = self._replicas.partition(TopicPartition(self._topic, partition)).log
-        except UnknownTopicOrPartitionError:
-            return
-        offset = log.log_start_offset
-        while offset < log.log_end_offset:
-            found = log.read(offset, _LOAD_BUFFER_SIZE).records
-            data = found.read() if isinstance(found, FileSlice) else found
-            before = offset
-            for batch in read_batches(memoryview(data)):
-                offset = batch.next_offset
-                if not batch.is_control:
-                    for record in batch.records():
-                        yield record.key, record.value
-            if not data:
-                return  # compacted away
-            if offset == before:
-                raise CorruptRecordError(f"{log.partition}: no batch at offset {offset}")
+            self._replicas.partition(key).check_leader_epoch(leader_epoch)
+        except _WRONG_EPOCH as error:
+            return NotCoordinatorError(str(error))
+        except KafkaError as error:
+            return _coordinator_error(key, error)
+        return None
+
+    def read(self, partition: int, offset: int) -> LogChunk:
+        """Read at most 5 MiB from an offset on, but at least one batch if there is one."""
+        log = self._replicas.partition(TopicPartition(self._topic, partition)).log
+        found = log.read(offset, _LOAD_BUFFER_SIZE).records
+        batches = list(
+            read_batches(memoryview(found.read() if isinstance(found, FileSlice) else found))
+        )
+        if found and not (batches and batches[-1].next_offset > offset):
+            raise CorruptRecordError(f"{log.partition}: no batch at offset {offset}")
+        return LogChunk(_records(batches), batches[-1].next_offset if batches else offset)
+
+
+def _records(
+    batches: Iterable[RecordBatch],
+) -> Iterator[tuple[WireBytes | None, WireBytes | None]]:
+    for batch in batches:
+        if not batch.is_control:
+            for record in batch.records():
+                yield record.key, record.value
 
 
 def _coordinator_error(key: TopicPartition, error: KafkaError | None) -> KafkaError | None:
+    """Return the error of a coordinator for that of an append (Kafka: handleOperationException)."""
     if isinstance(error, _NOT_AVAILABLE):
         return CoordinatorNotAvailableError(f"{key}: the write is not committed: {error}")
     if isinstance(error, _NOT_COORDINATOR):
         return NotCoordinatorError(f"{key} cannot be written: {error}")
+    if isinstance(error, NetworkError):
+        return CoordinatorLoadInProgressError(f"{key}: {error}")
     return error
+
+
+def operation_error(error: KafkaError) -> KafkaError:
+    """Return the error of a membership request whose write has failed.
+
+    A record that is too large for the log is no fault of the client's request (Kafka:
+    handleOperationException).
+    """
+    return UnknownServerError(str(error)) if isinstance(error, _TOO_LARGE) else error

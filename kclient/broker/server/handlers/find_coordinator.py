@@ -7,6 +7,7 @@ Differences from Apache Kafka: transactions and share groups are not served; the
 never available.
 """
 
+from kclient.broker.coordinator.group.group_records import partition_for
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
@@ -65,7 +66,7 @@ def _coordinator(
     services: BrokerServices, request: Request, key: str, key_type: int
 ) -> Coordinator:
     try:
-        node = _coordinator_node(services, request, key_type)
+        node = _coordinator_node(services, request, key, key_type)
     except KafkaError as error:
         return Coordinator(
             key=key,
@@ -85,16 +86,21 @@ def _coordinator(
     )
 
 
-def _coordinator_node(services: BrokerServices, request: Request, key_type: int) -> Node:
-    """Return the coordinator at the listener of the request."""
+def _coordinator_node(services: BrokerServices, request: Request, key: str, key_type: int) -> Node:
+    """Return the leader of the partition of a key, at the listener of the request."""
     if key_type not in _KEY_TYPES:
         raise InvalidRequestError(f"coordinator type: got {key_type}, expected 0, 1 or 2")
     if key_type != _GROUP:
         raise CoordinatorNotAvailableError("this broker coordinates consumer groups only")
     image = services.controller.image
-    if CONSUMER_OFFSETS not in image.topics:
+    topic = image.topics.get(CONSUMER_OFFSETS)
+    if topic is None:
         raise CoordinatorNotAvailableError("the offsets topic is being created")
-    node = image.brokers[services.config.node_id].node(request.listener_name)
+    leader = topic.partitions[partition_for(key, len(topic.partitions))].leader
+    broker = image.brokers.get(leader)
+    if broker is None or broker.fenced:
+        raise CoordinatorNotAvailableError("the coordinator's partition has no leader")
+    node = broker.node(request.listener_name)
     if node is None:
         raise CoordinatorNotAvailableError(
             f"the coordinator has no advertised listener {request.listener_name}"

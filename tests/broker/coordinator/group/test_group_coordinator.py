@@ -49,7 +49,7 @@ class TestRestart:
         assert again.coordinator.fetch_offsets("g") == {}
         assert isinstance(again.delete_group("g"), e.GroupIdNotFoundError)
 
-    def test_requests_fail_until_log_is_loaded(self) -> None:
+    def test_requests_fail_until_start(self) -> None:
         coordinator = GroupCoordinator(GroupConfig(), MemoryLog(), VirtualHome().runtime)
-        with pytest.raises(e.CoordinatorLoadInProgressError):
+        with pytest.raises(e.CoordinatorNotAvailableError):
             coordinator.list_groups()

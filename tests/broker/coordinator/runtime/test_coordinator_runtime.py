@@ -1,157 +1,213 @@
-"""Group coordinator on a log that withholds commits: no reply and no offset before the commit."""
+"""Coordinator of a partition follows its leader: states, epochs, responses in each state."""
 
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
+from kclient.broker.coordinator.runtime.coordinator_runtime import (
+    PREVIOUS,
+    CoordinatorState,
+    check_transition,
+)
 from kclient.common import broker_errors as e
 from kclient.common.broker_errors import NONE, code_of
-from kclient.common.errors import KafkaError
-from kclient.protocol.messages.group_membership import (
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-)
+from kclient.common.errors import IllegalStateError, KafkaError
+from kclient.protocol.messages.group_membership import MemberIdentity
 from tests.support.virtual.group_world import TP, World
 
-
-def withholding(world: World) -> World:
-    world.log.withheld = []
-    return world
+LOADING, NOT_MINE = e.CoordinatorLoadInProgressError, e.NotCoordinatorError
+STOPPED = e.CoordinatorNotAvailableError
 
 
-def test_offset_is_visible_when_committed() -> None:
-    world = withholding(World())
-    codes = world.start_commit(7)
-    assert codes == []
-    assert world.coordinator.fetch_offsets("g") == {}
+@pytest.mark.parametrize("old", CoordinatorState)
+@pytest.mark.parametrize("new", CoordinatorState)
+def test_transitions(old: CoordinatorState, new: CoordinatorState) -> None:
+    if old in PREVIOUS[new]:
+        check_transition(0, old, new)
+    else:
+        with pytest.raises(IllegalStateError, match=f"from {old.value} to {new.value}"):
+            check_transition(0, old, new)
+
+
+def becomes_leader(world: World) -> None:
+    world.resign(1)
+    world.log.leader_epoch = 2
+    for partition in range(world.log.partition_count):
+        world.coordinator.on_leadership(partition, 2)
+
+
+def fails_to_load(world: World) -> None:
+    world.log.failure_of_reads = e.KafkaStorageError("disk")
+    becomes_leader(world)
+    world.coordinator.load_now()
+
+
+STATES: list[tuple[Callable[[World], None], type[KafkaError], int]] = [
+    (becomes_leader, LOADING, NONE),
+    (fails_to_load, NOT_MINE, code_of(NOT_MINE)),
+    (lambda world: world.resign(1), NOT_MINE, code_of(NOT_MINE)),
+    (lambda world: world.coordinator.shutdown(), STOPPED, code_of(STOPPED)),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "heartbeat"), STATES)
+def test_response_in_each_state(
+    change: Callable[[World], None], error: type[KafkaError], heartbeat: int
+) -> None:
+    world = World()
+    leader, _, generation = world.stable_pair()
+    change(world)
+    code = code_of(error)
+    assert world.heartbeat(leader, generation) == heartbeat
+    assert world.join(leader)[0].error_code == code
+    assert world.sync(leader, generation)[0].error_code == code
+    assert world.commit(1, leader, generation) == code
+    assert world.coordinator.describe_group("g").error_code == code
+    assert isinstance(world.delete_group("g"), error)
+    with pytest.raises(error):
+        world.coordinator.fetch_offsets("g")
+    with pytest.raises(error):
+        world.coordinator.fetch_offsets("")  # before anything else
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [(STATES[0][0], LOADING), (STATES[1][0], NOT_MINE), (STATES[3][0], STOPPED)],
+)
+def test_list_needs_every_partition(
+    change: Callable[[World], None], error: type[KafkaError]
+) -> None:
+    world = World()
+    change(world)
+    with pytest.raises(error):
+        world.coordinator.list_groups()
+
+
+def test_list_without_partitions_is_empty() -> None:
+    world = World()
+    world.commit(1)
+    world.resign(1)
     assert world.coordinator.list_groups() == []
-    world.log.commit()
-    assert codes == [{TP: NONE}]
-    assert world.coordinator.fetch_offsets("g")[TP].offset == 7
 
 
-def test_commits_complete_in_order_of_log() -> None:
-    world = withholding(World())
-    first, second = world.start_commit(1), world.start_commit(2)
-    assert world.log.withheld is not None
-    world.log.withheld.reverse()
-    world.log.commit()
-    assert (first, second) == ([], [])
-    world.log.commit()
-    assert first == second == [{TP: NONE}]
-    assert world.coordinator.fetch_offsets("g")[TP].offset == 2
+def test_old_epochs_are_ignored() -> None:
+    world = World()
+    world.commit(1)
+    world.lead(0)
+    world.resign(0)
+    assert world.coordinator.fetch_offsets("g")[TP].offset == 1
+    world.resign(3)
+    world.lead(2)
+    world.lead(3)
+    assert world.commit(2) == code_of(NOT_MINE)
+    world.lead(4)
+    assert world.commit(2) == NONE
 
 
-def test_failed_commit_is_not_visible() -> None:
-    world = withholding(World())
+def test_deletion_ends_all_epochs() -> None:
+    world = World()
+    world.lead(7)
+    for partition in range(world.log.partition_count):
+        world.coordinator.on_resignation(partition, None)
+    assert world.commit(2) == code_of(NOT_MINE)
+    world.log.records.clear()
+    world.lead(0)
+    assert world.commit(2) == NONE
+
+
+def test_next_epoch_of_the_same_leader_keeps_its_groups() -> None:
+    world = World()
+    leader, _, generation = world.stable_pair()
+    world.join(leader)  # a rebalance is in memory only
+    world.lead(1)
+    assert world.state() == "PreparingRebalance"
+    world.lead(3)  # another broker may have led in between
+    assert world.state() == "Stable"
+    assert world.heartbeat(leader, generation) == NONE
+
+
+def test_pending_write_does_not_complete_in_the_next_epoch() -> None:
+    world = World()
+    world.log.withheld = []
     codes = world.start_commit(1)
-    world.log.commit(e.NotCoordinatorError("leader moved"))
-    assert codes == [{TP: code_of(e.NotCoordinatorError)}]
-    assert world.coordinator.fetch_offsets("g") == {}
-
-
-def test_commit_times_out_and_is_visible_when_committed_later() -> None:
-    world = withholding(World(offsets_commit_timeout_ms=1_000))
-    codes = world.start_commit(1)
-    world.pass_time(1_100)
-    assert codes == [{TP: code_of(e.CoordinatorNotAvailableError)}]
-    assert world.coordinator.fetch_offsets("g") == {}
+    world.lead(1)
+    assert codes == [{TP: code_of(NOT_MINE)}]
     world.log.commit()
     assert len(codes) == 1
+
+
+def test_failed_load_is_repeated_in_the_next_epoch() -> None:
+    world = World()
+    world.commit(1)
+    fails_to_load(world)
+    world.log.failure_of_reads = None
+    world.coordinator.load_now()
+    with pytest.raises(NOT_MINE):
+        world.coordinator.fetch_offsets("g")
+    world.lead(3)
     assert world.coordinator.fetch_offsets("g")[TP].offset == 1
 
 
-def test_sync_replies_when_assignment_is_committed() -> None:
+def test_members_get_a_full_session_after_loading() -> None:
     world = World()
-    joined = world.join()[0]
-    withholding(world)
-    synced = world.sync(joined.member_id, 1, {joined.member_id: b"all"})
-    assert synced == []
-    assert world.state() == "CompletingRebalance"
-    (member,) = world.coordinator.describe_group("g").members
-    assert member.member_assignment == b""
-    assert world.heartbeat(joined.member_id, 1) == NONE
-    world.log.commit()
-    assert synced[0].assignment == b"all"
-    assert world.state() == "Stable"
+    leader, _, generation = world.stable_pair()
+    world.pass_time(9_000)
+    world.resign(1)
+    world.lead(2)
+    world.pass_time(9_000)
+    assert world.heartbeat(leader, generation) == NONE
+    world.resign(3)
+    world.pass_time(20_000)
+    assert len(world.log.records) == 1  # a broker that does not lead writes nothing
+    world.lead(4)
+    assert world.heartbeat(leader, generation) == NONE
 
 
-def test_rebalance_during_uncommitted_assignment_discards_it() -> None:
+def test_records_of_others_are_loaded() -> None:
+    """A write whose offset differs from the expected one is not trusted."""
     world = World()
-    joined = world.join()[0]
-    withholding(world)
-    synced = world.sync(joined.member_id, 1, {joined.member_id: b"all"})
-    second = world.join(metadata=b"n")
-    assert synced[0].error_code == code_of(e.RebalanceInProgressError)
-    world.log.commit()
-    assert (len(synced), second) == (1, [])
-    assert world.state() == "PreparingRebalance"
-    assert world.join(joined.member_id)[0].generation_id == 2
+    world.commit(1)
+    (partition,) = world.log.records
+    other = World(world.log)
+    assert other.commit(5) == NONE
+    assert world.commit(2) == code_of(NOT_MINE)
+    with pytest.raises(LOADING):
+        world.coordinator.fetch_offsets("g")
+    world.coordinator.step(world.clock.now_ms)
+    world.coordinator.load_now()
+    assert world.coordinator.fetch_offsets("g")[TP].offset == 2
+    assert len(world.log.records[partition]) == 3
+    assert world.commit(3) == NONE
 
 
-def test_static_member_join_replies_when_committed() -> None:
-    world = World()
-    first = world.join(group_instance_id="i1", version=5)[0]
-    world.sync(first.member_id, 1, {first.member_id: b"a"})
-    withholding(world)
-    restarted = world.join(group_instance_id="i1", version=5)
-    assert restarted == []
-    world.log.commit()
-    assert (restarted[0].error_code, restarted[0].generation_id) == (NONE, 1)
-
-
-def test_leave_replies_when_empty_group_is_committed() -> None:
+def test_lost_leadership_fails_a_leave() -> None:
     world = World()
     joined = world.join()[0]
     world.sync(joined.member_id, 1, {joined.member_id: b"all"})
-    withholding(world)
-    replies: list[LeaveGroupResponse] = []
-    members = [MemberIdentity(member_id=joined.member_id)]
-    request = LeaveGroupRequest(group_id="g", members=members)
-    world.coordinator.leave_group(request, 5, replies.append)
-    assert replies == []
-    world.log.commit()
-    assert [member.error_code for member in replies[0].members] == [NONE]
+    world.log.withheld = []
+    codes: list[int] = []
+    for version in (2, 5):
+        identity = MemberIdentity(member_id=joined.member_id)
+        world.start_leave(identity, version, lambda response: codes.append(response.error_code))
+    world.resign(1)
+    assert codes == [code_of(NOT_MINE)] * 2
 
 
-@pytest.mark.parametrize("error", [None, e.NotCoordinatorError("leader moved")])
-def test_group_is_deleted_when_committed(error: KafkaError | None) -> None:
+def test_steps_continue_what_the_budget_leaves() -> None:
     world = World()
     world.commit(1)
-    withholding(world)
-    replies: list[Any] = []
-    world.coordinator.delete_group("g", replies.append)
-    assert replies == []
-    assert TP in world.coordinator.fetch_offsets("g")
-    world.log.commit(error)
-    assert replies == [error]
-    assert (TP in world.coordinator.fetch_offsets("g")) is (error is not None)
-    assert (world.state() == "Dead") is (error is None)
-
-
-def test_unload_fails_pending_requests() -> None:
-    world = World()
-    joined = world.join()[0]
-    withholding(world)
-    synced = world.sync(joined.member_id, 1, {joined.member_id: b"all"})
-    for partition in range(world.log.partition_count):
-        world.coordinator.unload_partition(partition)
-    moved = code_of(e.NotCoordinatorError)
-    assert [response.error_code for response in synced] == [moved]
-    world.log.commit()
-    assert len(synced) == 1
-    assert world.commit(1) == moved
-    assert world.heartbeat(joined.member_id, 1) == moved
-
-
-def test_load_after_unload_restores_groups() -> None:
-    world = World()
-    leader, _, generation = world.stable_pair()
-    world.commit(5, leader, generation)
-    for partition in range(world.log.partition_count):
-        world.coordinator.unload_partition(partition)
-        world.coordinator.load_partition(partition)
-        world.coordinator.load_partition(partition)
-    assert world.heartbeat(leader, generation) == NONE
-    assert world.coordinator.fetch_offsets("g")[TP].offset == 5
+    (partition,) = world.log.records
+    world.resign(1)
+    woken: list[int] = []
+    world.coordinator.wakeup = lambda: woken.append(1)
+    world.log.leader_epoch = 2
+    world.coordinator.on_leadership(partition, 2)
+    assert woken == [1]
+    world.coordinator.load_now(-1.0)
+    with pytest.raises(LOADING):
+        world.coordinator.fetch_offsets("g")
+    steps = 1
+    while world.coordinator.step(world.clock.now_ms) <= world.clock.now_ms:
+        steps += 1
+    assert steps > 1
+    assert world.coordinator.fetch_offsets("g")[TP].offset == 1

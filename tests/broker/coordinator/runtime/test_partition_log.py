@@ -15,15 +15,19 @@ from kclient.broker.replication.fetch_params import AppendResult
 from kclient.broker.replication.partition import ACKS_ALL
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.common.broker_errors import (
+    CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     CorruptRecordError,
+    FencedLeaderEpochError,
     KafkaStorageError,
+    NetworkError,
     NotCoordinatorError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
     RecordTooLargeError,
     RequestTimedOutError,
+    UnknownLeaderEpochError,
     UnknownTopicOrPartitionError,
 )
 from kclient.common.errors import KafkaError
@@ -33,6 +37,7 @@ from tests.support.disks.clean_log import clean, write
 from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, make_batch
 
 PARTITION = TopicPartition("__offsets", 3)
+EPOCH = 4
 
 
 class Replicas:
@@ -40,6 +45,7 @@ class Replicas:
 
     def __init__(self, log: UnifiedLog) -> None:
         self.log = log
+        self.leader_epoch = EPOCH
         self.on_done: list[Callable[[AppendResults], None]] = []
 
     def append_records(
@@ -52,16 +58,43 @@ class Replicas:
     ) -> None:
         assert (acks, origin, [*entries]) == (ACKS_ALL, "coordinator", [PARTITION])
         assert timeout_ms > 1e9
-        self.log.append_as_leader(entries[PARTITION], 0, origin="coordinator")
+        self.log.append_as_leader(entries[PARTITION], EPOCH, origin="coordinator")
         self.on_done.append(on_done)
 
     def partition(self, topic_partition: TopicPartition) -> SimpleNamespace:
         if topic_partition != PARTITION:
             raise UnknownTopicOrPartitionError
-        return SimpleNamespace(log=self.log)
+        return SimpleNamespace(log=self.log, check_leader_epoch=self.check_leader_epoch)
+
+    def check_leader_epoch(self, leader_epoch: int) -> None:
+        if leader_epoch < self.leader_epoch:
+            raise FencedLeaderEpochError
+        if leader_epoch > self.leader_epoch:
+            raise UnknownLeaderEpochError
 
     def complete(self, error: KafkaError | None = None) -> None:
-        self.on_done.pop()({PARTITION: AppendResult(error=error)})
+        end_offset = self.log.log_end_offset
+        self.on_done.pop()({PARTITION: AppendResult(error=error, end_offset=end_offset)})
+
+
+class Outcomes(list[KafkaError | int]):
+    """Errors or end offsets of appends."""
+
+    def add(self, error: KafkaError | None, end_offset: int) -> None:
+        self.append(end_offset if error is None else error)
+
+
+def read_all(log: ReplicatedLog) -> list[tuple[bytes, bytes | None]]:
+    """Read the partition as a coordinator does that is loaded."""
+    found = []
+    bounds = log.bounds(3, EPOCH)
+    offset = bounds.log_start_offset
+    while offset < bounds.log_end_offset:
+        chunk = log.read(3, offset)
+        found += [(bytes(k or b""), None if v is None else bytes(v)) for k, v in chunk.records]
+        assert chunk.next_offset > offset
+        offset = chunk.next_offset
+    return found
 
 
 @pytest.fixture
@@ -75,17 +108,13 @@ def log(replicas: Replicas, clock: ManualClock) -> ReplicatedLog:
 
 
 def test_appended_records_are_read_back_in_order(log: ReplicatedLog, replicas: Replicas) -> None:
-    done: list[KafkaError | None] = []
-    log.append(3, [(b"a", b"1"), (b"b", None)], done.append)
+    done = Outcomes()
+    log.append(3, EPOCH, [(b"a", b"1"), (b"b", None)], done.add)
     assert done == []  # not committed yet
     replicas.complete()
-    assert done == [None]
-    log.append(3, [(b"a", b"2")], done.append)
-    assert [(bytes(k or b""), v and bytes(v)) for k, v in log.read(3)] == [
-        (b"a", b"1"),
-        (b"b", None),
-        (b"a", b"2"),
-    ]
+    assert done == [2]
+    log.append(3, EPOCH, [(b"a", b"2")], done.add)
+    assert read_all(log) == [(b"a", b"1"), (b"b", None), (b"a", b"2")]
     assert log.partition_count == 50
 
 
@@ -93,7 +122,7 @@ def test_records_of_one_append_are_one_batch_of_the_present_time(
     log: ReplicatedLog, replicas: Replicas, clock: ManualClock
 ) -> None:
     clock.elapsed_ms = 5
-    log.append(3, [(b"a", b"1"), (b"b", b"2")], lambda _error: None)
+    log.append(3, EPOCH, [(b"a", b"1"), (b"b", b"2")], Outcomes().add)
     found = replicas.log.offset_of_max_timestamp()
     assert found is not None
     assert found.timestamp_ms == NOW_MS + 5
@@ -109,20 +138,56 @@ def test_records_of_one_append_are_one_batch_of_the_present_time(
         (UnknownTopicOrPartitionError(), CoordinatorNotAvailableError),
         (NotLeaderOrFollowerError(), NotCoordinatorError),
         (KafkaStorageError(), NotCoordinatorError),
+        (NetworkError(), CoordinatorLoadInProgressError),
         (RecordTooLargeError(), RecordTooLargeError),
     ],
 )
 def test_errors_are_those_of_a_coordinator(
     log: ReplicatedLog, replicas: Replicas, error: KafkaError, expected: type[KafkaError]
 ) -> None:
-    done: list[KafkaError | None] = []
-    log.append(3, [(b"a", b"1")], done.append)
+    done = Outcomes()
+    log.append(3, EPOCH, [(b"a", b"1")], done.add)
     replicas.complete(error)
     assert [type(each) for each in done] == [expected]
 
 
-def test_partition_that_does_not_exist_has_no_records(log: ReplicatedLog) -> None:
-    assert list(log.read(4)) == []
+def test_partition_that_does_not_exist_has_no_bounds(log: ReplicatedLog) -> None:
+    with pytest.raises(UnknownTopicOrPartitionError):
+        log.bounds(4, EPOCH)
+
+
+def test_append_in_another_epoch_writes_nothing(log: ReplicatedLog, replicas: Replicas) -> None:
+    done = Outcomes()
+    log.append(3, EPOCH - 1, [(b"a", b"1")], done.add)
+    log.append(3, EPOCH + 1, [(b"a", b"1")], done.add)
+    assert [type(each) for each in done] == [NotCoordinatorError] * 2
+    assert replicas.log.log_end_offset == 0
+
+
+def test_append_is_not_committed_in_a_later_epoch(log: ReplicatedLog, replicas: Replicas) -> None:
+    """The high watermark that passes its offset may be that of other records."""
+    done = Outcomes()
+    log.append(3, EPOCH, [(b"a", b"1")], done.add)
+    replicas.leader_epoch += 2
+    replicas.complete()
+    assert [type(each) for each in done] == [NotCoordinatorError]
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "error"),
+    [(EPOCH - 1, FencedLeaderEpochError), (EPOCH + 1, UnknownLeaderEpochError)],
+)
+def test_bounds_are_those_of_one_epoch(
+    log: ReplicatedLog, leader_epoch: int, error: type[KafkaError]
+) -> None:
+    with pytest.raises(error):
+        log.bounds(3, leader_epoch)
+
+
+def test_log_after_last_batch_is_empty(log: ReplicatedLog, replicas: Replicas) -> None:
+    write(replicas.log, (b"a", b"1"))
+    chunk = log.read(3, 1)
+    assert ([*chunk.records], chunk.next_offset) == ([], 1)
 
 
 def test_control_batches_are_skipped(log: ReplicatedLog, replicas: Replicas) -> None:
@@ -130,7 +195,7 @@ def test_control_batches_are_skipped(log: ReplicatedLog, replicas: Replicas) -> 
     marker = build_end_txn_batch(EndTxnMarker(ControlRecordType.COMMIT, 0), 7, 0, NOW_MS)
     replicas.log.append_as_leader(MemoryRecords(marker), 0, origin="coordinator")
     write(replicas.log, (b"b", b"2"))
-    assert [bytes(key or b"") for key, _ in log.read(3)] == [b"a", b"b"]
+    assert [key for key, _ in read_all(log)] == [b"a", b"b"]
 
 
 def test_gaps_of_compaction_are_skipped(bench: LogBench, clock: ManualClock) -> None:
@@ -141,10 +206,7 @@ def test_gaps_of_compaction_are_skipped(bench: LogBench, clock: ManualClock) -> 
     write(compacted, (b"a", b"2"), (b"b", b"2"))
     compacted.maintenance.roll()
     clean(compacted)
-    assert [(bytes(k or b""), bytes(v or b"")) for k, v in log.read(3)] == [
-        (b"a", b"2"),
-        (b"b", b"2"),
-    ]
+    assert read_all(log) == [(b"a", b"2"), (b"b", b"2")]
 
 
 def test_read_that_makes_no_progress_is_an_error(
@@ -155,4 +217,4 @@ def test_read_that_makes_no_progress_is_an_error(
     found.records = bytes(make_batch(1)[:-1])
     monkeypatch.setattr(replicas.log, "read", lambda _offset, _size: found)
     with pytest.raises(CorruptRecordError, match="topic-0: no batch at offset 0"):
-        list(log.read(3))
+        log.read(3, 0)

@@ -53,6 +53,7 @@ def delete(wire: Wire, *group_ids: str) -> list[tuple[str, int]]:
 
 
 def test_unknown_group_is_an_error_from_version_6_on(wire: Wire) -> None:
+    wire.metadata("__consumer_offsets", create=True)
     request = DescribeGroupsRequest(groups=["missing"])
     (old,) = wire.ask(request, 5, DescribeGroupsResponse).groups
     assert (old.error_code, old.error_message, old.group_state) == (NONE, None, "Dead")
