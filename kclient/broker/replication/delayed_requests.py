@@ -1,6 +1,6 @@
 """Produce and fetch requests that wait: for the high watermark, or for `min_bytes`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from kclient.broker.replication.delayed_operation import DelayedOperation
 from kclient.broker.replication.fetch_params import AppendResult, FetchParams, FetchPosition
@@ -14,6 +14,9 @@ PartitionLookup = Callable[[TopicPartition], Partition]
 """Returns a partition, or raises KafkaError."""
 
 AppendResults = dict[TopicPartition, AppendResult]
+
+DeletionResults = dict[TopicPartition, int | KafkaError]
+"""Low watermark of each partition, or the error of its deletion."""
 
 
 class DelayedFetch(DelayedOperation):
@@ -116,3 +119,55 @@ class DelayedProduce(DelayedOperation):
         else:
             error = RequestTimedOutError(f"{topic_partition}: not replicated in time")
         return AppendResult(error=error, log_start_offset=result.log_start_offset)
+
+
+class DelayedDeleteRecords(DelayedOperation):
+    """Deletion of records, complete when all live replicas have done it.
+
+    (Kafka: DelayedDeleteRecords)
+    """
+
+    def __init__(
+        self,
+        lock: Condition,
+        deadline_ms: float,
+        targets: Mapping[TopicPartition, int],
+        lookup: PartitionLookup,
+        on_done: Callable[[DeletionResults], None],
+    ) -> None:
+        """Create the operation.
+
+        Args:
+            lock: The lock.
+            deadline_ms: Time at which it is forced to complete.
+            targets: Log start offset that each partition's replicas must reach.
+            lookup: Returns a partition.
+            on_done: Receives the results.
+        """
+        super().__init__(lock, deadline_ms)
+        self._targets = targets
+        self._lookup = lookup
+        self._on_done = on_done
+
+    def try_complete(self) -> bool:
+        """Complete if every partition has reached its target, or failed."""
+        for topic_partition in self._targets:
+            if isinstance(self._result(topic_partition), RequestTimedOutError):
+                return False
+        return self.force_complete()
+
+    def on_complete(self) -> None:
+        """Return the result of each partition; those not deleted everywhere have timed out."""
+        self._on_done({each: self._result(each) for each in self._targets})
+
+    def _result(self, topic_partition: TopicPartition) -> int | KafkaError:
+        target = self._targets[topic_partition]
+        try:
+            partition = self._lookup(topic_partition)
+            partition.check_leader_epoch(-1)
+        except KafkaError as error:
+            return error
+        low_watermark = partition.low_watermark()
+        if low_watermark < target:
+            return RequestTimedOutError(f"{topic_partition}: not deleted by all replicas in time")
+        return low_watermark

@@ -11,8 +11,10 @@ from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.replication.delayed_operation import DelayedOperationPurgatory, OperationTimer
 from kclient.broker.replication.delayed_requests import (
     AppendResults,
+    DelayedDeleteRecords,
     DelayedFetch,
     DelayedProduce,
+    DeletionResults,
 )
 from kclient.broker.replication.fetch_params import (
     CONSUMER,
@@ -74,6 +76,7 @@ class ReplicaManager:
         timer: Deadlines of delayed operations.
         fetch_purgatory: Delayed fetches.
         produce_purgatory: Delayed appends.
+        delete_purgatory: Delayed deletions of records.
         changed: Called with each partition that changed; returns the keys of the delayed fetches
             that are watched for it under other keys, as those of sessions.
     """
@@ -121,6 +124,9 @@ class ReplicaManager:
         self.timer = OperationTimer(tasks.condition())
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory(
             tasks.condition(), self.timer
+        )
+        self.delete_purgatory: DelayedOperationPurgatory[DelayedDeleteRecords] = (
+            DelayedOperationPurgatory(tasks.condition(), self.timer)
         )
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = (
             DelayedOperationPurgatory(tasks.condition(), self.timer)
@@ -217,6 +223,8 @@ class ReplicaManager:
         """
         if topic_partition in self.produce_purgatory.watched_keys:
             self.produce_purgatory.check_and_complete(topic_partition)
+        if topic_partition in self.delete_purgatory.watched_keys:
+            self.delete_purgatory.check_and_complete(topic_partition)
         if topic_partition in self.fetch_purgatory.watched_keys:
             self.fetch_purgatory.check_and_complete(topic_partition)
         for key in self.changed(topic_partition):
@@ -255,11 +263,35 @@ class ReplicaManager:
         )
         self.fetch_purgatory.try_complete_else_watch(operation, keys)
 
-    def delete_records(self, topic_partition: TopicPartition, offset: int) -> int:
-        """Delete the records of a partition before an offset, as `Partition.delete_records`."""
-        log_start_offset = self.partition(topic_partition).delete_records(offset)
-        self._complete_delayed(topic_partition)
-        return log_start_offset
+    def delete_records(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        timeout_ms: float,
+        on_done: Callable[[DeletionResults], None],
+    ) -> None:
+        """Delete records before an offset of each partition; `on_done` receives the results.
+
+        It is called, in this or another thread, when the live replicas have deleted them, and after
+        `timeout_ms` at the latest. The leaders delete them at once; see `Partition.delete_records`.
+        """
+        results: DeletionResults = {}
+        targets: dict[TopicPartition, int] = {}
+        for topic_partition, offset in offsets.items():
+            try:
+                partition = self.partition(topic_partition)
+                targets[topic_partition] = partition.delete_records(offset)
+            except KafkaError as error:
+                results[topic_partition] = error
+            else:
+                self._complete_delayed(topic_partition)
+        operation = DelayedDeleteRecords(
+            self._operation_lock,
+            self._clock.monotonic_ms() + timeout_ms,
+            targets,
+            self.partition,
+            lambda found: on_done({**results, **found}),
+        )
+        self.delete_purgatory.try_complete_else_watch(operation, list(targets))
 
     def _append(
         self,

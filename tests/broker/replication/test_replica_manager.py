@@ -1,6 +1,7 @@
 """Acknowledgement of appends by the high watermark, with a second in-sync replica."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from kclient.broker.controller.topic_control import TopicRequest
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.metadata.metadata_image import PartitionRegistration
-from kclient.broker.replication.delayed_requests import AppendResults
+from kclient.broker.replication.delayed_requests import AppendResults, DeletionResults
 from kclient.broker.replication.fetch_params import (
     FetchIsolation,
     FetchParams,
@@ -22,6 +23,7 @@ from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.broker_errors import (
     NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
@@ -72,6 +74,12 @@ class Replicated:
         params = FetchParams(max_wait_ms, 1, 1 << 20, isolation, replica)
         wanted = NamedPartitions([FetchPosition(T0, FetchPartition(bytes(16), offset, 1 << 20))])
         self.manager.fetch_records(params, wanted, lambda results: done.append(results[T0]))
+        return done
+
+    def delete(self, offsets: dict[TopicPartition, int]) -> list[DeletionResults]:
+        """Delete records; the list receives the results."""
+        done: list[DeletionResults] = []
+        self.manager.delete_records(offsets, TIMEOUT_MS, done.append)
         return done
 
     def expire(self) -> None:
@@ -167,3 +175,25 @@ def test_fetch_does_not_lower_high_watermark(replicated: Replicated) -> None:
     replicated.fetch(1, replica=2)
     replicated.fetch(0, replica=2)
     assert replicated.fetch(0)[0].high_watermark == 1
+
+
+def test_deletion_waits_for_the_live_replicas(replicated: Replicated) -> None:
+    replicated.append(T0, T1)
+    replicated.fetch(1, replica=2)
+    (one,) = replicated.delete({T0: 1})
+    assert one[T0] == 1  # broker 2 is not registered, and so not waited for
+    image = replicated.manager.hosted.image
+    replicated.manager.hosted.image = replace(
+        image, brokers={**image.brokers, 2: image.brokers[1]._replace(id=2)}
+    )
+    done = replicated.delete({T0: 1, T1: 5})
+    assert done == []
+    replicated.manager.partition(T0).update_follower(2, 1, log_start_offset=1)
+    replicated.manager.context.changed(T0)
+    assert done[0][T0] == 1
+    assert isinstance(done[0][T1], OffsetOutOfRangeError)
+    replicated.append(T0)
+    replicated.fetch(2, replica=2)
+    done = replicated.delete({T0: 2})
+    replicated.expire()
+    assert isinstance(done[0][T0], RequestTimedOutError)

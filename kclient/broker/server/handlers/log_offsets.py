@@ -6,12 +6,12 @@
 
 Differences from Apache Kafka: there is no tiered storage, so the local log is the whole log. After
 DeleteRecords a look-up by timestamp finds the first remaining record, where Apache Kafka finds none
-if the segment of that timestamp contains only deleted records. There are no followers that
-DeleteRecords would wait for, so its `timeout_ms` never expires.
+if the segment of that timestamp contains only deleted records.
 """
 
 from kclient.broker.metadata.metadata_image import INTERNAL_TOPICS
 from kclient.broker.network.request_channel import Request
+from kclient.broker.replication.delayed_requests import DeletionResults
 from kclient.broker.replication.fetch_params import FetchIsolation
 from kclient.broker.replication.partition import Partition
 from kclient.broker.server.served_api import BrokerServices, ServedApi, always
@@ -54,6 +54,7 @@ _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDIN
 
 _LEADER_EPOCH = 4
 _NOT_AVAILABLE = 5
+_LONGEST_WAIT_MS = 300_000
 _MANY = 200
 """Number of partitions above which a request is handled as a long one."""
 
@@ -204,39 +205,48 @@ def _failed_epochs(body: OffsetForLeaderEpochRequest, code: int) -> OffsetForLea
     )
 
 
-def _delete_records(
-    services: BrokerServices, request: Request, body: DeleteRecordsRequest
-) -> DeleteRecordsResponse:
-    """Delete the records of each partition before an offset."""
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[
-                    _deletion_result(
-                        services, TopicPartition(topic.name, part.partition_index), part.offset
+def _delete_records(services: BrokerServices, request: Request, body: DeleteRecordsRequest) -> None:
+    """Delete the records of each partition before an offset, and wait for the replicas."""
+    offsets: dict[TopicPartition, int] = {}
+    refused: DeletionResults = {}
+    for topic in body.topics:
+        for part in topic.partitions:
+            key = TopicPartition(topic.name, part.partition_index)
+            if topic.name in INTERNAL_TOPICS:
+                refused[key] = InvalidTopicError("records of internal topics cannot be deleted")
+            else:
+                offsets[key] = part.offset
+
+    def respond(results: DeletionResults) -> None:
+        results = {**refused, **results}
+        request.respond(
+            DeleteRecordsResponse(
+                topics=[
+                    DeleteRecordsTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            _deletion_result(
+                                part.partition_index,
+                                results[TopicPartition(topic.name, part.partition_index)],
+                            )
+                            for part in topic.partitions
+                        ],
                     )
-                    for part in topic.partitions
-                ],
+                    for topic in body.topics
+                ]
             )
-            for topic in body.topics
-        ]
-    )
+        )
+
+    timeout_ms = min(body.timeout_ms, _LONGEST_WAIT_MS)
+    services.replica_manager.delete_records(offsets, timeout_ms, respond)
 
 
-def _deletion_result(
-    services: BrokerServices, topic_partition: TopicPartition, offset: int
-) -> DeleteRecordsPartitionResult:
-    result = DeleteRecordsPartitionResult(
-        partition_index=topic_partition.partition, low_watermark=_NO_LOW_WATERMARK
-    )
-    try:
-        if topic_partition.topic in INTERNAL_TOPICS:
-            raise InvalidTopicError("records of internal topics cannot be deleted")
-        result.low_watermark = services.replica_manager.delete_records(topic_partition, offset)
-    except KafkaError as error:
-        result.error_code = code_of(error)
-    return result
+def _deletion_result(index: int, result: int | KafkaError) -> DeleteRecordsPartitionResult:
+    if isinstance(result, KafkaError):
+        return DeleteRecordsPartitionResult(
+            partition_index=index, low_watermark=_NO_LOW_WATERMARK, error_code=code_of(result)
+        )
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=result)
 
 
 def _failed_deletion(body: DeleteRecordsRequest, code: int) -> DeleteRecordsResponse:
