@@ -21,6 +21,7 @@ from kclient.broker.controller.partition_reassignments import alter_partition_re
 from kclient.broker.controller.replica_directories import assign_replicas_to_dirs
 from kclient.broker.metadata.features import SUPPORTED_FEATURES
 from kclient.broker.metadata.metadata_image import FeatureRanges
+from kclient.common.broker_errors import InvalidUpdateVersionError
 from kclient.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     IncrementalAlterConfigsRequest,
@@ -51,10 +52,24 @@ class RequestPlanners:
     """Planners of all requests that a controller decides on by their type."""
 
     def __init__(
-        self, cluster: ClusterControl, supported: FeatureRanges = SUPPORTED_FEATURES
+        self,
+        cluster: ClusterControl,
+        supported: FeatureRanges = SUPPORTED_FEATURES,
+        kraft_version: Callable[[], int] = lambda: 0,
+        upgrade_kraft_version: Callable[[int], None] | None = None,
     ) -> None:
+        """Set what is not in the image.
+
+        Args:
+            cluster: Rules for brokers, with their sessions.
+            supported: Feature levels that this controller supports.
+            kraft_version: Returns the level of kraft.version in the quorum.
+            upgrade_kraft_version: Makes the quorum write another level; None if it cannot.
+        """
         self._cluster = cluster
         self._supported = supported
+        self._kraft_version = kraft_version
+        self._upgrade_kraft_version = upgrade_kraft_version
         self._timeless: dict[type, Callable[[ClusterView, Any], ControllerResult[Any]]] = {
             AlterPartitionRequest: alter_partition,
             ElectLeadersRequest: elect_leaders,
@@ -103,5 +118,9 @@ class RequestPlanners:
     def _update_features(
         self, view: ClusterView, request: UpdateFeaturesRequest
     ) -> ControllerResult[Any]:
-        result, _kraft_version = update_features(view, request, self._supported, 0)
+        result, level = update_features(view, request, self._supported, self._kraft_version())
+        if level is not None and level != self._kraft_version():
+            if self._upgrade_kraft_version is None:
+                raise InvalidUpdateVersionError("The quorum cannot change its kraft.version.")
+            self._upgrade_kraft_version(level)
         return result

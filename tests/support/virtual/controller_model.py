@@ -163,7 +163,8 @@ class Observer:
             assert set(new.replicas) == set(new.isr), (old, new)
         elif new.leader not in (old.leader, NO_LEADER):
             eligible = new.leader in old.isr + old.elr
-            last_known = old.last_known_elr == (new.leader,) and not old.isr and not old.elr
+            # The eligible ones may have lost their records in the same change.
+            last_known = old.last_known_elr == (new.leader,) and not old.isr and not new.elr
             assert eligible or last_known or self._unclean, (old, new)
             assert eligible or new.recovery_state != RECOVERED, (old, new)
 
