@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kclient.admin.admin_client import AdminClient
+from kclient.admin.admin_types import ConfigResource, ConfigResourceType
 from kclient.common.broker_errors import (
     GroupIdNotFoundError,
     InvalidPartitionsError,
@@ -109,6 +110,21 @@ def test_the_cluster_is_described(admin: AdminClient, cluster: EmbeddedCluster) 
     assert described.controller == described.nodes[0]
     configs = admin.describe_broker_configs(described.nodes[0].id)
     assert configs["node.id"].is_read_only
+
+
+def test_directories_resources_and_pages_are_described(
+    admin: AdminClient, cluster: EmbeddedCluster
+) -> None:
+    admin.create_topics(NewTopic("wide", 5))
+    (node,) = admin.describe_cluster(include_fenced_brokers=True).nodes
+    ((_, directory),) = admin.describe_log_dirs(node.id)[node.id].items()
+    assert directory.replica_infos[TopicPartition("wide", 4)].size == 0
+    resource = ConfigResource(ConfigResourceType.TOPIC, "wide")
+    assert resource in admin.list_config_resources(ConfigResourceType.TOPIC)
+    described = admin.describe_topics("wide", partition_size_limit_per_response=2)["wide"]
+    assert [part.partition for part in described.partitions] == [0, 1, 2, 3, 4]
+    assert admin.describe_client_quotas() == {}
+    assert "metadata.version" in admin.describe_features().supported_features
 
 
 def test_unknown_groups(admin: AdminClient) -> None:
