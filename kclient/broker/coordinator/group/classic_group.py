@@ -108,6 +108,7 @@ class ClassicGroup(Group):
         leader: Member id of the leader.
         members: Members by id, in join order.
         static_members: Member id by group instance id.
+        stored_generation: Generation whose assignment is written, or being written.
         pending_members: Ids returned with MEMBER_ID_REQUIRED (KIP-394) that have not joined yet.
     """
 
@@ -123,6 +124,7 @@ class ClassicGroup(Group):
         self.static_members: dict[str, str] = {}
         self.pending_members: set[str] = set()
         self.has_new_member = False
+        self.stored_generation = -1
 
     @property
     def state_name(self) -> str:

@@ -191,7 +191,14 @@ class Rebalancer:
                 self._context.reply(reply, SyncGroupResponse(error_code=error_code))
 
     def store_assignment(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
-        """Write the leader's assignment; the group is stable when it is committed."""
+        """Write the leader's assignment; the group is stable when it is committed.
+
+        Of one generation only the first is written: members may have received it, and the last
+        record in the log is what another coordinator loads.
+        """
+        if group.stored_generation == group.generation:
+            return
+        group.stored_generation = group.generation
         on_done = partial(self._complete_sync, group, group.generation, assignments)
         self._context.write([group_record(group, assignments)], on_done, replay=False)
 

@@ -155,3 +155,14 @@ def test_load_after_unload_restores_groups() -> None:
     world.lead(2)
     assert world.heartbeat(leader, generation) == NONE
     assert world.coordinator.fetch_offsets("g")[TP].offset == 5
+
+
+def test_repeated_sync_of_a_leader_writes_its_first_assignment() -> None:
+    world = World()
+    joined = world.join()[0]
+    withholding(world)
+    world.sync(joined.member_id, 1, {joined.member_id: b"first"})
+    again = world.sync(joined.member_id, 1, {joined.member_id: b"second"})
+    world.log.commit()
+    assert world.log.withheld == []
+    assert again[0].assignment == b"first"
