@@ -52,7 +52,10 @@ ADMIN: dict[str, tuple[Administering, ApiKey]] = {
     ),
     "delete_topics": (lambda admin: admin.delete_topics("old", timeout=0), ApiKey.DELETE_TOPICS),
     "list_topics": (lambda admin: admin.list_topics(timeout=0), ApiKey.METADATA),
-    "describe_topics": (lambda admin: admin.describe_topics("orders", timeout=0), ApiKey.METADATA),
+    "describe_topics": (
+        lambda admin: admin.describe_topics("orders", timeout=0),
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    ),
     "describe_cluster": (lambda admin: admin.describe_cluster(timeout=0), ApiKey.DESCRIBE_CLUSTER),
     "describe_topic_configs": (
         lambda admin: admin.describe_topic_configs("orders", timeout=0),
