@@ -281,7 +281,7 @@ def test_wrong_arguments_are_named(proxy: FaultProxy) -> None:
         (lambda: proxy.drop(nth=0), "nth: got 0"),
         (lambda: proxy.drop(times=0), "times: got 0"),
         (lambda: proxy.limit_lifetime(2, 1), "lifetime: got 2 to 1"),
-        (lambda: proxy.edit(ApiKey.VOTE, lambda _: None), "api: got .*VOTE"),
+        (lambda: proxy.edit(ApiKey.SHARE_FETCH, lambda _: None), "api: got .*SHARE_FETCH"),
     ):
         with pytest.raises(InvalidArgumentError, match=text):
             call()
