@@ -76,7 +76,7 @@ class ConsumerCore:
         tracer: Receives the start and the end of polls, or None.
     """
 
-    def __init__(  # noqa: PLR0913 (wired by name)
+    def __init__(
         self,
         *,
         config: ConsumerConfig,

@@ -44,7 +44,7 @@ class PollLoop:
         log: Logger.
     """
 
-    def __init__(  # noqa: PLR0913 (wired by name)
+    def __init__(
         self,
         *,
         network: ConsumerNetworkClient,

@@ -134,7 +134,7 @@ class BatchHeader:
         "count",
     )
 
-    def __init__(  # noqa: PLR0913, PLR0917 (fields of the header)
+    def __init__(
         self,
         position: int,
         size_in_bytes: int,
