@@ -46,7 +46,7 @@ endif
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-start bench-scale bench-endless bench-recovery bench-spark build-ext clean'
+	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-start bench-scale bench-endless bench-recovery bench-spark wheel build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -58,7 +58,6 @@ $(INSTALLED): pyproject.toml
 	fi
 	$(RUN) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| xargs $(PIP_INSTALL)
-	$(RUN) -m Cython.Build.Cythonize --quiet --parallel $(JOBS) $(EXTENSIONS:=.pyx)
 	@printf '[build_ext]\nparallel = $(JOBS)\n' >$(VENV)/parallel.cfg
 	DIST_EXTRA_CONFIG=$(abspath $(VENV)/parallel.cfg) \
 		$(PIP_INSTALL) --no-build-isolation --no-compile --editable $(PACKAGES)
@@ -253,8 +252,14 @@ demo: build-ext
 	@echo
 	$(RUN) -m examples.flights_pipeline
 
+# An sdist and a wheel in dist/; checked in a fresh environment.
+.PHONY: wheel
+wheel: $(INSTALLED)
+	rm -rf dist
+	$(RUN) -m integration.wheel dist
+
 .PHONY: clean
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -f $(EXTENSIONS:=.c) $(EXTENSIONS:=.*.so) $(INSTALLED) $(COMPILED)
+	rm -f $(EXTENSIONS:=.*.so) $(INSTALLED) $(COMPILED)
 	find kclient tests integration examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,8 +1,8 @@
 """Kafka in Spark without a jar: a notebook for Spark 4.0, 4.1, 4.2 and 4.3.
 
 Run the cells one by one in an editor that supports ``# %%``, or all of them with
-``python examples/spark_notebook.py``. It needs ``pip install kclient[spark]`` and a Java, or
-``pip install kclient[spark-java]``, which includes one; the package includes the broker. Every cell
+``python examples/spark_notebook.py``. It needs the extra ``spark`` of kclient and a
+Java, or the extra ``spark-java``, which includes one; the package includes the broker. Every cell
 shows and checks its result. ``make spark-versions`` runs it on all four versions.
 """
 

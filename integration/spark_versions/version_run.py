@@ -12,7 +12,7 @@ from kclient.common.runtime import Clock
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "spark_notebook.py"
 LAST_LINE = "all cells passed"
-# Packages for the tests in addition to kclient[spark,testing]; PySpark warns of pandas 3.
+# Packages for the tests in addition to the extras spark and testing; PySpark warns of pandas 3.
 _TOOLS = ("pytest>=8.2", "pytest-timeout>=2.3", "hypothesis>=6.100", "pandas>=2.2,<3")
 _TESTS = (
     *(f"tests/spark/{folder}" for folder in ("common", "environment", "options", "sink", "source")),

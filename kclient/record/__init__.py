@@ -113,6 +113,10 @@ else:
 
         IMPLEMENTATION = "compiled"
     except ImportError:  # not to be used, or built without a compiler
+        if not _PURE_PYTHON:
+            from kclient.record.shadowed_install import warn_of_shadowed_install
+
+            warn_of_shadowed_install()
         from kclient.record import reference as _columns
         from kclient.record import reference as _implementation
         from kclient.record.reference import batch_scan as _scanner

@@ -1,6 +1,6 @@
 """Conversion of columns to Arrow and back, without an object per record.
 
-Arrow is an optional dependency (``pip install kclient[arrow]``), imported at its first use.
+Arrow is an optional dependency (the extra ``arrow``), imported at its first use.
 """
 
 import sys
@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kclient.common.errors import ConfigError, InvalidArgumentError, InvalidTypeError
+from kclient.common.extras import missing_package
 from kclient.common.files import WireBytes
 from kclient.record.columns import BinaryColumn, Columns, HeaderColumn
 
@@ -34,9 +35,7 @@ def import_pyarrow() -> Any:
     try:
         return import_module("pyarrow")
     except ImportError as error:
-        raise ConfigError(
-            "columns: the 'pyarrow' package is missing; pip install kclient[arrow]"
-        ) from error
+        raise ConfigError(missing_package("columns", "pyarrow", "arrow")) from error
 
 
 def record_schema() -> "pa.Schema":

@@ -10,13 +10,14 @@ package. In addition:
 All writes are at-least-once: Spark retries failed tasks.
 
 Names are imported on first use: worker processes import this package often. PySpark and pyarrow
-are needed from the first use on (``pip install kclient[spark]``).
+are needed from the first use on (the extra ``spark``).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kclient.common.errors import ConfigError
+from kclient.common.extras import missing_package
 
 if TYPE_CHECKING:
     from kclient.spark.common.errors import (
@@ -84,9 +85,7 @@ def __getattr__(name: str) -> Any:
         missing = (error.name or "").partition(".")[0]
         if missing not in _EXTRAS:
             raise
-        raise ConfigError(
-            f"kclient.spark.{name}: the {missing!r} package is missing; pip install kclient[spark]"
-        ) from error
+        raise ConfigError(missing_package(f"kclient.spark.{name}", missing, "spark")) from error
 
 
 def __dir__() -> list[str]:

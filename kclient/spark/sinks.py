@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from kclient.common.errors import ConfigError
+from kclient.common.extras import missing_package
 from kclient.common.foreign_names import unexpected_keyword
 from kclient.spark.common.installed_spark import finds_data_source
 from kclient.spark.data_source import KclientDataSource
@@ -243,6 +244,6 @@ def _require_pandas() -> None:
         import_module("pandas")
     except ImportError as error:
         raise ConfigError(
-            "write_partitions: the 'pandas' package is missing, and DataFrame.mapInArrow needs it; "
-            "pip install kclient[spark], or use df.write.format('kclient'), which works without"
+            missing_package("write_partitions, by DataFrame.mapInArrow", "pandas", "spark")
+            + "; or use df.write.format('kclient'), which works without"
         ) from error

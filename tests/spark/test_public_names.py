@@ -38,7 +38,7 @@ def test_missing_package_is_named_with_the_extra(missing: str) -> None:
         "    print(error)"
     )
 
-    assert f"the '{missing}' package is missing; pip install kclient[spark]" in output
+    assert f"the '{missing}' package is missing; pip install {missing}" in output
 
 
 @pytest.mark.parametrize("name", package.__all__)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kclient.common.errors import ConfigError
+from kclient.common.extras import missing_package
 from kclient.spark.common.errors import UnsupportedSparkVersionError
 
 Version = tuple[int, int]
@@ -46,9 +47,7 @@ def spark_version() -> str:
     try:
         return str(import_module("pyspark").__version__)
     except ImportError as error:
-        raise ConfigError(
-            "kclient.spark: the 'pyspark' package is missing; pip install kclient[spark]"
-        ) from error
+        raise ConfigError(missing_package("kclient.spark", "pyspark", "spark")) from error
 
 
 def supports(capability: str, version: str | None = None) -> bool:

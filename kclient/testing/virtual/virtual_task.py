@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kclient.common.extras import missing_package
 from kclient.common.runtime import EndOfTaskError
 from kclient.testing.virtual.virtual_clock import Timer
 
@@ -15,7 +16,7 @@ try:
     from greenlet import GreenletExit, getcurrent, greenlet
 except ImportError as missing:
     raise ImportError(
-        "kclient.testing.virtual needs the 'greenlet' package (pip install 'kclient[testing]')"
+        missing_package("kclient.testing.virtual", "greenlet", "testing")
     ) from missing
 
 if TYPE_CHECKING:

