@@ -1,10 +1,13 @@
 """Negotiation of API versions on each new connection (KIP-35, KIP-511)."""
 
 import struct
+from collections.abc import Callable
+from typing import Final
 
 from kclient.client.api_versions import ApiVersions, NodeApiVersions, ranges
 from kclient.client.client_request import ClientRequest, CorrelationIds, SimpleBuilder
 from kclient.client.cluster_connection_states import ClusterConnectionStates
+from kclient.client.find_coordinator import broker_id
 from kclient.client.in_flight_requests import InFlightRequest
 from kclient.client.node_connections import NodeConnections
 from kclient.common.broker_errors import UnsupportedVersionError, error_for_code
@@ -18,12 +21,20 @@ from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 CLIENT_SOFTWARE_NAME = "kclient"
 """Name of this client in the brokers' logs and metrics (KIP-511)."""
 
-FIRST_VERSION = 4
-"""Version of the first ApiVersions request on a connection.
+_FIRST_VERSION: Final = 4
+"""Version of the first request of a client.
 
-Version 5 only adds a check of the cluster id (KIP-1242), and brokers before 4.4 do not support it,
-which would cost each connection another round trip.
+Version 5 adds a check of cluster and node (KIP-1242). Brokers before 4.4 do not support it, which
+would cost another round trip: it is used once a broker has offered it.
 """
+
+_LATEST_VERSION: Final = 5
+
+_COMPATIBLE_VERSION: Final = 3
+"""Version with the content of version 4, but for features with a minimum level of 0."""
+
+_MAX_RETURNS: Final = 2
+"""How often version 0 is followed by a higher one again, after a closed connection."""
 
 _CORRELATION_ID_SIZE = 4
 _ERROR_CODE = struct.Struct(">h")
@@ -35,9 +46,13 @@ class ApiVersionsNegotiator:
 
     A broker that does not support the version of the request responds in version 0 with
     UNSUPPORTED_VERSION and, usually, its versions: the request is repeated in the highest common
-    version, or in version 0 if the list is missing or invalid. If a broker closes the connection
-    instead, the next connection starts with version 0. Each repetition on a connection lowers the
-    version, so that the negotiation terminates.
+    version, or in version 0 if the list is missing or invalid. Each repetition on a connection
+    lowers the version, so that the negotiation terminates. Later connections start with the highest
+    version that a broker offered last.
+
+    If a broker closes the connection instead, as Azure Event Hubs does, all later connections use
+    version 3, and after another such end version 0. A broker that was stopped closes the connection
+    in the same way: version 3 is tried again if a broker offers it in version 0.
 
     Attributes:
         to_request: Version of the next request, by node.
@@ -51,7 +66,9 @@ class ApiVersionsNegotiator:
         connections: NodeConnections,
         correlation_ids: CorrelationIds,
         request_timeout_ms: float,
+        cluster_id: Callable[[], str | None],
     ) -> None:
+        """Create a negotiator; `cluster_id` returns the cluster that brokers must belong to."""
         self._selector = selector
         self._states = states
         self._api_versions = api_versions
@@ -59,20 +76,21 @@ class ApiVersionsNegotiator:
         self._correlation_ids = correlation_ids
         self._request_timeout_ms = request_timeout_ms
         self.to_request: dict[str, int] = {}
-        self._closed_on_request: set[str] = set()  # nodes that closed the connection instead
+        self._cluster_id = cluster_id
+        self._limit = _LATEST_VERSION  # lowered when a broker closes the connection
+        self._offered = _FIRST_VERSION  # highest version in the last response
+        self._returns = 0
 
     def connected(self, node_id: str) -> None:
         """Record a new connection."""
-        self.to_request[node_id] = 0 if node_id in self._closed_on_request else FIRST_VERSION
+        self.to_request[node_id] = min(self._offered, self._limit)
 
     def disconnected(self, node_id: str, failed: list[InFlightRequest]) -> None:
         """Record the end of a connection and the requests that were in flight."""
         self.to_request.pop(node_id, None)
         versions = [item.version for item in failed if item.message.api_key is ApiKey.API_VERSIONS]
         if versions and versions[0] > 0:
-            self._closed_on_request.add(node_id)
-        else:
-            self._closed_on_request.discard(node_id)
+            self._limit = _COMPATIBLE_VERSION if versions[0] > _COMPATIBLE_VERSION else 0
 
     def send_requests(self, now_ms: float) -> None:
         """Send the ApiVersions requests on the connections that are ready for it."""
@@ -109,17 +127,31 @@ class ApiVersionsNegotiator:
                 raise
             self.to_request[node_id] = 0
             return None
-        self._closed_on_request.discard(node_id)
         name = self._connections.describe(node_id)
         versions = NodeApiVersions.from_response(name, response)
+        self._adopt_offer(versions)
         self._api_versions.update(node_id, versions)
         self._connections.ready(node_id)
         return response
 
+    def _adopt_offer(self, versions: NodeApiVersions) -> None:
+        offer = versions.offers(ApiKey.API_VERSIONS)
+        if offer is None:
+            return
+        self._offered = min(offer.highest, _LATEST_VERSION)
+        if self._limit < _COMPATIBLE_VERSION <= offer.highest and self._returns < _MAX_RETURNS:
+            self._returns += 1
+            self._limit = _COMPATIBLE_VERSION
+
     def _request(self, node_id: str, now_ms: float) -> ClientRequest:
+        # A bootstrap server may be any broker of any cluster.
+        expected = broker_id(int(node_id))
+        cluster_id = self._cluster_id() if expected >= 0 else None
         message = ApiVersionsRequest(
             client_software_name=CLIENT_SOFTWARE_NAME,
             client_software_version=VERSION,
+            cluster_id=cluster_id,
+            node_id=-1 if cluster_id is None else expected,
         )
         return ClientRequest(
             node_id,

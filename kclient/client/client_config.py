@@ -5,7 +5,7 @@ from typing import Literal, TypedDict
 
 from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.config_def import REQUIRED, Config, ConfigType, describe
-from kclient.common.config_keys import INT_MAX, choice, key, text, whole_number
+from kclient.common.config_keys import INT_MAX, choice, key, switch, text, whole_number
 from kclient.common.errors import ConfigError
 from kclient.common.runtime import Address
 
@@ -200,6 +200,19 @@ class ClientConfig(Config):
         "Time without a metadata response after which the client rebootstraps.",
     )
 
+    metadata_cluster_check_enable: bool = switch(
+        "metadata.cluster.check.enable",
+        "Whether brokers from 4.4 on check that a connection is meant for them and their cluster; "
+        "if not, as after an address was reused, the client rebootstraps (KIP-1242). Without "
+        "effect if metadata.recovery.strategy=none.",
+        default=True,
+    )
+
+    @property
+    def checks_cluster(self) -> bool:
+        """Whether brokers check that they are the expected broker of the expected cluster."""
+        return self.metadata_cluster_check_enable and self.rebootstraps
+
     @property
     def rebootstraps(self) -> bool:
         """Whether to rebootstrap when no known broker is usable."""
@@ -230,3 +243,4 @@ class ClientOptions(TypedDict, total=False):
     metadata_max_age_ms: int
     metadata_recovery_strategy: Literal["rebootstrap", "none"]
     metadata_recovery_rebootstrap_trigger_ms: int
+    metadata_cluster_check_enable: bool

@@ -15,6 +15,15 @@ Coordinators have connections of their own: group requests must not queue behind
 for data.
 """
 
+
+def broker_id(node_id: int) -> int:
+    """Return the id of the broker to which a connection leads, -1 for a bootstrap server."""
+    if node_id < 0:
+        return -1
+    # Ids far above those of brokers belong to the connections to coordinators.
+    return COORDINATOR_ID_BASE - node_id if node_id > COORDINATOR_ID_BASE // 2 else node_id
+
+
 _GROUP = 0
 _FIRST_WITH_LIST = 4
 

@@ -45,5 +45,8 @@ class ManualMetadataUpdater:
     def authentication_failed(self, _error: KafkaError) -> None:
         """Ignore the failure, which the requests report."""
 
+    def rebootstrap_required(self) -> None:
+        """Do nothing: callers name the address of each node."""
+
     def rebootstrap(self, _now_ms: float) -> None:
         """Do nothing."""

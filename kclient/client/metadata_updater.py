@@ -92,7 +92,7 @@ class MetadataUpdater:
             return
         error = error_for_code(response.error_code)
         if isinstance(error, RebootstrapRequiredError) and self._config.rebootstraps:
-            self.rebootstrap_at_ms = -math.inf
+            self.rebootstrap_required()
         elif error is not None or not response.brokers:
             # A cluster without brokers is still starting.
             problem = f"with {error}" if error is not None else "without any broker"
@@ -129,6 +129,11 @@ class MetadataUpdater:
     def authentication_failed(self, error: KafkaError) -> None:
         """Fail the calls that wait for metadata."""
         self._metadata.fatal_error(error)
+
+    def rebootstrap_required(self) -> None:
+        """Rebootstrap as soon as possible, since a broker is not the expected one."""
+        if self._config.rebootstraps:
+            self.rebootstrap_at_ms = -math.inf
 
     def rebootstrap(self, now_ms: float) -> None:
         """Restart from the bootstrap servers."""

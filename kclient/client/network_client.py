@@ -1,5 +1,7 @@
 """Network client: sends requests to brokers and returns their responses, in one thread."""
 
+from collections.abc import Callable
+
 from kclient.client.api_versions import ApiVersions, NodeApiVersions
 from kclient.client.api_versions_negotiator import ApiVersionsNegotiator
 from kclient.client.client_config import ClientConfig
@@ -87,6 +89,7 @@ class NetworkClient:
                 self._connections,
                 self._correlation_ids,
                 config.request_timeout_ms,
+                _expected_cluster(metadata, config),
             ),
             self._metadata_updater,
             log_context,
@@ -319,6 +322,13 @@ class NetworkClient:
 
 def _nothing() -> None:
     return
+
+
+def _expected_cluster(metadata: Metadata | None, config: ClientConfig) -> Callable[[], str | None]:
+    """Return a function that returns the id of the cluster to which all brokers must belong."""
+    if metadata is None or not config.checks_cluster:
+        return lambda: None
+    return lambda: metadata.cluster().cluster_id
 
 
 def _closed() -> ClosedError:

@@ -8,7 +8,7 @@ from kclient.client.api_versions import ApiVersions
 from kclient.client.client_config import ClientConfig
 from kclient.client.client_request import ClientRequest
 from kclient.client.cluster_connection_states import ClusterConnectionStates
-from kclient.client.find_coordinator import COORDINATOR_ID_BASE
+from kclient.client.find_coordinator import broker_id
 from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
 from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
 from kclient.common.log_context import LogContext
@@ -101,10 +101,8 @@ def name_of(node_id: int) -> str:
     """Return the name of a node for messages, by its id."""
     if node_id < 0:
         return "bootstrap server"
-    # Ids far above those of brokers belong to the connections to coordinators.
-    if node_id > COORDINATOR_ID_BASE // 2:
-        return f"broker {COORDINATOR_ID_BASE - node_id} as coordinator"
-    return f"broker {node_id}"
+    broker = broker_id(node_id)
+    return f"broker {broker}" if broker == node_id else f"broker {broker} as coordinator"
 
 
 class NodeConnections:

@@ -10,6 +10,7 @@ from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests,
 from kclient.client.manual_metadata_updater import ManualMetadataUpdater
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.node_connections import NodeConnections
+from kclient.common.broker_errors import RebootstrapRequiredError
 from kclient.common.errors import CorrelationIdMismatchError, DisconnectedError, KafkaError
 from kclient.common.log_context import LogContext
 from kclient.network.kafka_channel import State
@@ -50,6 +51,8 @@ class ResponseCollector:
         self._connections = connections
         self._negotiator = negotiator
         self._metadata_updater = metadata_updater
+        # Correlation id of the last request without a response, by connection.
+        self._last_without_response: dict[str, int] = {}
 
     def collect(self, now_ms: float) -> None:
         """Process the results of the selector's last poll, and the deadlines that have passed."""
@@ -78,6 +81,7 @@ class ResponseCollector:
     ) -> None:
         """Close a connection and fail its requests; see `NodeConnections.end`."""
         failed = self._connections.end(node_id, now_ms, reason, blame=blame)
+        self._last_without_response.pop(node_id, None)
         self._negotiator.disconnected(node_id, failed)
         for item in failed:
             error = self._disconnected_error(item, reason)
@@ -90,6 +94,7 @@ class ResponseCollector:
     def _handle_completed_sends(self, now_ms: float) -> None:
         for send in self._selector.completed_sends:
             item = self._in_flight.complete_last_sent(send.channel_id)
+            self._last_without_response[send.channel_id] = item.request.correlation_id
             self.responses.append(item.completed(None, now_ms))
 
     def _handle_completed_receives(self, now_ms: float) -> None:
@@ -98,6 +103,8 @@ class ResponseCollector:
                 self._handle_response(receive, now_ms)
             except KafkaError as error:
                 self.end_connection(receive.source, now_ms, error)
+                if isinstance(error, RebootstrapRequiredError):
+                    self._metadata_updater.rebootstrap_required()
 
     def _handle_response(self, receive: NetworkReceive, now_ms: float) -> None:
         """Match a response to the oldest request.
@@ -107,11 +114,17 @@ class ResponseCollector:
         """
         node_id, payload = receive.source, receive.payload
         item = self._in_flight.oldest(node_id)
+        correlation_id = peek_correlation_id(payload)
         if item is None:
+            if self._is_unexpected_acknowledgement(node_id, correlation_id):
+                return
             raise CorrelationIdMismatchError("unsolicited response: no request in flight")
         expected = item.request.correlation_id
-        correlation_id = peek_correlation_id(payload)
         if correlation_id != expected:
+            if correlation_id < expected and self._is_unexpected_acknowledgement(
+                node_id, correlation_id
+            ):
+                return
             raise CorrelationIdMismatchError(
                 f"correlation id: got {correlation_id},"
                 f" expected {expected} of the oldest {item.api_name} request"
@@ -131,6 +144,18 @@ class ResponseCollector:
             self._metadata_updater.handle_response(response, now_ms)
         else:
             self.responses.append(item.completed(response, now_ms))
+
+    def _is_unexpected_acknowledgement(self, node_id: str, correlation_id: int) -> bool:
+        """Return whether a response is to a Produce request with acks=0.
+
+        Kafka sends no response to such a request; Azure Event Hubs does.
+        """
+        last = self._last_without_response.get(node_id)
+        if last is None or not 0 <= correlation_id <= last:
+            return False
+        name = self._connections.describe(node_id)
+        self._log.debug("%s: discarded a response to a request without acknowledgement", name)
+        return True
 
     def _log_response(self, item: InFlightRequest, size: int, now_ms: float) -> None:
         if self._log.isEnabledFor(logging.DEBUG):

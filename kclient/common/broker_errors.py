@@ -454,6 +454,17 @@ class ShareSessionLimitReachedError(
 ): ...
 
 
+class GroupDeletionFailedError(KafkaError, code=134, name="GROUP_DELETION_FAILED"): ...
+
+
+class StreamsTopologyDescriptionUpdateFailedError(
+    KafkaError, code=135, name="STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED"
+): ...
+
+
+class ControllerIdNotRegisteredError(KafkaError, code=136, name="CONTROLLER_ID_NOT_REGISTERED"): ...
+
+
 def error_for_code(code: int, message: str | None = None) -> KafkaError | None:
     """Return the error of an error code, or None for code 0.
 

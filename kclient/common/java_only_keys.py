@@ -11,6 +11,8 @@ _CLASSES = "classes are not loaded by name here"
 _METRICS = "read metrics with .metrics()"
 
 _REASONS = {
+    "bootstrap.resolve.timeout.ms": "addresses are looked up in the background, and each call "
+    "waits for them for its own timeout",
     "config.providers": "resolve values before passing them; files and the environment are not "
     "read",
     "enable.metrics.push": "metrics are not pushed to brokers (KIP-714)",
@@ -38,6 +40,8 @@ _SECURITY_KEYS = [
     "sasl.login.retry.backoff.max.ms",
     "sasl.login.retry.backoff.ms",
     "sasl.mechanism",
+    "sasl.oauthbearer.allow.unverified.audience",
+    "sasl.oauthbearer.allow.unverified.issuer",
     "sasl.oauthbearer.assertion.algorithm",
     "sasl.oauthbearer.assertion.claim.aud",
     "sasl.oauthbearer.assertion.claim.exp.seconds",

@@ -1,15 +1,17 @@
 """Negotiation of API versions with valid and faulty brokers."""
 
 import struct
+from typing import Any
 
 import pytest
 
 from kclient.client.api_versions_negotiator import CLIENT_SOFTWARE_NAME
+from kclient.client.find_coordinator import COORDINATOR_ID_BASE
 from kclient.common.types import Node
 from kclient.common.version import VERSION
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader
-from kclient.protocol.message import Request
+from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.versions import VersionRange
 from tests.client.conftest import ClientWorld
@@ -84,17 +86,118 @@ def test_malformed_response_leads_to_version_0(world: ClientWorld) -> None:
     assert asked_versions(broker) == [4, 0]
 
 
+def reconnect(world: ClientWorld, broker: ScriptedBroker, times: int) -> None:
+    for _ in range(times):
+        world.client.disconnect(str(broker.node.id))
+        world.connect(broker.node)
+
+
 @pytest.mark.fault("P7")
-def test_version_0_is_used_after_broker_closed_connection(
-    world: ClientWorld,
+@pytest.mark.parametrize(("hang_up_from", "asked"), [(4, [4, 3]), (1, [4, 3, 0])])
+def test_lower_version_is_used_after_broker_closed_connection(
+    world: ClientWorld, hang_up_from: int, asked: list[int]
 ) -> None:
     broker = world.broker()
+    broker.hang_up_from = hang_up_from
+    world.poll_until(world.bootstrapped)
+    assert asked_versions(broker) == asked
+
+
+@pytest.mark.fault("P7")
+@pytest.mark.parametrize("offered", [3, 4, 5])
+def test_broker_that_closes_on_version_4_costs_one_connection(
+    world: ClientWorld, offered: int
+) -> None:
+    brokers = [world.broker(number) for number in (1, 2)]
+    for broker in brokers:
+        broker.brokers = [each.node for each in brokers]
+        broker.versions[ApiKey.API_VERSIONS] = (0, offered)
+        broker.hang_up_from = 4
+    world.poll_until(world.bootstrapped)
+    for broker in brokers:
+        world.connect(broker.node)
+        reconnect(world, broker, 10)
+    versions = [version for broker in brokers for version in asked_versions(broker)]
+    assert versions.count(4) == 1
+    assert set(versions) == {3, 4}
+
+
+@pytest.mark.fault("P7")
+def test_broker_that_closes_on_version_3_costs_few_connections(world: ClientWorld) -> None:
+    broker = world.broker()
+    broker.hang_up_from = 1
+    world.poll_until(world.bootstrapped)
+    world.connect(broker.node)
+    reconnect(world, broker, 20)
+    assert sum(version > 0 for version in asked_versions(broker)) <= 4
+
+
+@pytest.mark.fault("P7")
+def test_version_3_is_used_again_after_broker_was_stopped(world: ClientWorld) -> None:
+    broker = world.broker()
     broker.hang_up_on = {ApiKey.API_VERSIONS}
-    world.poll_until(lambda: bool(broker.asked))
+    world.poll_until(lambda: len(broker.asked) == 2)
     world.poll_until(lambda: world.client.connection_failed(BOOTSTRAP))
     broker.hang_up_on = set()
     world.poll_until(world.bootstrapped)
-    assert asked_versions(broker)[:2] == [4, 0]
+    world.connect(broker.node)
+    assert asked_versions(broker) == [4, 3, 0, 3]
+
+
+def test_connections_start_with_the_version_that_brokers_offer(world: ClientWorld) -> None:
+    broker = world.broker()
+    broker.versions[ApiKey.API_VERSIONS] = (0, 2)
+    world.poll_until(world.bootstrapped)
+    world.connect(broker.node)
+    assert asked_versions(broker) == [4, 2, 2]
+
+
+def api_versions_requests(broker: ScriptedBroker) -> list[tuple[int, str | None, int]]:
+    return [
+        (header.api_version, request.cluster_id, request.node_id)
+        for header, request in zip(broker.asked, broker.requests, strict=True)
+        if isinstance(request, ApiVersionsRequest)
+    ]
+
+
+def test_version_5_names_the_expected_broker_and_cluster(world: ClientWorld) -> None:
+    broker = world.broker()
+    broker.versions[ApiKey.API_VERSIONS] = (0, 5)
+    world.poll_until(world.bootstrapped)
+    world.connect(broker.node)
+    coordinator = broker.node._replace(id=COORDINATOR_ID_BASE - broker.node.id)
+    world.connect(coordinator)
+    assert api_versions_requests(broker) == [(4, None, -1), (5, "cluster", 1), (5, "cluster", 1)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"metadata_cluster_check_enable": False}, {"metadata_recovery_strategy": "none"}],
+    ids=str,
+)
+def test_cluster_check_can_be_disabled(options: dict[str, Any]) -> None:
+    world = ClientWorld(**options)
+    broker = world.broker()
+    broker.versions[ApiKey.API_VERSIONS] = (0, 5)
+    world.poll_until(world.bootstrapped)
+    world.connect(broker.node)
+    assert api_versions_requests(broker)[1:] == [(5, None, -1)]
+
+
+def test_broker_of_another_cluster_leads_to_bootstrap(world: ClientWorld) -> None:
+    broker = world.broker()
+    broker.versions[ApiKey.API_VERSIONS] = (0, 5)
+
+    def respond(header: RequestHeader, request: Request) -> Response | bytes | None:
+        if isinstance(request, ApiVersionsRequest) and request.cluster_id == "cluster":
+            return ApiVersionsResponse(error_code=129)
+        return broker.respond(header, request)
+
+    broker.responses[ApiKey.API_VERSIONS] = respond
+    world.poll_until(world.bootstrapped)
+    world.poll_until(lambda: world.client.ready(broker.node, world.now_ms) or len(broker.asked) > 2)
+    world.poll_until(lambda: world.metadata.cluster().is_bootstrap)
+    assert "REBOOTSTRAP_REQUIRED" in str(world.client.connection_error(broker.node))
 
 
 @pytest.mark.fault("P7")

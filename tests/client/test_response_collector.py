@@ -123,6 +123,25 @@ def test_unsolicited_response_closes_connection(
     assert "unsolicited response" in str(world.client.connection_error(NODE))
 
 
+@pytest.mark.fault("P3")
+def test_response_to_request_without_acknowledgement_is_discarded(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
+    for _ in range(3):
+        request = world.client.new_client_request(
+            "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, expect_response=False
+        )
+        world.client.send(request, world.now_ms)
+        world.connect(NODE)
+        world.ask()
+        world.poll(0)
+        world.connect(NODE)
+    world.poll_for(1000)
+    assert broker.connections == 2  # the first was the bootstrap connection
+    assert [outcome.has_response() for outcome in world.outcomes].count(True) == 3
+    assert not any(outcome.error for outcome in world.outcomes)
+
+
 @pytest.mark.fault("P5")
 @pytest.mark.parametrize("body", [b"", b"\x00" * 5, b"\xff" * 40])
 def test_malformed_response_closes_connection(

@@ -23,6 +23,9 @@ SAMPLES = [
     (56, "KAFKA_STORAGE_ERROR", True, True),
     (100, "UNKNOWN_TOPIC_ID", True, True),
     (133, "SHARE_SESSION_LIMIT_REACHED", True, False),
+    (134, "GROUP_DELETION_FAILED", False, False),
+    (135, "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED", False, False),
+    (136, "CONTROLLER_ID_NOT_REGISTERED", False, False),
 ]
 
 

@@ -11,6 +11,7 @@ from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.broker.log.log_config import TOPIC_CONFIG
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.kafka_apis import API_TABLE
+from kclient.common import broker_errors
 from kclient.common.config_def import REQUIRED, ConfigKey
 from kclient.common.errors import KafkaError
 from kclient.common.java_only_keys import java_only_keys
@@ -127,14 +128,22 @@ def errors_page() -> str:
         "| code | name | class | retriable | metadata |",
         "|---|---|---|---|---|",
     ]
-    for code in range(-1, 134):
-        kind = KafkaError.by_code(code)
-        if kind is not None:
-            lines.append(
-                f"| {code} | {kind.error_name} | `{kind.__name__}` | {yes(kind.retriable)}"
-                f" | {yes(kind.invalid_metadata)} |"
-            )
+    lines += [
+        f"| {code} | {kind.error_name} | `{kind.__name__}` | {yes(kind.retriable)}"
+        f" | {yes(kind.invalid_metadata)} |"
+        for code, kind in sorted(errors_of_codes().items())
+    ]
     return "\n".join(lines) + "\n"
+
+
+def errors_of_codes() -> dict[int, type[KafkaError]]:
+    """Return the errors of the protocol by code."""
+    kinds = [
+        kind
+        for kind in vars(broker_errors).values()
+        if isinstance(kind, type) and issubclass(kind, KafkaError)
+    ]
+    return {kind.code: kind for kind in kinds if kind.code is not None}
 
 
 def own_errors() -> list[type[KafkaError]]:

@@ -37,6 +37,7 @@ class ScriptedBroker:
         asked: Headers of all requests, in order.
         silent: Whether requests are read without a response.
         hang_up_on: APIs at which the connection is closed without a response.
+        hang_up_from: Lowest version of ApiVersions at which the connection is closed.
     """
 
     def __init__(self, node: Node, brokers: list[Node] | None = None) -> None:
@@ -55,6 +56,7 @@ class ScriptedBroker:
         self.requests: list[Request] = []
         self.silent = False
         self.hang_up_on: set[ApiKey] = set()
+        self.hang_up_from: int | None = None
         self.connections = 0
         self._partial: dict[int, bytes] = {}
 
@@ -75,7 +77,7 @@ class ScriptedBroker:
     def _handle(self, socket: VirtualSocket, frame: bytes) -> None:
         header, position = decode_request_header(frame)
         self.asked.append(header)
-        if header.api_key in self.hang_up_on:
+        if header.api_key in self.hang_up_on or self._refuses(header):
             socket.close()
             return
         request = REQUESTS[header.api_key].decode(
@@ -87,6 +89,13 @@ class ScriptedBroker:
         response = self.responses.get(header.api_key, self.respond)(header, request)
         if response is not None:
             socket.deliver(framed(response, header))
+
+    def _refuses(self, header: RequestHeader) -> bool:
+        return (
+            self.hang_up_from is not None
+            and header.api_key is ApiKey.API_VERSIONS
+            and header.api_version >= self.hang_up_from
+        )
 
     def respond(self, header: RequestHeader, request: Request) -> Response | bytes | None:
         if isinstance(request, ApiVersionsRequest):

@@ -3,8 +3,10 @@
 Only served APIs are listed: clients enable features by this list. The response to a version that is
 not served is version 0 with UNSUPPORTED_VERSION and the list, so that the client can retry.
 
-Differences from Apache Kafka: in that response Kafka lists ApiVersions alone. The cluster id and
-node id of version 5 are not checked.
+A client that means another cluster or node gets REBOOTSTRAP_REQUIRED (KIP-1242).
+
+Differences from Apache Kafka: in the response to a version that is not served Kafka lists
+ApiVersions alone.
 """
 
 from kclient.broker.controller.kafka_metadata_log import WRITTEN_VERSION
@@ -14,6 +16,7 @@ from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
     NONE,
     InvalidRequestError,
+    RebootstrapRequiredError,
     UnsupportedVersionError,
     code_of,
 )
@@ -26,6 +29,7 @@ from kclient.protocol.messages.api_versions import (
 )
 
 _SOFTWARE_VERSION = 3
+_ANY = (None, -1)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 
 
@@ -39,6 +43,13 @@ def handle(
         and _is_software_name(body.client_software_version)
     ):
         return ApiVersionsResponse(error_code=code_of(InvalidRequestError()))
+    expected = (body.cluster_id, body.node_id)
+    if expected == _ANY:
+        return _response(services, NONE)
+    if body.cluster_id is None or body.node_id < 0:
+        return ApiVersionsResponse(error_code=code_of(InvalidRequestError()))
+    if expected != (services.cluster_id, services.config.node_id):
+        return ApiVersionsResponse(error_code=code_of(RebootstrapRequiredError()))
     return _response(services, NONE)
 
 

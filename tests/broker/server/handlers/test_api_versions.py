@@ -2,6 +2,8 @@
 
 import struct
 
+import pytest
+
 from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.broker_errors import (
     UnsupportedVersionError,
@@ -9,6 +11,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support.clients.wire import Wire
 
 
@@ -36,6 +39,30 @@ def test_unsupported_api_versions_gets_version_0_response(wire: Wire) -> None:
 def test_invalid_client_software_name(wire: Wire) -> None:
     request = ApiVersionsRequest(client_software_name="bad name!", client_software_version="1")
     assert wire.ask(request, 3, ApiVersionsResponse).error_code == 42
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "code"),
+    [
+        (None, -1, 0),
+        ("own", 1, 0),
+        ("other", 1, 129),
+        ("own", 2, 129),
+        (None, 1, 42),
+        ("own", -1, 42),
+    ],
+)
+def test_misrouted_client_must_rebootstrap(  # the codes of Apache Kafka 4.4.0
+    wire: Wire, cluster_id: str | None, node_id: int, code: int
+) -> None:
+    own = wire.ask(MetadataRequest(topics=[]), 12, MetadataResponse)
+    request = ApiVersionsRequest(
+        client_software_name="test",
+        client_software_version="1",
+        cluster_id=own.cluster_id if cluster_id == "own" else cluster_id,
+        node_id=own.brokers[0].node_id if node_id == 1 else node_id,
+    )
+    assert wire.ask(request, 5, ApiVersionsResponse).error_code == code
 
 
 def test_long_client_id(wire: Wire) -> None:
