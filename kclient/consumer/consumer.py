@@ -52,6 +52,7 @@ from kclient.consumer.consumer_config import (
     CONSUMER_CONFIG,
     DeserializerOf,
     PlainConsumerOptions,
+    keep_bytes,
 )
 from kclient.consumer.consumer_core import used_by_another_thread
 from kclient.consumer.consumer_records import ConsumerRecords
@@ -119,8 +120,9 @@ class Consumer(
         config: Mapping[str, object] | None = None,
         /,
         *,
-        key_deserializer: DeserializerOf[DeserializedKey] | None = None,
-        value_deserializer: DeserializerOf[DeserializedValue] | None = None,
+        # The default gives type checkers the type of keys and values without a deserializer.
+        key_deserializer: DeserializerOf[DeserializedKey] | None = keep_bytes,  # type: ignore[assignment]
+        value_deserializer: DeserializerOf[DeserializedValue] | None = keep_bytes,  # type: ignore[assignment]
         runtime: Runtime | None = None,
         **options: Unpack[PlainConsumerOptions],
     ) -> None:
@@ -128,7 +130,11 @@ class Consumer(
             "key_deserializer": key_deserializer,
             "value_deserializer": value_deserializer,
         }
-        given = {name: each for name, each in deserializers.items() if each is not None}
+        given = {
+            name: each
+            for name, each in deserializers.items()
+            if each is not None and each is not keep_bytes
+        }
         runtime = system_runtime() if runtime is None else runtime
         with deferred_signals():
             settings = CONSUMER_CONFIG.parse(merged(config, {**options, **given}))

@@ -278,6 +278,13 @@ DeserializerOf = (
     Callable[[str, list[Header], bytes], T] | Callable[[bytes], T] | Callable[[bytes | None], T]
 )
 """Deserializer of keys or values of a type; see `kclient.serialization.Deserializer`."""
+
+
+def keep_bytes(data: bytes) -> bytes:
+    """Return the bytes; as a default it means no deserializer, and is not called."""
+    return data
+
+
 Assignor = Literal["range", "roundrobin"] | PartitionAssignor
 
 

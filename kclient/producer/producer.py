@@ -35,6 +35,7 @@ from kclient.producer.producer_config import (
     PRODUCER_CONFIG,
     OptionsWithoutSerializers,
     SerializerOf,
+    keep_bytes,
 )
 from kclient.producer.producer_core import ProducerCore
 from kclient.producer.record_preparer import RecordPreparer
@@ -43,6 +44,8 @@ from kclient.producer.rows import Rows, SingleRecord, all_bytes
 from kclient.producer.send_arguments import (
     K_contra,
     ProducerRecord,
+    SerializedKey,
+    SerializedValue,
     V_contra,
     check_headers,
     check_on_delivery,
@@ -76,7 +79,8 @@ class Producer(
     future and `on_delivery`.
 
     ``Producer[K, V]`` names the types of keys and values. A type checker infers them from the
-    serializers.
+    serializers: the type of their argument; bytes-like without serializers. If the serializers are
+    in a dict of options, annotate the variable as ``Producer[Any, Any]``.
 
     Options are Kafka's, with dots as underscores: ``Producer(bootstrap_servers="localhost:9092",
     linger_ms=20)``; or a dict with dotted names. Defaults are those of the Java client 4.x. Options
@@ -86,12 +90,13 @@ class Producer(
     _closed = True  # for __del__, if __init__ raises
 
     def __init__(
-        self,
+        self: "Producer[SerializedKey, SerializedValue]",
         config: Mapping[str, object] | None = None,
         /,
         *,
-        key_serializer: SerializerOf[K_contra] | None = None,
-        value_serializer: SerializerOf[V_contra] | None = None,
+        # The default gives type checkers the type of keys and values without a serializer.
+        key_serializer: SerializerOf[SerializedKey] | None = keep_bytes,  # type: ignore[assignment]
+        value_serializer: SerializerOf[SerializedValue] | None = keep_bytes,  # type: ignore[assignment]
         runtime: Runtime | None = None,
         **options: Unpack[OptionsWithoutSerializers],
     ) -> None:
@@ -108,7 +113,11 @@ class Producer(
             ConfigError: An option is unknown or invalid, or two contradict each other.
         """
         serializers = {"key_serializer": key_serializer, "value_serializer": value_serializer}
-        given = {name: each for name, each in serializers.items() if each is not None}
+        given = {
+            name: each
+            for name, each in serializers.items()
+            if each is not None and each is not keep_bytes
+        }
         settings = PRODUCER_CONFIG.parse(merged(config, {**options, **given}))
         runtime = system_runtime() if runtime is None else runtime
         name = settings.client_id or f"kclient-producer-{next(_numbers)}"

@@ -277,14 +277,6 @@ T_contra = TypeVar("T_contra", contravariant=True)
 BytesLike = bytes | bytearray | memoryview
 
 
-class ContextSerializer(Protocol[T_contra]):
-    """A serializer with topic and headers as further arguments."""
-
-    def __call__(self, topic: str, headers: Headers, data: T_contra, /) -> BytesLike | None:
-        """Return the bytes of `data`, or None for no value."""
-        ...
-
-
 class SerializerObject(Protocol[T_contra]):
     """A serializer with a method (Kafka: Serializer)."""
 
@@ -294,12 +286,23 @@ class SerializerObject(Protocol[T_contra]):
 
 
 SerializerOf = (
-    Callable[[T_contra], BytesLike] | ContextSerializer[T_contra] | SerializerObject[T_contra]
+    Callable[[T_contra], BytesLike]
+    | Callable[[str, Headers, T_contra], BytesLike | None]
+    | SerializerObject[T_contra]
 )
 """A serializer of objects of one type, in one of the accepted forms."""
 
+
+def keep_bytes(data: BytesLike) -> BytesLike:
+    """Return the bytes; as a default it means no serializer, and is not called."""
+    return data
+
+
 AnySerializer = (
-    Serializer | Callable[[Any], BytesLike] | ContextSerializer[Any] | SerializerObject[Any]
+    Serializer
+    | Callable[[Any], BytesLike]
+    | Callable[[str, Headers, Any], BytesLike | None]
+    | SerializerObject[Any]
 )
 
 

@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 
     K_contra = TypeVarWithDefault("K_contra", contravariant=True, default=Any)
     V_contra = TypeVarWithDefault("V_contra", contravariant=True, default=Any)
+    # Argument of a serializer; without one, bytes.
+    SerializedKey = TypeVarWithDefault("SerializedKey", default=bytes | bytearray | memoryview)
+    SerializedValue = TypeVarWithDefault("SerializedValue", default=bytes | bytearray | memoryview)
 else:
     K_contra = TypeVar("K_contra", contravariant=True)
     V_contra = TypeVar("V_contra", contravariant=True)
+    SerializedKey = TypeVar("SerializedKey")
+    SerializedValue = TypeVar("SerializedValue")
 
 
 class ProducerRecord(NamedTuple):

@@ -1,7 +1,9 @@
-"""mypy accepts programs that use the options rightly, and finds what is wrong in others."""
+"""mypy and pyright accept valid programs, and find the errors in others."""
 
+import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,13 @@ typed.send("t")
 typed.send_many("t", [5, None], ["key", None])
 Producer(value_serializer=Floats()).send("t", 1.5, b"key")
 Producer(bootstrap_servers="h:1").send("t", b"value", b"key").result(5.0)
+Producer(value_serializer=json_serializer).send("t", {"a": 1}, b"key")
+untyped: Producer[Any, Any] = Producer({"value.serializer": json_serializer})
+untyped.send("t", {"a": 1})
+for record in Consumer(bootstrap_servers="h:1").poll():
+    print((record.value or b"").decode())
+plain: Consumer[bytes | None, bytes | None] = Consumer(bootstrap_servers="h:1")
+strings: Consumer[bytes | None, str | None] = Consumer(value_deserializer=bytes.decode)
 
 settings: dict[str, Any] = {"bootstrap_servers": "h:1"}
 Producer(**settings)
@@ -62,6 +71,10 @@ BAD = [
     'typed.send("t", "no int")',
     'typed.send("t", 5, b"no str")',
     'typed.send_many("t", [b"no int"])',
+    'Producer(bootstrap_servers="h:1").send("t", "str")',
+    'Producer(bootstrap_servers="h:1").send("t", {"a": 1})',
+    'Producer(value_serializer=json_serializer).send("t", {"a": 1}, "key")',
+    "wrong: Consumer[bytes | None, bytes | None] = Consumer(value_deserializer=bytes.decode)",
     "value: Producer[str, int] = Producer(key_serializer=bytes.decode)",
     'Producer(linger_ms="5")',
     "Producer(linger_ms=0.5)",
@@ -99,12 +112,32 @@ def mypy(path: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+def pyright(path: Path) -> list[str]:
+    """Return the lines of pyright's report, of errors alone, in the form of mypy's."""
+    project = {"extraPaths": [str(ROOT)], "typeCheckingMode": "standard"}
+    (path.parent / "pyrightconfig.json").write_text(json.dumps(project))
+    done = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--outputjson", "--level", "error", str(path)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=path.parent,
+    )
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    return [
+        f"{path}:{each['range']['start']['line'] + 1}: error: {each['message']}" for each in found
+    ]
+
+
 @pytest.mark.timeout(900)
-def test_mypy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("checker", [mypy, pyright])
+def test_options_and_records_are_typed(
+    checker: Callable[[Path], list[str]], tmp_path: Path
+) -> None:
     sample = tmp_path / "sample.py"
     first_bad = GOOD.count("\n") + 2
     sample.write_text(GOOD + "\n" + "\n".join(BAD) + "\n")
-    errors = [line for line in mypy(sample) if ": error: " in line]
+    errors = [line for line in checker(sample) if ": error: " in line]
     lines = {int(line.split(":")[1]) for line in errors}
     assert sorted(line for line in lines if line < first_bad) == [], errors
     missed = [call for number, call in enumerate(BAD, start=first_bad) if number not in lines]
