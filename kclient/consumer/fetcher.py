@@ -93,6 +93,10 @@ class Fetcher:
                 return True
         return False
 
+    def has_unplanned(self) -> bool:
+        """Return whether the next `send_fetches` may differ from the last one."""
+        return self._subscriptions.has_changes() or self.wants_to_send()
+
     def set_tracer(self, tracer: RecordTracer | None) -> None:
         """Report fetch responses to a tracer, or to none any more. For any thread."""
         if tracer is not None:

@@ -68,16 +68,20 @@ class HeartbeatTask:
                 wait_ms = _LONGEST_LOOK_MS
 
     def _drive(self) -> float:
+        self._exchange()  # before the step, whose wait depends on the responses
         wait_ms = self._membership.background_step(self._clock.monotonic_ms())
-        try:
-            self._network.poll_membership(self._clock.monotonic_ms())
-        except KafkaError as error:
-            self._fail_next_poll(error)
+        self._exchange()
         if self._membership.awaits_response():
             self._look_ms = min(self._look_ms * 2, _LONGEST_LOOK_MS)
             return min(wait_ms, self._look_ms) if wait_ms > 0 else self._look_ms
         self._look_ms = _FIRST_LOOK_MS
         return max(1.0, min(wait_ms, self._longest_wait_ms))
+
+    def _exchange(self) -> None:
+        try:
+            self._network.poll_membership(self._clock.monotonic_ms())
+        except KafkaError as error:
+            self._fail_next_poll(error)
 
 
 def _stopped_by(error: Exception) -> FatalError:

@@ -128,6 +128,10 @@ class PollLoop:
                 self._fetch_ahead(now_ms)
                 self.metrics.ended()
                 return True
+            if self.fetcher.has_unplanned():
+                # Data without a visible record was dropped, or a position was lost: what follows
+                # from it is sent before the wait.
+                wait_ms = self.service(now_ms)
             if last_look:
                 self._log_unreached(now_ms)
                 self.metrics.ended()

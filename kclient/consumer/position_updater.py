@@ -23,7 +23,10 @@ from kclient.consumer.topic_partition_state import (
 
 
 class PositionUpdater:
-    """Validates positions, fetches committed offsets, and resets the rest, in this order."""
+    """Fetches committed offsets, validates positions, and resets the rest.
+
+    In this order: a committed offset is validated, or replaced by a reset, in the same step.
+    """
 
     def __init__(
         self,
@@ -61,8 +64,8 @@ class PositionUpdater:
         self._missing.step(now_ms)
         if self._subscriptions.has_all_positions():
             return True
-        self._validator.validate_positions(now_ms)
         self._initialize(now_ms)
+        self._validator.validate_positions(now_ms)
         self._offset_fetcher.reset_positions(now_ms)
         return False
 

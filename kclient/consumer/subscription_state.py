@@ -178,6 +178,10 @@ class SubscriptionState:
         """Return the state of each assigned partition."""
         return list(self.assigned.values())
 
+    def has_changes(self) -> bool:
+        """Return whether partitions changed since the last `take_changed`."""
+        return bool(self._changed or self._not_taken)
+
     def take_changed(self) -> ChangedPartitions:
         """Return the partitions that changed since the last call, assigned or not."""
         self._process_changes()

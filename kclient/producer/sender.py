@@ -147,7 +147,9 @@ class Sender:
         """Send due batches; return until when to poll the network before the next call."""
         if now_ms >= self._next_topic_use_ms:
             self._renew_topic_use(now_ms)
-        return now_ms + min(self._prepare_sequences(now_ms), self._send_producer_data(now_ms))
+        next_expiry_ms = self._expire(now_ms)
+        wait_ms = min(self._prepare_sequences(now_ms), self._send_producer_data(now_ms))
+        return min(now_ms + wait_ms, next_expiry_ms)
 
     def _guarded(self, handle: ResponseCallback) -> ResponseCallback:
         """Wrap a callback so that `steps` raises its errors: the client would only log them."""
@@ -226,6 +228,18 @@ class Sender:
 
     # -- producing --------------------------------------------------------------------------------
 
+    def _expire(self, now_ms: float) -> float:
+        """Fail batches that have expired; return when the next one expires.
+
+        Before the sequences are prepared: an expired batch may leave a gap. Before draining: a
+        batch that expires between drain and send would never be completed.
+        """
+        expired, next_expiry_ms = self._incomplete.expired(now_ms)
+        if expired:
+            self._accumulator.unqueue(expired)
+            self._handler.expire(expired, self._find_blocking_error(), now_ms)
+        return next_expiry_ms
+
     def _prepare_sequences(self, now_ms: float) -> float:
         """Close gaps in sequences and get a producer id; return the time until the next call."""
         transactions = self._transactions
@@ -242,11 +256,6 @@ class Sender:
 
     def _send_producer_data(self, now_ms: float) -> float:
         """Send what is due; return the time until more may be due."""
-        # Before draining: a batch that expires between drain and send would never be completed.
-        expired, next_expiry_ms = self._incomplete.expired(now_ms)
-        if expired:
-            self._accumulator.unqueue(expired)
-            self._handler.expire(expired, self._find_blocking_error(), now_ms)
         cluster = self._metadata.cluster()
         skip_linger = self._accumulator.skips_linger()
         found = self._drainer.ready(cluster, now_ms, skip_linger=skip_linger)
@@ -269,7 +278,7 @@ class Sender:
         if nodes and not drained:
             # Sequences hold back the batches until a response, or until a wait not counted here.
             timeout_ms = min(timeout_ms, _BLOCKED_POLL_MS)
-        return min(timeout_ms, self._drainer.linger_end_ms - now_ms, next_expiry_ms - now_ms)
+        return min(timeout_ms, self._drainer.linger_end_ms - now_ms)
 
     def _sendable_nodes(
         self, found: ReadyCheckResult, cluster: Cluster, now_ms: float

@@ -1,14 +1,20 @@
-"""A poll that raises loses and repeats no record."""
+"""A poll that raises loses and repeats no record, and no poll waits before it sends a request."""
 
 import pytest
 
 from kclient.common.broker_errors import GroupAuthorizationError
 from kclient.common.errors import WakeupError
+from kclient.consumer import Consumer
 from kclient.protocol.api_keys import ApiKey
+from kclient.record import ConsumerRecord, ControlRecordType
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
+from tests.consumer.transactions import abort, end
 
 LONG_AFTER_MS = 10_000.0
 GROUP_AUTHORIZATION_FAILED = 30
+ROUND_TRIP_MS = 2.0
+# Longer than every time that the tests expect.
+BACKOFF = {"retry_backoff_ms": 700, "retry_backoff_max_ms": 700}
 
 
 def test_woken_poll_keeps_records_of_the_previous_poll(
@@ -46,3 +52,60 @@ def test_group_error_does_not_repeat_records(world: ConsumerWorld) -> None:
     with pytest.raises(GroupAuthorizationError):
         world.poll_until(consumer, lambda: False)
     assert consumer.position(ORDERS_0) == 10
+
+
+def time_of_next(world: ConsumerWorld, consumer: Consumer) -> tuple[ConsumerRecord, float]:
+    """Return the next record, and how long it took in ms."""
+    began_ms = world.clock.now_ms
+    record = world.read(consumer, 1)[0]
+    return record, world.clock.now_ms - began_ms
+
+
+def test_aborted_records_are_read_in_one_round_trip_per_fetch(world: ConsumerWorld) -> None:
+    world.fill(1)
+    log = world.log()
+    for _ in range(10):
+        log.append(bytes(1000), producer_id=5)
+    abort(log, 5, 1)
+    log.append(b"last")
+    consumer = world.assigned(
+        isolation_level="read_committed", max_partition_fetch_bytes=1200, **BACKOFF
+    )
+    assert offsets(world.read(consumer, 1)) == [0]
+    before = len(world.broker.fetches)
+    record, took_ms = time_of_next(world, consumer)
+    assert record.value == b"last"
+    assert took_ms <= (len(world.broker.fetches) - before + 1) * ROUND_TRIP_MS
+
+
+def test_marker_fetched_alone_does_not_delay_the_next_record(world: ConsumerWorld) -> None:
+    log = world.log()
+    world.fill(1)
+    consumer = world.assigned(**BACKOFF)
+    world.read(consumer, 1)
+
+    def commit() -> None:
+        end(log, 5, ControlRecordType.COMMIT)
+        world.broker.arrived()
+
+    def append() -> None:
+        log.append(b"next")
+        world.broker.arrived()
+
+    world.clock.after(50.0, commit)
+    world.clock.after(60.0, append)
+    record, took_ms = time_of_next(world, consumer)
+    assert record.value == b"next"
+    assert took_ms <= 60.0 + ROUND_TRIP_MS
+
+
+def test_position_out_of_range_is_reset_without_a_backoff(world: ConsumerWorld) -> None:
+    world.fill(2)
+    consumer = world.assigned(**BACKOFF)
+    world.read(consumer, 2)
+    world.sleep(LONG_AFTER_MS)  # the fetch in flight is complete
+    consumer.seek(ORDERS_0, 9)
+    record, took_ms = time_of_next(world, consumer)
+    assert record.offset == 0
+    # The fetch that was in flight, one of offset 9, the lookup, and the fetch of offset 0.
+    assert took_ms <= 4 * ROUND_TRIP_MS

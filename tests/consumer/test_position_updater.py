@@ -10,7 +10,10 @@ from kclient.common.errors import (
     KafkaTimeoutError,
     NoOffsetForPartitionError,
 )
+from kclient.protocol.api_keys import ApiKey
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
+
+ROUND_TRIP_MS = 2.0
 
 
 @pytest.mark.parametrize(
@@ -84,3 +87,17 @@ def test_unassigned_partitions_are_rejected(world: ConsumerWorld) -> None:
         consumer.seek(ORDERS_0, -1)
     with pytest.raises(InvalidTypeError, match="got '5'"):
         consumer.seek(ORDERS_0, "5")  # type: ignore[arg-type]  # the wrong use under test
+
+
+def test_committed_position_is_validated_without_a_backoff(world: ConsumerWorld) -> None:
+    world.fill(10)
+    world.broker.group.committed[ORDERS_0] = (4, "", 1)
+    options = {"group_id": "g", "retry_backoff_ms": 700, "retry_backoff_max_ms": 700}
+    consumer = world.assigned(**options)
+    consumer.beginning_offsets([ORDERS_0])  # the leader is connected
+    consumer.committed([ORDERS_0])  # and the coordinator, by a connection of its own
+    began_ms = world.clock.now_ms
+    assert world.read(consumer, 1)[0].offset == 4
+    # Look-up of the committed offset, validation, and the fetch.
+    assert world.broker.asked_for(ApiKey.OFFSET_FOR_LEADER_EPOCH) == 1
+    assert world.clock.now_ms - began_ms <= 3 * ROUND_TRIP_MS

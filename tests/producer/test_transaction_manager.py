@@ -236,6 +236,19 @@ def test_expired_batch_that_was_lost_needs_a_new_epoch() -> None:
 
 
 @pytest.mark.fault("W11")
+def test_gap_of_an_expired_batch_is_resolved_in_the_same_step() -> None:
+    producer = world(delivery_timeout_ms=5_000)
+    lost = producer.send(b"0" + bytes(60))
+    producer.step()
+    producer.client.disconnect("0")
+    producer.client.down.add(0)
+    producer.step()  # the batch is queued again
+    producer.step(5_000)
+    assert isinstance(lost.exception(0), DeliveryTimeoutError)
+    assert managed(producer).producer.epoch == 1
+
+
+@pytest.mark.fault("W11")
 def test_batch_after_an_expired_one_proves_the_gap() -> None:
     producer = world(delivery_timeout_ms=5_000)
     producer.send(b"0" + bytes(60))

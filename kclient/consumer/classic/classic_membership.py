@@ -55,8 +55,12 @@ class ClassicMembership:
         self._heartbeats.polled(now_ms)
         wait_ms = min(self._finder.step(now_ms), self._heartbeats.step(now_ms))
         self._check_topics()
-        if self._rebalance.is_under_way() or (self._member.rejoin_needed and self._knows_topics()):
+        if self._must_rebalance():
             wait_ms = min(wait_ms, self._rebalance.step(self._finder.coordinator(), now_ms))
+            if not self._rebalance.is_under_way():
+                self._check_topics()  # a callback may have changed the subscription
+                if self._must_rebalance():
+                    return 0.0
         return wait_ms
 
     def background_step(self, now_ms: float) -> float:
@@ -116,6 +120,11 @@ class ClassicMembership:
         return self._member.group_metadata()
 
     # --- inside
+
+    def _must_rebalance(self) -> bool:
+        return self._rebalance.is_under_way() or (
+            self._member.rejoin_needed and self._knows_topics()
+        )
 
     def _knows_topics(self) -> bool:
         """Return whether the metadata has the subscribed topics, or was updated since `subscribe`.

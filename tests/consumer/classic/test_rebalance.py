@@ -2,6 +2,7 @@
 
 import pytest
 
+from kclient.common.types import TopicPartition
 from kclient.consumer.assignors import Assignment
 from kclient.consumer.classic.consumer_protocol import (
     encode_assignment,
@@ -84,3 +85,24 @@ def test_poll_raises_callback_error_and_continues(world: ConsumerWorld, when: st
         poll()
     assert consumer.assignment() == {ORDERS_0, ORDERS_1}
     assert set(taken) == {0, 1, 2}
+
+
+def test_subscription_changed_in_a_callback_is_joined_without_a_pause(
+    world: ConsumerWorld,
+) -> None:
+    world.broker.add_topic("others", 1)
+    consumer = world.consumer(group_id="g", retry_backoff_ms=700, retry_backoff_max_ms=700)
+    times: list[float] = []
+
+    def assigned(partitions: list[TopicPartition]) -> None:
+        times.append(world.clock.now_ms)
+        for partition in partitions:
+            consumer.seek(partition, 0)  # nothing is looked up: a fetch waits for records
+        if len(times) == 1:
+            consumer.subscribe("orders", on_assigned=assigned)
+
+    consumer.subscribe(["orders", "others"], on_assigned=assigned)
+    consumer.beginning_offsets([ORDERS_0])  # the leader is connected
+    world.poll_until(consumer, lambda: len(times) == 2)
+    # The last commit, JoinGroup and SyncGroup.
+    assert times[1] - times[0] <= 10.0

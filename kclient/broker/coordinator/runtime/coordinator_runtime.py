@@ -343,9 +343,9 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def step(self, now_ms: float) -> float | None:
         """Run due timers of all shards, and a step of loading; return the next time, or None."""
-        times = [context.step(now_ms) for context, _ in self._active.values()]
-        if self._loading:
-            times.append(self.load_step(now_ms))
+        # Loading first: a shard that becomes active has timers.
+        times = [self.load_step(now_ms)] if self._loading else []
+        times += [context.step(now_ms) for context, _ in self._active.values()]
         return min((each for each in times if each is not None), default=None)
 
 
