@@ -312,6 +312,28 @@ class UnifiedLog:
                 raise state.storage_error("read", problem) from problem
             return info
 
+    def size_between(self, offset: int, end: int) -> int:
+        """Return the number of bytes from the batch of an offset up to an end offset.
+
+        If they are in several segments, it is at least the size of a segment: a fetch of them does
+        not wait for more.
+
+        Raises:
+            OffsetOutOfRangeError: The offset is not in the log any more.
+            KafkaStorageError: The disk failed.
+        """
+        state, local = self._state, self._local
+        with self._lock:
+            state.check_usable()
+            try:
+                first = local.position_of(offset)
+                last = local.position_of(min(end, local.log_end_offset))
+            except OSError as problem:
+                raise state.storage_error("read", problem) from problem
+        if first.segment_base_offset != last.segment_base_offset:
+            return self.config.segment_bytes
+        return last.relative_position - first.relative_position
+
     def offset_for_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
         """Return the first record with a timestamp at or after this one, or None.
 

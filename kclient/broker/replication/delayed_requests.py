@@ -22,9 +22,9 @@ DeletionResults = dict[TopicPartition, int | KafkaError]
 class DelayedFetch(DelayedOperation):
     """Fetch that completes when its partitions have `min_bytes`, or one of them has an error.
 
-    The bytes appended since the first read follow from the partitions' byte counts, so that the
-    cost of a try does not depend on the log (Kafka's DelayedFetch compares positions). For a fetch
-    session it depends on the partitions that changed, and not on those of the session.
+    The bytes of a partition are those between the fetch offset and the end that the fetch may read.
+    The cost of a try does not depend on the log, and for a fetch session only on the partitions
+    that changed.
     """
 
     def __init__(
@@ -33,42 +33,40 @@ class DelayedFetch(DelayedOperation):
         deadline_ms: float,
         params: FetchParams,
         waiting: Callable[[], Iterable[FetchPosition]],
-        found_bytes: int,
         lookup: PartitionLookup,
         on_done: Callable[[], None],
     ) -> None:
         super().__init__(lock, deadline_ms)
         self._isolation = params.isolation
         self._only_leader = params.only_leader
-        self._missing_bytes = params.min_bytes - found_bytes
+        self._min_bytes = params.min_bytes
         self._waiting = waiting
         self._lookup = lookup
         self._on_done = on_done
 
     def try_complete(self) -> bool:
         """Complete if there are enough bytes, or if a partition has an error."""
-        gained = 0
+        readable = 0
         try:
             for position in self._waiting():
-                gained += self._gained(self._lookup(position.topic_partition), position)
+                readable += self._readable(self._lookup(position.topic_partition), position)
         except KafkaError:
             return self.force_complete()
-        return gained >= self._missing_bytes and self.force_complete()
+        return readable >= self._min_bytes and self.force_complete()
 
     def on_complete(self) -> None:
         """Read again and return the result."""
         self._on_done()
 
-    def _gained(self, partition: Partition, position: FetchPosition) -> int:
+    def _readable(self, partition: Partition, position: FetchPosition) -> int:
         wanted = position.wanted
         partition.check_leader_epoch(wanted.current_leader_epoch, only_leader=self._only_leader)
-        gained = partition.appended_bytes - position.appended_bytes
-        if not gained:
+        end = partition.readable_end(self._isolation)
+        if end <= wanted.fetch_offset:
             return 0
-        # With read_committed, appended records may belong to an open transaction.
-        if partition.readable_end(self._isolation) <= wanted.fetch_offset:
-            return 0
-        return min(gained, wanted.max_bytes)
+        if self._min_bytes <= 1:
+            return 1  # without a look-up of positions in the file
+        return min(partition.log.size_between(wanted.fetch_offset, end), wanted.max_bytes)
 
 
 class DelayedProduce(DelayedOperation):

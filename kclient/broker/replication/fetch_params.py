@@ -67,7 +67,6 @@ class FetchResult(NamedTuple):
         records: Record batches, or empty. The first is complete, the last may be partial.
         aborted: Aborted transactions within the records, as (producer id, first offset).
         diverging_epoch: Epoch and end offset at which the fetcher's log diverges from this one.
-        appended_bytes: The partition's count of appended bytes before it was read.
         preferred_read_replica: Broker that the consumer should fetch from, -1 for this one.
     """
 
@@ -78,7 +77,6 @@ class FetchResult(NamedTuple):
     records: WirePart = b""
     aborted: list[tuple[int, int]] | None = None
     diverging_epoch: tuple[int, int] | None = None
-    appended_bytes: int = 0
     preferred_read_replica: int = -1
 
     @property
@@ -95,20 +93,18 @@ FetchResults = dict[TopicPartition, FetchResult]
 
 
 class FetchPosition:
-    """Partition of a fetch, with the state of its last read (Kafka: FetchPartitionStatus).
+    """Partition of a fetch (Kafka: FetchPartitionStatus).
 
     Attributes:
         topic_partition: The partition.
         wanted: Requested offset and limits.
-        appended_bytes: The partition's count of appended bytes before it was read.
     """
 
-    __slots__ = ("appended_bytes", "topic_partition", "wanted")
+    __slots__ = ("topic_partition", "wanted")
 
     def __init__(self, topic_partition: TopicPartition, wanted: FetchPartition) -> None:
         self.topic_partition = topic_partition
         self.wanted = wanted
-        self.appended_bytes = 0
 
 
 class FetchSource(Protocol):

@@ -52,8 +52,8 @@ class Partition:
     """Partition with a replica on this broker (Kafka: Partition).
 
     Metadata, append, fetch and the responses of the controller change it in different threads. The
-    lock guards leadership, the replicas and the count of bytes; the log has a lock of its own,
-    which is acquired after this one. The functions of the context are called without the lock.
+    lock guards leadership and the replicas; the log has a lock of its own, which is acquired after
+    this one. The functions of the context are called without the lock.
 
     Attributes:
         topic_partition: Topic and partition number.
@@ -80,7 +80,6 @@ class Partition:
         self._leader_epoch = -1
         self._local = ReplicaState(log.log_end_offset)
         self.in_sync = InSyncReplicas(context, self._local, log.config.min_insync_replicas)
-        self._appended_bytes = 0
         # Both are copied from `in_sync` when it changes, for the append.
         self._is_local_only = self._is_under_min_isr = False
 
@@ -103,11 +102,6 @@ class Partition:
     def is_leader(self) -> bool:
         """Whether this broker is the leader."""
         return self._leader == self._node_id
-
-    @property
-    def appended_bytes(self) -> int:
-        """Number of bytes appended since the broker started."""
-        return self._appended_bytes
 
     def apply(self, registration: PartitionRegistration) -> bool:
         """Apply a change of the cluster metadata (Kafka: makeLeader, makeFollower).
@@ -163,7 +157,6 @@ class Partition:
             if required_acks == ACKS_ALL and self._is_under_min_isr:
                 raise self._not_enough_replicas()
             info = self.log.append_as_leader(records, self._leader_epoch, origin=origin)
-            self._appended_bytes += records.size_in_bytes
             self._local.log_end_offset = self.log.log_end_offset
             return info, self._advance_high_watermark()
 
@@ -200,7 +193,6 @@ class Partition:
                 )
             info = self.log.append_as_follower(records, leader_epoch)
             self._local.log_end_offset = self.log.log_end_offset
-            self._appended_bytes += len(records)
             return info
 
     def update_bounds_of_follower(
@@ -432,7 +424,6 @@ class Partition:
         """
         self.check_leader_epoch(wanted.current_leader_epoch, only_leader=only_leader)
         log, offset = self.log, wanted.fetch_offset
-        appended_bytes = self._appended_bytes  # what follows from now on is new
         bounds = log.bounds()
         diverging = self._diverging(wanted) if wanted.last_fetched_epoch >= 0 else None
         records: WirePart = b""
@@ -456,7 +447,7 @@ class Partition:
                 # As for most partitions of a consumer that has read everything.
                 log.check_usable()
                 aborted = [] if is_committed else None
-        return FetchResult(None, *bounds, records, aborted, diverging, appended_bytes)
+        return FetchResult(None, *bounds, records, aborted, diverging)
 
     def _out_of_range(self, offset: int, log_start_offset: int) -> OffsetOutOfRangeError:
         return OffsetOutOfRangeError(

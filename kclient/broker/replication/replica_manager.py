@@ -250,14 +250,11 @@ class ReplicaManager:
         if not keys:
             on_done(results)
             return
-        for position in positions:
-            position.appended_bytes = results[position.topic_partition].appended_bytes
         operation = DelayedFetch(
             self._operation_lock,
             self._clock.monotonic_ms() + params.max_wait_ms,
             params,
             source.waiting,
-            found,
             self.partition,
             lambda: on_done(self._read(params, source.take())),
         )

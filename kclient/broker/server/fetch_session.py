@@ -87,7 +87,6 @@ class CachedPartition(FetchPosition):
 
         After an error the partition is sent again when the error has ended.
         """
-        self.appended_bytes = result.appended_bytes
         failed = result.is_due
         changed = (
             failed

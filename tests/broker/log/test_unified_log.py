@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.common.broker_errors import OffsetOutOfRangeError
 from kclient.common.runtime import Runtime
 from kclient.common.system_tasks import SystemTasks
@@ -236,3 +237,27 @@ TestLog.settings = settings(
     stateful_step_count=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+def test_size_between_counts_the_batches_of_a_segment(bench: LogBench) -> None:
+    log = bench.open(CONFIG)
+    sizes = []
+    for _ in range(3):
+        batch = make_batch(2)
+        sizes.append(len(batch))
+        log.append_as_leader(MemoryRecords(batch), 0)
+    assert log.size_between(0, 6) == sum(sizes)
+    assert log.size_between(1, 6) == sum(sizes)  # whole batches are read
+    assert log.size_between(2, 4) == sizes[1]
+    assert log.size_between(2, 9) == sizes[1] + sizes[2]
+    assert log.size_between(6, 6) == 0
+    with pytest.raises(OffsetOutOfRangeError):
+        log.size_between(7, 9)
+
+
+def test_size_between_segments_is_that_of_a_segment(bench: LogBench) -> None:
+    log = bench.open(CONFIG)
+    log.append_as_leader(MemoryRecords(make_batch()), 0)
+    log.maintenance.roll()
+    log.append_as_leader(MemoryRecords(make_batch()), 0)
+    assert log.size_between(0, 2) == CONFIG.segment_bytes

@@ -34,7 +34,8 @@ class Replica:
     """A partition as delayed operations see it."""
 
     def __init__(self) -> None:
-        self.appended_bytes = 100
+        self.log = self
+        self.size = 0
         self.end = 10
         self.stable_end = 10
         self.committed = 10
@@ -57,8 +58,12 @@ class Replica:
         return self.committed >= end_offset
 
     def append(self, size: int) -> None:
-        self.appended_bytes += size
+        self.size += size
         self.end += 1
+
+    def size_between(self, offset: int, end: int) -> int:
+        assert (offset, end) == (10, self.end)
+        return self.size
 
 
 class Cluster:
@@ -78,7 +83,6 @@ class Cluster:
         self,
         min_bytes: int,
         *,
-        found_bytes: int = 0,
         max_bytes: int = 1_000,
         epoch: int = -1,
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
@@ -88,15 +92,12 @@ class Cluster:
 
         wanted = FetchPartition(bytes(16), 10, max_bytes, epoch)
         positions = [FetchPosition(key, wanted) for key in self.replicas]
-        for position in positions:
-            position.appended_bytes = 100
         params = FetchParams(500, min_bytes, 1 << 20, isolation)
         return DelayedFetch(
             threading.Condition(),
             500.0,
             params,
             lambda: positions,
-            found_bytes,
             self.lookup,
             on_done,
         )
@@ -114,9 +115,9 @@ def cluster() -> Cluster:
 
 
 def test_fetch_completes_with_min_bytes_of_all_partitions(cluster: Cluster) -> None:
-    fetch = cluster.fetch(100, found_bytes=30)
+    fetch = cluster.fetch(100)
     assert not fetch.try_complete()
-    cluster.replicas[T0].append(40)
+    cluster.replicas[T0].append(70)
     assert not fetch.try_complete()
     cluster.replicas[T1].append(29)
     assert (fetch.try_complete(), cluster.fetched) == (False, 0)

@@ -145,12 +145,6 @@ def test_committed_records_need_min_insync_replicas(partition: Partition) -> Non
     assert not partition.is_committed(2)
 
 
-def test_appended_bytes_count_batches(partition: Partition) -> None:
-    records = MemoryRecords(make_batch(3))
-    partition.append_records_to_leader(records, 1)
-    assert partition.appended_bytes == records.size_in_bytes > 0
-
-
 def test_reads_end_at_the_bound_of_their_isolation(partition: Partition) -> None:
     append(partition, 2)
     append(partition, 3)
@@ -241,9 +235,7 @@ def test_fetch_at_the_end_of_a_closed_log_is_refused(
     aborted: list[tuple[int, int]] | None = (
         [] if isolation is FetchIsolation.TXN_COMMITTED else None
     )
-    assert fetch(partition, 2, isolation) == FetchResult(
-        None, 2, 2, 0, aborted=aborted, appended_bytes=partition.appended_bytes
-    )
+    assert fetch(partition, 2, isolation) == FetchResult(None, 2, 2, 0, aborted=aborted)
     partition.log.close()
     with pytest.raises(NotLeaderOrFollowerError):
         fetch(partition, 2, isolation)

@@ -67,11 +67,13 @@ class Replicated:
         self.manager.append_records(acks, entries, TIMEOUT_MS, done.append)
         return done
 
-    def fetch(self, offset: int, replica: int = -1, max_wait_ms: int = 0) -> list[FetchResult]:
+    def fetch(
+        self, offset: int, replica: int = -1, max_wait_ms: int = 0, min_bytes: int = 1
+    ) -> list[FetchResult]:
         """Fetch the first partition as a consumer or a follower."""
         done: list[FetchResult] = []
         isolation = FetchIsolation.HIGH_WATERMARK if replica < 0 else FetchIsolation.LOG_END
-        params = FetchParams(max_wait_ms, 1, 1 << 20, isolation, replica)
+        params = FetchParams(max_wait_ms, min_bytes, 1 << 20, isolation, replica)
         wanted = NamedPartitions([FetchPosition(T0, FetchPartition(bytes(16), offset, 1 << 20))])
         self.manager.fetch_records(params, wanted, lambda results: done.append(results[T0]))
         return done
@@ -113,6 +115,27 @@ def test_high_watermark_completes_delayed_fetch_of_consumer(replicated: Replicat
     assert waiting == []
     replicated.fetch(1, replica=2)
     assert waiting[0].high_watermark == 1
+
+
+@pytest.mark.parametrize("min_bytes", [1, 60])
+def test_high_watermark_completes_a_fetch_that_came_after_the_append(
+    replicated: Replicated, min_bytes: int
+) -> None:
+    replicated.append(T0)
+    waiting = replicated.fetch(0, max_wait_ms=500, min_bytes=min_bytes)
+    assert waiting == []
+    replicated.fetch(1, replica=2)
+    assert [len(each.records) >= min_bytes for each in waiting] == [True]
+
+
+def test_committed_bytes_below_min_bytes_do_not_complete_a_fetch(replicated: Replicated) -> None:
+    replicated.append(T0)
+    waiting = replicated.fetch(0, max_wait_ms=500, min_bytes=100)
+    replicated.fetch(1, replica=2)
+    assert waiting == []
+    replicated.append(T0)
+    replicated.fetch(2, replica=2)
+    assert [len(each.records) >= 100 for each in waiting] == [True]
 
 
 @pytest.mark.parametrize("acks", [0, 1])
