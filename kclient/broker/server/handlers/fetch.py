@@ -84,10 +84,11 @@ class _Fetch:
     def params(self, max_bytes: int) -> FetchParams:
         """Return the parameters; `max_bytes` is the broker's limit of a response."""
         body, replica_id = self._body, self._replica_id
+        max_bytes = min(body.max_bytes, max_bytes)
         return FetchParams(
             max_wait_ms=min(body.max_wait_ms, _LONGEST_WAIT_MS),
-            min_bytes=body.min_bytes,
-            max_bytes=min(body.max_bytes, max_bytes),
+            min_bytes=min(body.min_bytes, max_bytes),
+            max_bytes=max_bytes,
             isolation=_isolation(replica_id, body.isolation_level),
             replica_id=replica_id,
             replica_epoch=body.replica_state.replica_epoch,

@@ -16,7 +16,6 @@ from kclient.broker.replication.fetch_params import FetchIsolation
 from kclient.broker.replication.partition import Partition
 from kclient.broker.server.served_api import BrokerServices, ServedApi, always
 from kclient.common.broker_errors import (
-    InvalidRequestError,
     InvalidTopicError,
     LeaderNotAvailableError,
     OffsetNotAvailableError,
@@ -128,7 +127,7 @@ def _offset(partition: Partition, timestamp: int, isolation: FetchIsolation) -> 
     elif timestamp in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
         found = None
     else:
-        raise InvalidRequestError(f"timestamp: got {timestamp}")
+        raise UnsupportedVersionError(f"timestamp {timestamp} is not supported")
     return _NONE if found is None else found
 
 

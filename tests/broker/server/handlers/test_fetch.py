@@ -67,6 +67,14 @@ def test_long_poll_waits_for_min_bytes(wire: Wire, other: Wire, topic: str) -> N
     assert len(records_of(response.responses[0].partitions[0].records)) == 3
 
 
+def test_fetch_with_min_bytes_above_its_max_bytes_does_not_wait(wire: Wire, topic: str) -> None:
+    for _ in range(3):
+        wire.produce(topic, batch([b"a" * 1000]))
+    found = wire.fetch(topic, 0, max_wait_ms=600_000, min_bytes=200_000, max_bytes=1_500)
+    assert found.records is not None
+    assert len(found.records) == 1_500
+
+
 def test_long_poll_without_records_returns_offsets(wire: Wire, topic: str) -> None:
     wire.produce(topic, batch([b"a", b"b"]))
     found = wire.fetch(topic, 2, max_wait_ms=50)

@@ -35,3 +35,7 @@ def test_offsets_by_time(wire: Wire, topic: str) -> None:
     assert list_offset(wire, topic, 1001) == (0, 1, 3000)
     assert list_offset(wire, topic, 3001) == (0, -1, -1)
     assert list_offset(wire, topic, -3, version=6)[0] == code_of(UnsupportedVersionError())
+
+
+def test_unknown_special_timestamp_is_unsupported(wire: Wire, topic: str) -> None:
+    assert list_offset(wire, topic, -7) == (code_of(UnsupportedVersionError), -1, -1)
