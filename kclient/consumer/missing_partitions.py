@@ -4,7 +4,7 @@ A missing topic or partition may be about to be created, so Kafka's consumer ret
 times out. Here a call fails as soon as the metadata has confirmed that it does not exist.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kclient.client.metadata import Metadata
 from kclient.common.broker_errors import LeaderNotAvailableError, UnknownTopicOrPartitionError
@@ -16,6 +16,14 @@ from kclient.consumer.subscription_state import SubscriptionState
 # Time after which a new topic is known to every broker.
 _CREATION_MS = 2_000.0
 _LOG_INTERVAL_MS = 60_000.0
+_MOST_NAMES = 10
+
+
+def shortened(names: Sequence[object]) -> str:
+    """Return the first names, and the number of the others."""
+    shown = ", ".join(map(str, names[:_MOST_NAMES]))
+    others = len(names) - _MOST_NAMES
+    return f"{shown} and {others} more" if others > 0 else shown
 
 
 def topic_problem(metadata: Metadata, topic: str) -> KafkaError | None:
@@ -84,7 +92,8 @@ class ExistenceCheck:
 class MissingPartitionsLog:
     """Logs subscribed topics and assigned partitions that do not exist.
 
-    Each is logged as a warning once and then every minute, and once when it exists.
+    Each is logged as a warning once and then every minute, and once when it exists; those found at
+    the same time in one line.
     """
 
     def __init__(
@@ -109,14 +118,25 @@ class MissingPartitionsLog:
         self._seen = seen
         self._next_look_ms = now_ms + _LOG_INTERVAL_MS
         problems = self._problems()
-        for name in [name for name in self._next_ms if name not in problems]:
+        gone = [name for name in self._next_ms if name not in problems]
+        for name in gone:
             del self._next_ms[name]
-            if self._is_wanted(name):
-                self._log.info("%s exists now", name)
+        created = [name for name in gone if self._is_wanted(name)]
+        if created:
+            self._log.info(
+                "%s %s now", shortened(created), "exists" if len(created) == 1 else "exist"
+            )
+        due: dict[type[KafkaError], list[str | TopicPartition]] = {}
         for name, problem in problems.items():
             if now_ms >= self._next_ms.get(name, 0.0):
                 self._next_ms[name] = now_ms + _LOG_INTERVAL_MS
-                self._log.warning("%s", problem)
+                due.setdefault(type(problem), []).append(name)
+        for kind, names in due.items():
+            if len(names) == 1:
+                self._log.warning("%s", problems[names[0]])
+            else:
+                shown = shortened(names)
+                self._log.warning("%d missing: %s: %s", len(names), kind.error_name, shown)
 
     def _problems(self) -> dict[str | TopicPartition, KafkaError]:
         found: dict[str | TopicPartition, KafkaError | None]

@@ -117,7 +117,7 @@ def lines(caplog: pytest.LogCaptureFixture, about: str) -> list[tuple[str, str]]
         if about in record.getMessage() and record.levelno >= logging.INFO
     ]
     caplog.clear()
-    return [line for line in found if "UNKNOWN_TOPIC" in line[1] or "exists now" in line[1]]
+    return [line for line in found if "UNKNOWN_TOPIC" in line[1] or line[1].endswith(" now")]
 
 
 @pytest.mark.parametrize("partition", [ORDERS_9, NOWHERE_0])
@@ -141,6 +141,24 @@ def test_missing_partition_is_logged_once_a_minute(
     for _ in range(10):
         consumer.poll(1.0)
     assert lines(caplog, str(partition)) == [("INFO", f"{partition} exists now")]
+
+
+def test_missing_topics_are_logged_in_one_line(
+    world: ConsumerWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kclient")
+    names = [f"nowhere-{number:02}" for number in range(30)]
+    consumer = world.consumer(group_id="g")
+    consumer.subscribe(["orders", *names])
+    for _ in range(20):
+        consumer.poll(1.0)
+    expected = f"30 missing: UNKNOWN_TOPIC_OR_PARTITION: {', '.join(names[:10])} and 20 more"
+    assert lines(caplog, "nowhere") == [("WARNING", expected)]
+    for name in names[:2]:
+        world.broker.add_topic(name)
+    for _ in range(10):
+        consumer.poll(1.0)
+    assert lines(caplog, "nowhere") == [("INFO", "nowhere-00, nowhere-01 exist now")]
 
 
 @pytest.mark.parametrize("leads", [True, False])

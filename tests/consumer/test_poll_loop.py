@@ -55,7 +55,7 @@ def test_group_error_does_not_repeat_records(world: ConsumerWorld) -> None:
 
 
 def time_of_next(world: ConsumerWorld, consumer: Consumer) -> tuple[ConsumerRecord, float]:
-    """Return the next record, and how long it took in ms."""
+    """Return the next record, and the time until it came, in ms."""
     began_ms = world.clock.now_ms
     record = world.read(consumer, 1)[0]
     return record, world.clock.now_ms - began_ms

@@ -295,16 +295,11 @@ class BrokerConfig(Config):
     group_max_session_timeout_ms: int = number(
         "group.max.session.timeout.ms", _INT, 1800000, "Longest session timeout."
     )
-    group_max_size: int = number("group.max.size", _INT, 1000, "Most members of a group.", low=1)
+    group_max_size: int = number(
+        "group.max.size", _INT, 2147483647, "Most members of a group.", low=1
+    )
     max_groups: int = number(
         "max.groups", _INT, 10000, "Most groups with members or positions.", low=1
-    )
-    group_member_metadata_max_bytes: int = number(
-        "group.member.metadata.max.bytes",
-        _INT,
-        262144,
-        "Largest subscription metadata of a member in JoinGroup.",
-        low=1,
     )
     offset_metadata_max_bytes: int = number(
         "offset.metadata.max.bytes", _INT, 4096, "Largest metadata of a committed offset."

@@ -182,7 +182,6 @@ def _group_config(config: BrokerConfig) -> GroupConfig:
         initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
         max_size=config.group_max_size,
         max_groups=config.max_groups,
-        member_metadata_max_bytes=config.group_member_metadata_max_bytes,
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_ms=config.offsets_retention_check_interval_ms,

@@ -1,6 +1,7 @@
 """JoinGroup, SyncGroup and LeaveGroup requests (Kafka: AbstractCoordinator)."""
 
 import logging
+from collections.abc import Sequence
 
 from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.common.broker_errors import (
@@ -28,6 +29,7 @@ from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.group_membership import (
     JoinGroupRequest,
+    JoinGroupRequestProtocol,
     JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -39,6 +41,9 @@ from kclient.protocol.messages.group_membership import (
 
 # The broker may delay a join by the rebalance timeout; added to it for the request timeout.
 _JOIN_MARGIN_MS = 5_000
+
+# Size of subscription metadata above which errors name it: the broker may not be able to store it.
+_LARGE_METADATA_BYTES = 100_000
 
 _FIRST_WITH_MEMBER_LIST = 3
 _WITH_MEMBER_ID = "need to re-join with the given member-id"
@@ -87,6 +92,7 @@ class GroupJoiner:
         self._clock = clock
         self._leader = leader
         self._current: RequestFuture[bytes] | None = None
+        self._joining = ""
 
     def join(self, coordinator: Node) -> RequestFuture[bytes]:
         """Send JoinGroup, then SyncGroup; the future completes with the assignment.
@@ -111,24 +117,25 @@ class GroupJoiner:
         known = member.rejoin_reason == _WITH_MEMBER_ID  # second request of the same join
         level = logging.DEBUG if known else logging.INFO
         self._log.log(level, "(Re-)joining group%s", _due_to(member.rejoin_reason))
-        names = ", ".join(protocol.name for protocol in protocols)
-        self._send(coordinator, request).on_done(
-            lambda future: self._joined(outcome, names, future)
-        )
+        self._joining = self._describe(protocols)
+        self._send(coordinator, request).on_done(lambda future: self._joined(outcome, future))
         return outcome
+
+    def _describe(self, protocols: Sequence[JoinGroupRequestProtocol]) -> str:
+        """Return the subject of the errors of a join, with what a broker may limit."""
+        names = ", ".join(protocol.name for protocol in protocols)
+        size = sum(len(protocol.metadata) for protocol in protocols)
+        what = f"joining group {self._finder.group_id!r} with {names}"
+        return f"{what}, {size} bytes of metadata" if size >= _LARGE_METADATA_BYTES else what
 
     # --- JoinGroup
 
-    def _joined(
-        self, outcome: RequestFuture[bytes], assignors: str, future: RequestFuture[ClientResponse]
-    ) -> None:
+    def _joined(self, outcome: RequestFuture[bytes], future: RequestFuture[ClientResponse]) -> None:
         if self._is_over(outcome):
             return
         try:
             response = future.value.body(JoinGroupResponse)
-            error = error_for_code(
-                response.error_code, f"joining group {self._finder.group_id!r} with {assignors}"
-            )
+            error = error_for_code(response.error_code, self._joining)
             if isinstance(error, MemberIdRequiredError):
                 self._member.generation = Generation(member_id=response.member_id)
             if error is not None:
@@ -210,7 +217,7 @@ class GroupJoiner:
             return
         try:
             response = future.value.body(SyncGroupResponse)
-            error = error_for_code(response.error_code, f"joining group {self._finder.group_id!r}")
+            error = error_for_code(response.error_code, self._joining)
             if error is not None:
                 raise error
             if response.protocol_name not in {None, generation.protocol_name}:

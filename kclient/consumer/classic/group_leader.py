@@ -18,6 +18,7 @@ from kclient.consumer.classic.consumer_protocol import (
     encode_subscription,
 )
 from kclient.consumer.consumer_lock import RunUserCode
+from kclient.consumer.missing_partitions import shortened
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.messages.group_membership import (
     JoinGroupRequestProtocol,
@@ -121,7 +122,7 @@ class GroupLeader:
         if missing:
             self._log.warning(
                 "Topics that other members subscribe to do not exist: %s",
-                ", ".join(sorted(missing)),
+                shortened(sorted(missing)),
             )
         shares = self._assign(assignor, counts, subscribed)
         self._assigned_counts = counts

@@ -6,6 +6,7 @@ from kclient.common.broker_errors import (
     FencedInstanceIdError,
     GroupAuthorizationError,
     InconsistentGroupProtocolError,
+    PolicyViolationError,
 )
 from kclient.common.errors import (
     IllegalStateError,
@@ -18,6 +19,9 @@ from kclient.protocol.api_keys import ApiKey
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, Diary, member, offsets
 
 NOT_COORDINATOR = 16
+
+
+POLICY_VIOLATION = 44
 
 
 COORDINATOR_LOADING = 14
@@ -132,3 +136,13 @@ def test_member_joins_without_backoff(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g", retry_backoff_ms=60_000, retry_backoff_max_ms=60_000)
     consumer.subscribe("orders")
     world.poll_until(consumer, lambda: bool(consumer.assignment()), within_s=5)
+
+
+def test_error_of_a_join_has_the_size_of_large_metadata(world: ConsumerWorld) -> None:
+    consumer = world.consumer(group_id="g")
+    consumer.subscribe([f"{number:05}-{'n' * 200}" for number in range(1000)])
+    world.broker.fail(ApiKey.JOIN_GROUP, POLICY_VIOLATION)
+    with pytest.raises(
+        PolicyViolationError, match=r"group 'g' with range, 20\d{4} bytes of metadata"
+    ):
+        world.poll_until(consumer, lambda: False)

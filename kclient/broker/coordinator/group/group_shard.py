@@ -86,6 +86,7 @@ class GroupShard:
         count_groups: Callable[[], int],
     ) -> None:
         self._config = config
+        self._reported_limit = False
         self._context = context
         self._clock = clock
         self._count_groups = count_groups
@@ -178,8 +179,13 @@ class GroupShard:
 
     def _check_group_limit(self, group_id: str) -> None:
         limit = self._config.max_groups
-        if group_id not in self._groups and self._count_groups() >= limit:
-            raise PolicyViolationError(f"there are {limit} groups (max.groups)")
+        if group_id in self._groups or self._count_groups() < limit:
+            return
+        # The response has no text. A warning once: clients repeat the request.
+        level = logging.DEBUG if self._reported_limit else logging.WARNING
+        self._reported_limit = True
+        _log.log(level, "group %s: refused, there are %d groups (max.groups)", group_id, limit)
+        raise PolicyViolationError(f"there are {limit} groups (max.groups)")
 
     def _classic_group(self, group_id: str) -> ClassicGroup:
         group = self._groups.get(group_id)

@@ -27,7 +27,6 @@ from kclient.common.broker_errors import (
     InconsistentGroupProtocolError,
     InvalidSessionTimeoutError,
     MemberIdRequiredError,
-    PolicyViolationError,
     RebalanceInProgressError,
     UnknownMemberIdError,
     code_of,
@@ -107,18 +106,8 @@ class Membership:
         expected = len(group.members) + len(group.pending_members)
         if not known and expected >= self._config.max_size:
             raise GroupMaxSizeReachedError(f"the group has {self._config.max_size} members")
-        self._check_metadata(request)
         if not group.supports(request.protocol_type, request.protocols):
             raise InconsistentGroupProtocolError("no assignor is common to all members")
-
-    def _check_metadata(self, request: JoinGroupRequest) -> None:
-        limit = self._config.member_metadata_max_bytes
-        size = sum(len(protocol.name) + len(protocol.metadata) for protocol in request.protocols)
-        if size > limit:
-            raise PolicyViolationError(
-                f"the member's metadata: got {size} bytes, expected at most {limit} "
-                "(group.member.metadata.max.bytes)"
-            )
 
     def _join_as_new(
         self,

@@ -213,6 +213,13 @@ class Rebalancer:
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
             return
         if error is not None:
+            _log.warning(
+                "group %s: cannot store generation %d with %d members: %s",
+                group.group_id,
+                generation,
+                len(group.members),
+                error,
+            )
             self.fail_waiting_syncs(group, code_of(operation_error(error)))
             self.prepare(group)
             return

@@ -33,12 +33,27 @@ def test_pending_members_count_toward_group_max_size() -> None:
     assert world.join(version=4)[0].error_code == required
 
 
-def test_member_metadata_limit() -> None:
-    world = World(member_metadata_max_bytes=100)
-    too_much = world.join(metadata=b"x" * 50, protocols=["range", "roundrobin"])
-    assert too_much[0].error_code == code_of(e.PolicyViolationError)
-    assert world.coordinator.list_groups() == []
-    assert world.join(metadata=b"x" * 40, protocols=["range", "r"])[0].error_code == NONE
+def test_refused_group_is_logged_with_the_option(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(max_groups=1)
+    world.join(group_id="a")
+    for _ in range(3):
+        world.join(group_id="b")
+    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert warnings == ["group b: refused, there are 1 groups (max.groups)"]
+
+
+def test_subscription_metadata_has_no_limit_of_its_own() -> None:
+    world = World()
+    assert world.join(metadata=bytes(5_000_000), protocols=["range"])[0].error_code == NONE
+
+
+def test_generation_too_large_for_the_log_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    (member,) = world.join()
+    world.log.failure = e.RecordTooLargeError("got 2000000 bytes (max.message.bytes)")
+    (synced,) = world.sync(member.member_id, member.generation_id)
+    assert synced.error_code == code_of(e.UnknownServerError)
+    assert "generation 1 with 1 members: got 2000000 bytes (max.message.bytes)" in caplog.text
 
 
 def test_rejected_join_creates_no_group() -> None:
