@@ -8,8 +8,9 @@ copying 64 KiB takes 20 microseconds: a request of a producer waited four times.
 never block, so that they may keep the lock. Large transfers release it: the kernel copies them
 while another thread runs.
 
-Each call has its own state. As in the standard library, a call that a signal interrupted is
-repeated after the signal's handler has run (PEP 475), and the error is the `OSError` of `errno`.
+Each call has its own state. After a signal interrupted a call, the signal's handler runs. Then a
+transfer is repeated, as in the standard library (PEP 475), with the descriptor that the stream has
+then. Errors are the `OSError` of `errno`.
 """
 
 from cpython.buffer cimport (
@@ -78,8 +79,8 @@ def sendmsg(stream, buffers):
             count += 1
         message.msg_iov = parts
         message.msg_iovlen = count
-        descriptor = stream.fileno()  # last: no other code runs before the call
         while True:
+            descriptor = stream.fileno()  # each time: a signal's handler may close the stream
             if total <= SHORT:
                 sent = c_sendmsg(descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL)
                 failure = errno
@@ -104,8 +105,8 @@ def recv_into(stream, buffer):
     cdef int failure
     PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
     try:
-        descriptor = stream.fileno()
         while True:
+            descriptor = stream.fileno()  # as in `sendmsg`
             if view.len <= SHORT:
                 received = c_recv(descriptor, view.buf, view.len, MSG_DONTWAIT)
                 failure = errno
@@ -127,8 +128,8 @@ def discard(int descriptor):
     while count == sizeof(received):
         count = c_read(descriptor, received, sizeof(received))
         if count < 0:
+            # Not repeated after a signal: its handler may close the descriptor.
             raise_unless_interrupted(errno)
-            count = sizeof(received)
 
 
 def ready(int epoll):
@@ -139,11 +140,9 @@ def ready(int epoll):
     cdef epoll_event events[MAX_EVENTS]
     cdef int count, i
     cdef uint32_t seen
-    while True:
-        count = epoll_wait(epoll, events, MAX_EVENTS, 0)
-        if count >= 0:
-            break
-        raise_unless_interrupted(errno)
+    count = epoll_wait(epoll, events, MAX_EVENTS, 0)
+    if count < 0:
+        raise_unless_interrupted(errno)  # not repeated, as in `discard`
     found = []
     for i in range(count):
         seen = events[i].events

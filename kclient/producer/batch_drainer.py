@@ -142,15 +142,19 @@ class BatchDrainer:
                 # The queue that it was computed from may have become due before.
                 self._find_linger_end()
                 if skip_linger or self.linger_end_ms <= now_ms:
-                    self._round_size += len(self._lingering)
-                    self._due.update(dict.fromkeys(self._lingering))
-                    self._lingering.clear()
                     self.linger_end_ms = _NEVER_MS
+                    # Replaced, not cleared: a finalizer that runs meanwhile may add a queue.
+                    lingering, self._lingering = self._lingering, {}
+                    self._round_size += len(lingering)
+                    self._due.update(dict.fromkeys(lingering))
             return list(self._due)
 
     def _find_linger_end(self) -> None:
-        end_ms = min(self._lingering.values(), default=_NEVER_MS)
-        self.linger_end_ms = max(end_ms, self._pause_end_ms)
+        count = -1
+        while count != len(self._lingering):  # a finalizer that runs meanwhile may add a queue
+            count = len(self._lingering)
+            end_ms = min(self._lingering.values(), default=_NEVER_MS)
+            self.linger_end_ms = max(end_ms, self._pause_end_ms)
 
     def ready(self, cluster: Cluster, now_ms: float, *, skip_linger: bool) -> ReadyCheckResult:
         """Return the nodes that have batches due: full, past ``linger.ms``, or `skip_linger`."""

@@ -108,6 +108,8 @@ class BufferPool:
                 return None
             self._discard_kept(size)
             buffer = bytearray(size)
+            if self._unpooled < size:  # a finalizer that ran meanwhile has sent a record
+                return None
             self._unpooled -= size
             return buffer
 

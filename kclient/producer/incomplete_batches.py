@@ -37,10 +37,10 @@ class IncompleteBatches:
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """Replace a split batch by its parts, which are as old as it was."""
         with self._lock:
-            replaced: dict[ProducerBatch, None] = {}
-            for each in self._batches:
-                replaced |= dict.fromkeys(parts if each is batch else [each])
-            self._batches = replaced
+            # Changed, not replaced: a finalizer that runs meanwhile may add a batch.
+            for each in list(self._batches):
+                del self._batches[each]
+                self._batches.update(dict.fromkeys(parts if each is batch else [each]))
 
     def remove(self, batches: Iterable[ProducerBatch]) -> None:
         """Remove batches that have their outcomes. Idempotent."""
@@ -65,8 +65,11 @@ class IncompleteBatches:
         """
         found: list[ProducerBatch] = []
         with self._lock:
-            for batch in self._batches:
-                expires_ms = batch.created_ms + self.delivery_timeout_ms
+            first = next(iter(self._batches), None)
+            if first is None or not self.is_expired(first, now_ms):
+                return found, math.inf if first is None else self._expiry_ms(first)
+            for batch in list(self._batches):  # a copy: a finalizer may add a batch meanwhile
+                expires_ms = self._expiry_ms(batch)
                 if expires_ms > now_ms:
                     return found, expires_ms
                 found.append(batch)
@@ -74,7 +77,10 @@ class IncompleteBatches:
 
     def is_expired(self, batch: ProducerBatch, now_ms: float) -> bool:
         """Return whether a batch has reached ``delivery.timeout.ms``."""
-        return batch.created_ms + self.delivery_timeout_ms <= now_ms
+        return self._expiry_ms(batch) <= now_ms
+
+    def _expiry_ms(self, batch: ProducerBatch) -> float:
+        return batch.created_ms + self.delivery_timeout_ms
 
     def last_error(self) -> KafkaError | None:
         """Return the last error of the oldest batch that has one."""

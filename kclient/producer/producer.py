@@ -54,7 +54,7 @@ from kclient.producer.send_arguments import (
     check_timestamps,
 )
 from kclient.producer.topic_info import PartitionQueue, TopicInfo
-from kclient.record import Header, record_size_upper_bound
+from kclient.record import Header, encode_headers, record_size_upper_bound
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -196,7 +196,7 @@ class Producer(
                 prepared.timestamp_ms,
                 prepared.key,
                 prepared.value,
-                prepared.headers,
+                encode_headers(prepared.headers),
                 reported,
             )
         except KafkaError as error:

@@ -258,6 +258,8 @@ class RecordAccumulator:
                 self.deallocate(batch)
         if wakes_sender:
             self._wakeup()
+        if filled is None:
+            return (yield from self._append_with_memory(queue, rows, record_size, max_wait_ms))
         return batch, filled
 
     def _switch_partition(
@@ -278,12 +280,16 @@ class RecordAccumulator:
             self._batch_closed(target)
             missed = target
 
-    def _open(self, batch: ProducerBatch, queue: PartitionQueue, rows: Appendable[T]) -> T:
-        """Queue a batch with its first record, or leave no trace of it; the queue is locked."""
+    def _open(self, batch: ProducerBatch, queue: PartitionQueue, rows: Appendable[T]) -> T | None:
+        """Queue a batch with its first record, or leave no trace of it; the queue is locked.
+
+        Returns:
+            The result of `fill`; None if a finalizer that ran meanwhile has filled the batch.
+        """
         try:
             queue.open(batch)
             filled = rows.fill(queue)
-            if filled is None:
+            if filled is None and not batch.builder.record_count:
                 raise IllegalStateError("the first record did not fit into its new batch")
             self.incomplete.add(batch)  # last: a flush that finds it waits for its outcome
         finally:

@@ -7,8 +7,8 @@ from kclient.common.files import WireBytes
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.hot_path import all_bytes_or_none
+from kclient.producer.hot_path.reference import OpenBatch
 from kclient.producer.produce_request_result import OnDelivery
-from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.send_arguments import to_bytes
 from kclient.producer.topic_info import PartitionQueue
 from kclient.record import Header, RecordColumns, record_size_upper_bound
@@ -34,7 +34,7 @@ class Appendable(Protocol[T_co]):
 
 
 class SingleRecord:
-    """One record."""
+    """One record; its headers are encoded."""
 
     __slots__ = ("_headers", "_key", "_on_delivery", "_timestamp_ms", "_value")
 
@@ -43,7 +43,7 @@ class SingleRecord:
         timestamp_ms: int,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[Header] | None,
+        headers: bytes,
         on_delivery: OnDelivery | None,
     ) -> None:
         self._timestamp_ms = timestamp_ms
@@ -54,7 +54,8 @@ class SingleRecord:
 
     def next_size(self) -> int:
         """Return an upper bound of the record's size in bytes."""
-        return record_size_upper_bound(self._key, self._value, self._headers)
+        size = record_size_upper_bound(self._key, self._value)  # without headers: one byte
+        return size - 1 + len(self._headers)
 
     def fill(self, queue: PartitionQueue) -> DeliveryFuture | None:
         """Append the record and return its future; return None if it does not fit."""
@@ -123,19 +124,22 @@ class Rows:
 
     def fill(self, queue: PartitionQueue) -> Segment | None:
         """Append as many records as fit into the open batch; return None if not one fits."""
-        batch = queue.open_batch
+        batch, outer = queue.use_open_batch()
         if batch is None:
             return None
-        first_index = batch.builder.record_count
-        count = self._append_to(batch)
-        while not self.all_taken() and batch.grow():
-            count += self._append_to(batch)
-        if count == 0:
-            queue.close_full_batch()
-            return None
-        return Segment(batch.result, first_index, count)
+        try:
+            first_index = batch.builder.record_count
+            count = self._append_to(batch)
+            while not self.all_taken() and batch.grow():
+                count += self._append_to(batch)
+            if count == 0:
+                queue.close_full_batch(batch)
+                return None
+            return Segment(batch.result, first_index, count)
+        finally:
+            queue.end_use(outer)
 
-    def _append_to(self, batch: ProducerBatch) -> int:
+    def _append_to(self, batch: OpenBatch) -> int:
         count = batch.builder.append_many(
             self._timestamps_ms, self.keys, self._values, self.taken, self._headers
         )
@@ -176,19 +180,22 @@ class ColumnRows:
 
     def fill(self, queue: PartitionQueue) -> Segment | None:
         """Append as many rows as fit into the open batch; return None if not one fits."""
-        batch = queue.open_batch
+        batch, outer = queue.use_open_batch()
         if batch is None:
             return None
-        first_index = batch.builder.record_count
-        count = self._append_to(batch)
-        while not self.all_taken() and batch.grow():
-            count += self._append_to(batch)
-        if count == 0:
-            queue.close_full_batch()
-            return None
-        return Segment(batch.result, first_index, count)
+        try:
+            first_index = batch.builder.record_count
+            count = self._append_to(batch)
+            while not self.all_taken() and batch.grow():
+                count += self._append_to(batch)
+            if count == 0:
+                queue.close_full_batch(batch)
+                return None
+            return Segment(batch.result, first_index, count)
+        finally:
+            queue.end_use(outer)
 
-    def _append_to(self, batch: ProducerBatch) -> int:
+    def _append_to(self, batch: OpenBatch) -> int:
         count = batch.builder.append_columns(self._columns, self._rows, self.taken)
         self.taken += count
         return count

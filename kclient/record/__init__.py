@@ -36,6 +36,7 @@ from kclient.record.compression import (
 from kclient.record.control_records import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from kclient.record.errors import RecordDeserializationError
 from kclient.record.record import Deserializer, Header, Record, RecordsSummary
+from kclient.record.record_encoder import encode_headers
 from kclient.record.varints import (
     decode_varint,
     decode_varlong,
@@ -81,6 +82,7 @@ __all__ = [
     "decode_varlong",
     "decompress",
     "decrement_sequence",
+    "encode_headers",
     "encode_varint",
     "in_sequence",
     "increment_sequence",

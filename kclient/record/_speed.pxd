@@ -74,6 +74,7 @@ cdef inline uint8_t *put_blob(uint8_t *at, Blob blob) noexcept nogil:
     return at
 
 cdef int64_t as_timestamp(object value) except -2
+cdef bytes pack_headers(object headers)
 cpdef int32_t murmur2(object data) except? -1
 cdef int32_t murmur2_of(Blob data) noexcept nogil
 
@@ -88,17 +89,14 @@ cdef class RecordBatchBuilder:
     cdef int64_t _last_delta
     cdef readonly int64_t base_offset, first_timestamp, max_timestamp, largest_record
 
-    cdef int64_t append_next(
-        self, int64_t timestamp, object key, object value, object headers
+    cpdef int64_t append_encoded(
+        self, int64_t timestamp, object key, object value, bytes headers
     ) except -2
     cdef int _write_header(
         self, Memory batch, int16_t attributes, int32_t partition_leader_epoch,
         int64_t producer_id, int16_t producer_epoch, int32_t base_sequence,
     ) except -1
     cdef int _write_to(self, object buffer) except -1
-    cdef int64_t _append_objects(
-        self, int64_t delta, object timestamp_ms, object key, object value, object headers
-    ) except -2
     cdef tuple _mark(self)
     cdef _restore(self, tuple mark)
     cdef int64_t _append(

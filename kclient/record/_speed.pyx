@@ -83,7 +83,7 @@ cdef inline object as_bytes(object data, str what):
         return data
     return record_encoder.as_bytes(data, what)
 
-cdef inline bytes pack_headers(object headers):
+cdef bytes pack_headers(object headers):
     return record_encoder.encode_headers(headers) if headers else NO_HEADERS
 
 def record_size_upper_bound(key, value, headers=None):
@@ -131,35 +131,30 @@ cdef class RecordBatchBuilder:
 
     def append(self, timestamp_ms, key, value, headers=None):
         """Append a record; return its index, or -1 if it does not fit or the batch is sealed."""
-        return self.append_next(as_timestamp(timestamp_ms), key, value, headers)
-
-    cdef int64_t append_next(
-        self, int64_t timestamp, object key, object value, object headers
-    ) except -2:
+        cdef int64_t timestamp = as_timestamp(timestamp_ms)
         cdef bytes tail = pack_headers(headers)
-        key = as_bytes(key, "key")
-        value = as_bytes(value, "value")
+        return self.append_encoded(timestamp, as_bytes(key, "key"), as_bytes(value, "value"), tail)
+
+    cpdef int64_t append_encoded(
+        self, int64_t timestamp, object key, object value, bytes headers
+    ) except -2:
+        """Append a record of bytes whose headers are encoded, as `append`."""
         return self._append(
-            self._last_delta + 1, timestamp, blob_of(key), blob_of(value), blob_of(tail)
+            self._last_delta + 1, timestamp, blob_of(key), blob_of(value), blob_of(headers)
         )
 
     def append_with_offset(self, offset, timestamp_ms, key, value, headers=None):
         """Append a record at an offset, which may leave a gap; otherwise as `append`."""
-        delta = offset - self.base_offset
-        if not self._last_delta < delta <= INT32_MAX:
-            raise InvalidArgumentError(
-                f"offset: got {offset}, expected {self.next_offset} or later, "
-                f"within 2**31 of {self.base_offset}"
-            )
-        return self._append_objects(delta, timestamp_ms, key, value, headers)
-
-    cdef int64_t _append_objects(
-        self, int64_t delta, object timestamp_ms, object key, object value, object headers
-    ) except -2:
         cdef int64_t timestamp = as_timestamp(timestamp_ms)
         cdef bytes tail = pack_headers(headers)
         key = as_bytes(key, "key")
         value = as_bytes(value, "value")
+        delta = offset - self.base_offset
+        if not self._last_delta < delta <= INT32_MAX:  # last: the code above may run an append
+            raise InvalidArgumentError(
+                f"offset: got {offset}, expected {self.next_offset} or later, "
+                f"within 2**31 of {self.base_offset}"
+            )
         return self._append(delta, timestamp, blob_of(key), blob_of(value), blob_of(tail))
 
     def append_many(self, timestamps_ms, keys, values, start=0, headers=None):
@@ -236,7 +231,9 @@ cdef class RecordBatchBuilder:
         if end > self._memory.size:
             if self.record_count:
                 return -1
-            self._write_to(bytearray(end))
+            self.move_to(bytearray(end))
+            if self.record_count:
+                return -1  # a finalizer, run by the allocation, has appended a record
         at = put_varint(self._memory.at + self._end, body)
         at[0] = 0  # attributes
         at = put_varint(at + 1, timestamp_delta)

@@ -22,13 +22,13 @@ from kclient.record._speed_column_builder cimport ColumnBuilder, Rows, add_row
 
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.converters import DataOnly
-from kclient.common.errors import KafkaError
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.types import TopicPartition
 from kclient.record.batch_header import TimestampType
 from kclient.record.checksum import crc32c
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
 from kclient.record.errors import RecordDeserializationError
-from kclient.record.record import Record, RecordsSummary
+from kclient.record.record import IN_USE, Record, RecordsSummary
 from kclient.record.record_batch import AbstractRecordBatch, read_batches as read_batches_of_kind
 
 cdef extern from "Python.h":
@@ -295,6 +295,7 @@ cdef class RecordParser:
     cdef bint _append_time, _loaded
     cdef int64_t _position
     cdef object _payload
+    cdef bint _in_use
     cdef Memory _data
     cdef Py_ssize_t _byte, _at
     cdef int64_t _index, _previous
@@ -312,6 +313,17 @@ cdef class RecordParser:
             value_deserializer.function if self._value_data_only else value_deserializer
         )
         self._max_decompressed = max_decompressed
+        return 0
+
+    cdef int _use(self) except -1:
+        """Begin a call; the caller sets `_in_use` to False at its end.
+
+        Code of the application runs meanwhile, as deserializers and finalizers: if it changed the
+        position or released the payload, the fields of the present record would be invalid.
+        """
+        if self._in_use:
+            raise IllegalStateError(IN_USE)
+        self._in_use = True
         return 0
 
     cdef int _set_batch(self, batch, int64_t start_offset) except -1:
@@ -551,25 +563,33 @@ cdef class BatchCursor(RecordParser):
     def take(self, max_records=INT32_MAX):
         """Return the next records, at most `max_records`; an empty list at the end."""
         cdef list taken = []
+        cdef Py_ssize_t most = as_int64(max_records, "max_records", 0)
         before = (self._byte, self._index, self._previous, self._position)
+        self._use()
         try:
-            self._take(taken, as_int64(max_records, "max_records", 0))
+            self._take(taken, most)
         except (CorruptRecordError, RecordDeserializationError):
             if not taken:
                 raise
         except BaseException:
             self._byte, self._index, self._previous, self._position = before
             raise
+        finally:
+            self._in_use = False
         return taken
 
     def take_columns(self, ColumnBuilder columns not None, max_records=INT32_MAX):
         """Append the next records to columns, without deserialization, and return their number."""
         cdef Py_ssize_t taken = 0
+        cdef Py_ssize_t most = as_int64(max_records, "max_records", 0)
+        self._use()
         try:
-            self._take_columns(columns, as_int64(max_records, "max_records", 0), &taken)
+            self._take_columns(columns, most, &taken)
         except CorruptRecordError:
             if not taken:
                 raise
+        finally:
+            self._in_use = False
         if self._index >= self._count:
             columns.next_offset = max(columns.next_offset, self.position)
         return taken
@@ -577,8 +597,12 @@ cdef class BatchCursor(RecordParser):
     def skip(self):
         """Skip the next record without deserializing it."""
         cdef Fields fields
-        if self._next(&fields):
-            self._advance(&fields)
+        self._use()
+        try:
+            if self._next(&fields):
+                self._advance(&fields)
+        finally:
+            self._in_use = False
 
 
 cdef struct BatchRow:
@@ -693,6 +717,7 @@ cdef class PartitionCursor(RecordParser):
         cdef list taken = []
         cdef int64_t position = self.position
         cdef int32_t epoch = self.last_epoch
+        self._use()
         try:
             while len(taken) < most and (self._reading or self._open()):
                 self._take(taken, most)
@@ -702,8 +727,10 @@ cdef class PartitionCursor(RecordParser):
                 raise
             self._follow_reading()
         except BaseException:
-            self.seek(position, epoch)
+            self._seek(position, epoch)
             raise
+        finally:
+            self._in_use = False
         return taken
 
     def take_columns(self, ColumnBuilder columns not None, max_records):
@@ -712,8 +739,9 @@ cdef class PartitionCursor(RecordParser):
         cdef Py_ssize_t taken = 0
         cdef int64_t position = self.position
         cdef int32_t epoch = self.last_epoch
-        self._reserve_batches(columns, most)
+        self._use()
         try:
+            self._reserve_batches(columns, most)
             while taken < most and (self._reading or self._open()):
                 self._take_columns(columns, most, &taken)
                 if self._index >= self._count:
@@ -729,8 +757,10 @@ cdef class PartitionCursor(RecordParser):
                 raise
             self._follow_reading()
         except BaseException:
-            self.seek(position, epoch)
+            self._seek(position, epoch)
             raise
+        finally:
+            self._in_use = False
         return taken
 
     cdef int _reserve_batches(self, ColumnBuilder columns, int64_t most) except -1:
@@ -753,6 +783,11 @@ cdef class PartitionCursor(RecordParser):
 
     def seek(self, offset, epoch):
         """Set the position to an offset that was reached before."""
+        if self._in_use:
+            raise IllegalStateError(IN_USE)
+        self._seek(offset, epoch)
+
+    cdef int _seek(self, int64_t offset, int32_t epoch) except -1:
         cdef BatchRow *row
         self.position, self.last_epoch = offset, epoch
         self._reading = False
@@ -764,6 +799,7 @@ cdef class PartitionCursor(RecordParser):
                 break
             self.remaining -= row.size
             self._row += 1
+        return 0
 
     def place(self):
         """Return the next offset to read, and that after its batch, for errors."""

@@ -10,6 +10,9 @@ Deserializer = Callable[[str, list[Header], bytes], Any]
 """Called with topic, headers and data, as in `kclient.serialization`; not called for null."""
 
 
+IN_USE = "take: got called by a deserializer or finalizer that `take` of the same records runs"
+
+
 class Record(NamedTuple):
     """Record of a batch (Kafka: Record).
 

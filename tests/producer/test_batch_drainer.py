@@ -102,7 +102,7 @@ def test_linger_of_a_queue_that_was_drained_does_not_count() -> None:
     old, young = lingering(0, age_ms=40), lingering(1)
     for queue in (old, young):
         made.update(queue)
-    old.close_full_batch()
+    old.set_open_batch(None)
     made.update(old)
     now_ms = PARTS.clock.now_ms
     made.ready(cluster(2), now_ms, skip_linger=False)
@@ -115,7 +115,7 @@ def test_sender_is_woken_for_due_batches_and_the_earliest_linger() -> None:
     made = drainer()
     first, earlier, later = lingering(0, 10), lingering(1, 20), lingering(2)
     assert [made.update(queue) for queue in (first, later, earlier)] == [True, False, True]
-    later.close_full_batch()
+    later.set_open_batch(None)
     assert made.update(later)
     assert not made.update(PARTS.queue(3))
 

@@ -6,7 +6,13 @@ from typing import Protocol
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.rows import ColumnRows, Rows, SingleRecord
 from kclient.producer.topic_info import PartitionQueue
-from kclient.record import CompressionType, RecordBatch, RecordColumns, record_size_upper_bound
+from kclient.record import (
+    CompressionType,
+    RecordBatch,
+    RecordColumns,
+    encode_headers,
+    record_size_upper_bound,
+)
 from tests.support.checks.record_columns import column
 from tests.support.virtual.producer_parts import ProducerParts
 
@@ -96,7 +102,7 @@ def test_batch_without_space_is_closed_as_full() -> None:
     queue = opened(150)
     batch = queue.open_batch
     assert batch is not None
-    record = SingleRecord(5, None, bytes(60), None, None)
+    record = SingleRecord(5, None, bytes(60), encode_headers(None), None)
     assert record.next_size() == record_size_upper_bound(None, bytes(60), None)
     assert record.fill(queue) is not None
     assert record.fill(queue) is None

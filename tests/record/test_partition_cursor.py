@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.common.broker_errors import CorruptRecordError
-from kclient.common.errors import KafkaError
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.record import CompressionType, RecordBatchBuilder, TimestampType, crc32c
 
 
@@ -246,3 +246,32 @@ def test_records_are_those_of_the_single_batches(
     while cursor.remaining:
         got += cursor.take(step)
     assert got == expected
+
+
+def test_deserializer_that_moves_the_cursor_gets_an_error(twin: ModuleType) -> None:
+    cursor: Any = None
+    builder = twin.RecordBatchBuilder(bytearray(4096))
+    for number in range(3):
+        builder.append(1, None, b"%d" % number)
+    calls: dict[str, Any] = {
+        "take": lambda: cursor.take(1),
+        "take_columns": lambda: cursor.take_columns(twin.ColumnBuilder(), 1),
+        "seek": lambda: cursor.seek(0, -1),
+    }
+    refused = []
+
+    def deserializer(_topic: str, _headers: object, data: bytes) -> bytes:
+        for name, call in calls.items():
+            try:
+                call()
+            except IllegalStateError:
+                refused.append(name)
+        return data
+
+    cursor = twin.PartitionCursor(
+        builder.seal(compression=CompressionType.GZIP), "t", 0, value_deserializer=deserializer
+    )
+    assert [record.value for record in cursor.take(10)] == [b"0", b"1", b"2"]
+    assert refused == list(calls) * 3
+    cursor.seek(1, -1)
+    assert [record.offset for record in cursor.take(1)] == [1]

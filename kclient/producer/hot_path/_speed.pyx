@@ -9,7 +9,7 @@ from cpython.long cimport PyLong_AsLongLong, PyLong_AsLongLongAndOverflow
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
-from kclient.record._speed cimport RecordBatchBuilder, as_timestamp, murmur2
+from kclient.record._speed cimport RecordBatchBuilder, as_timestamp, murmur2, pack_headers
 
 from threading import RLock
 from time import time_ns
@@ -125,8 +125,10 @@ cdef class OpenQueue:
     """The part of a partition's queue that `send` uses."""
     cdef readonly object lock, open_batch
     cdef QueueLock _own_lock  # `lock`, if it is one
-    cdef object _enter, _exit, _result
+    cdef object _enter, _exit
     cdef object _future_type  # a class: `type` would refuse one that has a metaclass
+    cdef object _in_use  # the batch of the append in progress
+    cdef object _result  # these three of the open batch
     cdef RecordBatchBuilder _builder
     cdef list _deliveries
 
@@ -142,28 +144,47 @@ cdef class OpenQueue:
 
     def set_open_batch(self, batch):
         """Set the batch that records are appended to; the caller holds the lock."""
-        self._builder = None if batch is None else batch.builder
-        self._result = None if batch is None else batch.result
-        self._deliveries = None if batch is None else batch.result.deliveries
+        cdef RecordBatchBuilder builder = None
+        cdef object result = None
+        cdef list deliveries = None
+        if batch is not None:
+            builder, result = batch.builder, batch.result
+            deliveries = result.deliveries
+        # Kept until all are replaced: the end of an object may run code that appends.
+        before = (self._builder, self._result, self._deliveries, self.open_batch)
+        self._builder, self._result, self._deliveries = builder, result, deliveries
         self.open_batch = batch
 
-    def close_full_batch(self):
-        """Close the open batch because a record did not fit; the caller holds the lock."""
-        if self.open_batch is not None:
-            self.open_batch.is_filled = True
-        self.set_open_batch(None)
+    def close_full_batch(self, batch):
+        """Close a batch because a record did not fit; the caller holds the lock."""
+        batch.is_filled = True
+        if self.open_batch is batch:
+            self.set_open_batch(None)
 
-    def try_append(self, timestamp_ms, key, value, headers, on_delivery):
+    def use_open_batch(self):
+        """Begin an append to the open batch; the caller holds the lock."""
+        outer = self._in_use
+        if self.open_batch is None or self.open_batch is outer:
+            self.set_open_batch(None)
+            return None, outer
+        self._in_use = self.open_batch
+        return self._in_use, outer
+
+    def end_use(self, outer):
+        """End an append, given the batch of the outer one, if there is one."""
+        self._in_use = outer
+
+    def try_append(self, timestamp_ms, key, value, bytes headers not None, on_delivery):
         """Append a record and return its future, or None if a new batch is needed."""
         return try_append(self, as_timestamp(timestamp_ms), key, value, headers, on_delivery)
 
-    def append(self, timestamp_ms, key, value, headers, on_delivery):
+    def append(self, timestamp_ms, key, value, bytes headers not None, on_delivery):
         """Do what `try_append` does; the caller holds the lock."""
         return append(self, as_timestamp(timestamp_ms), key, value, headers, on_delivery)
 
 
 cdef object try_append(
-    OpenQueue self, int64_t timestamp_ms, object key, object value, object headers,
+    OpenQueue self, int64_t timestamp_ms, object key, object value, bytes headers,
     object on_delivery,
 ):
     if self._own_lock is not None:
@@ -180,28 +201,42 @@ cdef object try_append(
 
 
 cdef object append(
-    OpenQueue self, int64_t timestamp_ms, object key, object value, object headers,
+    OpenQueue self, int64_t timestamp_ms, object key, object value, bytes headers,
     object on_delivery,
 ):
+    # The state that the append began with: a finalizer may run in calls of Python code and in the
+    # creation of collected objects, and may send to this partition; see `use_open_batch`.
+    cdef object batch = self.open_batch
+    cdef object outer = self._in_use
+    cdef RecordBatchBuilder builder = self._builder
+    cdef object result = self._result
+    cdef list deliveries = self._deliveries
     cdef int64_t index
     cdef RecordHandle future
-    if self._builder is None:
+    if builder is None:
         return None
-    index = self._builder.append_next(timestamp_ms, key, value, headers)
-    while index < 0:
-        if not self.open_batch.grow():
-            self.close_full_batch()
-            return None
-        index = self._builder.append_next(timestamp_ms, key, value, headers)
-    future = <RecordHandle>new_instance(self._future_type, NO_ARGUMENTS)
-    future._result = self._result
-    future._timestamp_ms = timestamp_ms
-    future._index = <int32_t>index
-    future._key_size = size_of(key)
-    future._value_size = size_of(value)
-    if on_delivery is not None:
-        self._deliveries.append((index, future, on_delivery))
-    return future
+    if batch is outer:
+        self.set_open_batch(None)
+        return None
+    self._in_use = batch
+    try:
+        index = builder.append_encoded(timestamp_ms, key, value, headers)
+        while index < 0:
+            if not batch.grow():
+                self.close_full_batch(batch)
+                return None
+            index = builder.append_encoded(timestamp_ms, key, value, headers)
+        future = <RecordHandle>new_instance(self._future_type, NO_ARGUMENTS)
+        future._result = result
+        future._timestamp_ms = timestamp_ms
+        future._index = <int32_t>index
+        future._key_size = size_of(key)
+        future._value_size = size_of(value)
+        if on_delivery is not None:
+            deliveries.append((index, future, on_delivery))
+        return future
+    finally:
+        self._in_use = outer
 
 
 cdef class TopicView:
@@ -292,12 +327,12 @@ cdef object try_send(
         time_ms = realtime_ms()
     else:
         time_ms = <int64_t>self._wall_ns() // 1_000_000
-    return append_fast(self, info, queue, time_ms, key, value, headers, on_delivery)
+    return append_fast(self, info, queue, time_ms, key, value, pack_headers(headers), on_delivery)
 
 
 cdef object append_fast(
     SendPath self, TopicView info, OpenQueue queue, int64_t timestamp_ms, object key,
-    object value, object headers, object on_delivery,
+    object value, bytes headers, object on_delivery,
 ):
     cdef OpenQueue target = info.sticky_queue if queue is None else queue
     info.used = True

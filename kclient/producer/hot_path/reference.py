@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from kclient.common.errors import ClosedError
 from kclient.common.runtime import Lock
 from kclient.producer.send_arguments import K_contra, V_contra, check_on_delivery
-from kclient.record import Header, RecordBatchBuilder, murmur2
+from kclient.record import Header, RecordBatchBuilder, encode_headers, murmur2
 
 if TYPE_CHECKING:  # they derive from these classes
     from kclient.producer.delivery_future import DeliveryFuture
     from kclient.producer.produce_request_result import (
         OnDelivery,
         ProduceRequestResult,
-        Reporting,
     )
 
 _MAX_TIMESTAMP_MS = 2**63 - 1
@@ -67,38 +66,59 @@ class OpenQueue:
         open_batch: The batch that records are appended to, if there is one.
     """
 
-    __slots__ = ("_builder", "_deliveries", "_future_type", "_result", "lock", "open_batch")
+    __slots__ = ("_future_type", "_in_use", "lock", "open_batch")
 
     def __init__(self, lock: Lock, future_type: type["DeliveryFuture"]) -> None:
         self.lock = lock
         self._future_type = future_type
         self.open_batch: OpenBatch | None = None
-        self._builder: RecordBatchBuilder | None = None
-        self._result: ProduceRequestResult | None = None
-        self._deliveries: list[tuple[int, Reporting, OnDelivery]] = []
+        self._in_use: OpenBatch | None = None
 
     def set_open_batch(self, batch: "OpenBatch | None") -> None:
         """Set the batch that records are appended to; the caller holds the lock."""
         self.open_batch = batch
-        self._builder = None if batch is None else batch.builder
-        self._result = None if batch is None else batch.result
-        self._deliveries = [] if batch is None else batch.result.deliveries
 
-    def close_full_batch(self) -> None:
-        """Close the open batch because a record did not fit; the caller holds the lock."""
-        if self.open_batch is not None:
-            self.open_batch.is_filled = True
-        self.set_open_batch(None)
+    def close_full_batch(self, batch: "OpenBatch") -> None:
+        """Close a batch because a record did not fit; the caller holds the lock."""
+        batch.is_filled = True
+        if self.open_batch is batch:
+            self.set_open_batch(None)
+
+    def use_open_batch(self) -> "tuple[OpenBatch | None, OpenBatch | None]":
+        """Begin an append to the open batch; the caller holds the lock.
+
+        An append may run code of the application: a finalizer, called by the garbage collector. If
+        that sends to the same partition, the lock does not exclude it, since it is reentrant. Its
+        record goes to a new batch, and the outer append continues with its own batch.
+
+        Returns:
+            The open batch, None if a new one is needed; and the argument for `end_use`.
+        """
+        batch, outer = self.open_batch, self._in_use
+        if batch is None:
+            return None, outer
+        if batch is outer:
+            self.set_open_batch(None)
+            return None, outer
+        self._in_use = batch
+        return batch, outer
+
+    def end_use(self, outer: "OpenBatch | None") -> None:
+        """End an append, given the batch of the outer one, if there is one."""
+        self._in_use = outer
 
     def try_append(
         self,
         timestamp_ms: int,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[Header] | None,
+        headers: bytes,
         on_delivery: "OnDelivery | None",
     ) -> "DeliveryFuture | None":
-        """Append a record and return its future, or None if a new batch is needed."""
+        """Append a record and return its future, or None if a new batch is needed.
+
+        The headers are encoded, by the caller: that may run code of the application.
+        """
         with self.lock:
             return self.append(timestamp_ms, key, value, headers, on_delivery)
 
@@ -107,29 +127,33 @@ class OpenQueue:
         timestamp_ms: int,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[Header] | None,
+        headers: bytes,
         on_delivery: "OnDelivery | None",
     ) -> "DeliveryFuture | None":
         """Do what `try_append` does; the caller holds the lock."""
-        builder, result = self._builder, self._result
-        if builder is None or result is None:
+        batch, outer = self.use_open_batch()
+        if batch is None:
             return None
-        index = builder.append(timestamp_ms, key, value, headers)
-        while index < 0:
-            if self.open_batch is None or not self.open_batch.grow():
-                self.close_full_batch()
-                return None
-            index = builder.append(timestamp_ms, key, value, headers)
-        future = self._future_type(
-            result,
-            index,
-            timestamp_ms,
-            -1 if key is None else len(key),
-            -1 if value is None else len(value),
-        )
-        if on_delivery is not None:
-            self._deliveries.append((index, future, on_delivery))
-        return future
+        try:
+            builder, result = batch.builder, batch.result
+            index = builder.append_encoded(timestamp_ms, key, value, headers)
+            while index < 0:
+                if not batch.grow():
+                    self.close_full_batch(batch)
+                    return None
+                index = builder.append_encoded(timestamp_ms, key, value, headers)
+            future = self._future_type(
+                result,
+                index,
+                timestamp_ms,
+                -1 if key is None else len(key),
+                -1 if value is None else len(value),
+            )
+            if on_delivery is not None:
+                result.deliveries.append((index, future, on_delivery))
+            return future
+        finally:
+            self.end_use(outer)
 
 
 class TopicView:
@@ -160,12 +184,15 @@ Append = Callable[
         int,
         bytes | None,
         bytes | None,
-        Sequence[Header] | None,
+        bytes,
         "OnDelivery | None",
     ],
     "DeliveryFuture",
 ]
-"""Appends a record to a new batch: topic, queue, queue without space, fields of the record."""
+"""Appends a record to a new batch: topic, queue, queue without space, fields of the record.
+
+The headers are encoded.
+"""
 
 Topic = TypeVar("Topic", bound=TopicView)
 
@@ -292,7 +319,8 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         if timestamp_ms is None:
             timestamp_ms = self._wall_ns() // 1_000_000
         queue = None if partition is None else info.queues[partition]
-        return self._append_fast(info, queue, timestamp_ms, key, value, headers, on_delivery)
+        encoded = encode_headers(headers)
+        return self._append_fast(info, queue, timestamp_ms, key, value, encoded, on_delivery)
 
     def _append_fast(
         self,
@@ -301,7 +329,7 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         timestamp_ms: int,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[Header] | None,
+        headers: bytes,
         on_delivery: "OnDelivery | None",
     ) -> "DeliveryFuture | None":
         info.used = True

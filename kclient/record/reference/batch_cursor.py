@@ -6,13 +6,13 @@ from typing import Any
 
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.converters import DataOnly
-from kclient.common.errors import InvalidArgumentError
+from kclient.common.errors import IllegalStateError, InvalidArgumentError
 from kclient.common.types import TopicPartition
 from kclient.record.batch_header import MAX_INT32
 from kclient.record.columns import Columns
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
 from kclient.record.errors import RecordDeserializationError
-from kclient.record.record import Deserializer
+from kclient.record.record import IN_USE, Deserializer
 from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.reference.column_builder import ColumnBuilder
 from kclient.record.reference.consumer_record import ConsumerRecord, RecordFields
@@ -42,6 +42,7 @@ class BatchCursor:
         "_byte",
         "_count",
         "_data",
+        "_in_use",
         "_index",
         "_key_deserializer",
         "_max_decompressed",
@@ -74,6 +75,7 @@ class BatchCursor:
         self._value_deserializer = value_deserializer
         self._max_decompressed = max_decompressed
         self._data: bytes | None = None
+        self._in_use = False
         self._byte = 0
         self._index = 0
         self._previous = -1
@@ -95,10 +97,12 @@ class BatchCursor:
             RecordDeserializationError: A deserializer raised for the next record.
             CorruptRecordError: The next record is malformed.
             CompressionError: The payload is corrupt or too large.
+            IllegalStateError: A deserializer called this method, or another that moves the cursor.
         """
         _check_max_records(max_records)
         taken: list[ConsumerRecord] = []
         before = (self._byte, self._index, self._previous, self._position)
+        self._use()
         try:
             self._take(taken, max_records)
         except (CorruptRecordError, RecordDeserializationError):
@@ -107,6 +111,8 @@ class BatchCursor:
         except BaseException:  # an interrupt: the taken records are lost, so reset the position
             self._byte, self._index, self._previous, self._position = before
             raise
+        finally:
+            self._in_use = False
         return taken
 
     def take_columns(self, columns: ColumnBuilder, max_records: int = MAX_INT32) -> int:
@@ -119,6 +125,7 @@ class BatchCursor:
         _check_max_records(max_records)
         taken = 0
         base_offset, timestamp_type = self._batch.base_offset, self._batch.timestamp_type
+        self._use()
         try:
             for record in self._following(max_records):
                 _, end, timestamp, delta, key, value, headers = record
@@ -131,6 +138,8 @@ class BatchCursor:
         except CorruptRecordError:
             if not taken:
                 raise
+        finally:
+            self._in_use = False
         if self.exhausted:
             columns.next_offset = max(columns.next_offset, self.position)
         return taken
@@ -142,8 +151,17 @@ class BatchCursor:
             CorruptRecordError: As `take`.
             CompressionError: As `take`.
         """
-        for record in self._following(1):
-            self._advance(record)
+        self._use()
+        try:
+            for record in self._following(1):
+                self._advance(record)
+        finally:
+            self._in_use = False
+
+    def _use(self) -> None:
+        if self._in_use:
+            raise IllegalStateError(IN_USE)
+        self._in_use = True
 
     def _advance(self, record: ParsedRecord) -> None:
         index, self._byte, _, self._previous, *_ = record

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from kclient.common.errors import KafkaError
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.files import WireBytes
-from kclient.record.record import Deserializer
+from kclient.record.record import IN_USE, Deserializer
 from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.reference.batch_cursor import BatchCursor
 from kclient.record.reference.column_builder import ColumnBuilder
@@ -49,6 +49,7 @@ class PartitionCursor:
         "_cursor",
         "_deserializers",
         "_hides",
+        "_in_use",
         "_index",
         "_partition",
         "_topic",
@@ -83,6 +84,7 @@ class PartitionCursor:
         self._batches: list[RecordBatch] = []
         self._visible: list[bool] = []  # of each batch that was opened
         self._index = 0
+        self._in_use = False
         self._cursor: BatchCursor | None = None
         self.position = self.end_offset = start_offset
         self.last_epoch = self.end_epoch = start_epoch
@@ -104,9 +106,11 @@ class PartitionCursor:
             CorruptRecordError: The next batch or record is corrupt.
             CompressionError: The payload of the next batch is corrupt or too large.
             RecordDeserializationError: A deserializer raised for the next record.
+            IllegalStateError: A deserializer called this method, or another that moves the cursor.
         """
         taken: list[ConsumerRecord] = []
         before = (self.position, self.last_epoch)
+        self._use()
         try:
             while len(taken) < max_records and (cursor := self._cursor or self._open()):
                 wanted = max_records - len(taken)
@@ -119,8 +123,10 @@ class PartitionCursor:
             if not taken:
                 raise
         except BaseException:  # an interrupt: the taken records are lost, so reset the position
-            self.seek(*before)
+            self._seek(*before)
             raise
+        finally:
+            self._in_use = False
         return taken
 
     def take_columns(self, columns: ColumnBuilder, max_records: int) -> int:
@@ -132,6 +138,7 @@ class PartitionCursor:
         """
         taken = 0
         before = (self.position, self.last_epoch)
+        self._use()
         try:
             while taken < max_records and (cursor := self._cursor or self._open()):
                 wanted = max_records - taken
@@ -144,9 +151,16 @@ class PartitionCursor:
             if not taken:
                 raise
         except BaseException:
-            self.seek(*before)
+            self._seek(*before)
             raise
+        finally:
+            self._in_use = False
         return taken
+
+    def _use(self) -> None:
+        if self._in_use:
+            raise IllegalStateError(IN_USE)
+        self._in_use = self.remaining > 0
 
     def seek(self, offset: int, epoch: int) -> None:
         """Set the position to an offset that was reached before.
@@ -154,7 +168,15 @@ class PartitionCursor:
         Args:
             offset: Next offset to read.
             epoch: Leader epoch of the record before it.
+
+        Raises:
+            IllegalStateError: As `take`.
         """
+        if self._in_use:
+            raise IllegalStateError(IN_USE)
+        self._seek(offset, epoch)
+
+    def _seek(self, offset: int, epoch: int) -> None:
         self.position, self.last_epoch = offset, epoch
         self._cursor = None
         self._index = 0

@@ -132,10 +132,28 @@ class RecordBatchBuilder:
             InvalidArgumentError: The timestamp is out of range.
             RecordTooLargeError: The record has 2 GiB or more.
         """
-        tail = NO_HEADERS if not headers else encode_headers(headers)
         if type(timestamp_ms) is not int or not 0 <= timestamp_ms <= MAX_INT64:
             timestamp_ms = check_timestamp(timestamp_ms)
-        return self._append(self._last_delta + 1, timestamp_ms, key, value, tail)
+        tail = NO_HEADERS if not headers else encode_headers(headers)
+        return self.append_encoded(
+            timestamp_ms, as_bytes(key, "key"), as_bytes(value, "value"), tail
+        )
+
+    def append_encoded(
+        self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: bytes
+    ) -> int:
+        """Append a record of bytes whose headers are encoded, as `append`.
+
+        Args:
+            timestamp_ms: Milliseconds since the epoch, or -1; checked.
+            key: Key.
+            value: Value.
+            headers: Result of `encode_headers`.
+
+        Raises:
+            RecordTooLargeError: As `append`.
+        """
+        return self._append(self._last_delta + 1, timestamp_ms, key, value, headers)
 
     def append_with_offset(
         self,
@@ -150,15 +168,16 @@ class RecordBatchBuilder:
         Raises:
             InvalidArgumentError: The offset is not above the last record's, or too far from it.
         """
+        timestamp_ms = check_timestamp(timestamp_ms)
+        tail = encode_headers(headers)
+        key, value = as_bytes(key, "key"), as_bytes(value, "value")
         delta = offset - self._base_offset
-        if not self._last_delta < delta <= MAX_INT32:
+        if not self._last_delta < delta <= MAX_INT32:  # last: the code above may run an append
             raise InvalidArgumentError(
                 f"offset: got {offset}, expected {self.next_offset} or later, "
                 f"within 2**31 of {self._base_offset}"
             )
-        return self._append(
-            delta, check_timestamp(timestamp_ms), key, value, encode_headers(headers)
-        )
+        return self._append(delta, timestamp_ms, key, value, tail)
 
     def append_many(
         self,

@@ -7,9 +7,10 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from os import environ
+from random import Random
 from typing import Any, NamedTuple
 
 import pytest
@@ -224,7 +225,7 @@ def test_callback_is_stored_with_its_future(world: World) -> None:
 def test_full_batch_needs_a_new_batch(world: World) -> None:
     world.send("t", {"value": b"a"})
     assert world.send("t", {"value": bytes(200)}) == "to a new batch"
-    assert world.seen == [(None, NOW_NS // 1_000_000, None, bytes(200), None, None)]
+    assert world.seen == [(None, NOW_NS // 1_000_000, None, bytes(200), b"\0", None)]
     assert world.batches[1].is_filled
     assert world.queues[1].open_batch is None
 
@@ -242,7 +243,7 @@ def test_open_batch_grows_until_the_record_fits(world: World) -> None:
 def test_no_open_batch_needs_a_new_batch(world: World) -> None:
     world.queues[2].set_open_batch(None)
     assert world.send("t", {"partition": 2, "timestamp_ms": 5}) == "to a new batch"
-    assert world.seen == [(2, 5, None, None, None, None)]
+    assert world.seen == [(2, 5, None, None, b"\0", None)]
 
 
 def test_no_sticky_partition_needs_a_new_batch(world: World) -> None:
@@ -272,6 +273,121 @@ def test_unusual_arguments_take_the_slow_path(
     assert world.send("t", {"value": b"v", "key": b"k"}) == "slow path"
     assert world.seen == [("t", b"v", b"k", None, None, None, None)]
     assert world.batches[0].builder.record_count == 0
+
+
+class Reentrant(World):
+    """A producer of one partition in which each step of an append may send other records.
+
+    Finalizers send them, as the garbage collector runs them at any allocation, and so do headers
+    while they are encoded, and batches while they get more memory.
+    """
+
+    def __init__(self, twin: Twin, seed: int) -> None:
+        super().__init__(twin)
+        self.record = twin.record
+        self.random = Random(seed)
+        self.sent: list[tuple[bytes, Any]] = []
+        self.depth = 0
+        self.batches = []
+        self.topic.partition_count = 1
+        self.topic.sticky_queue = self.queues[0]
+        self.queues[0].set_open_batch(None)
+
+    def append(self, info: object, queue: object, missed: object, *rest: Any) -> Any:
+        """Append to a new batch, as an accumulator."""
+        with self.queues[0].lock:
+            if self.queues[0].open_batch is None:
+                builder = self.record.RecordBatchBuilder(bytearray(400))
+                self.batches.append(GrowingBatch(builder, self.send_others))
+                self.queues[0].set_open_batch(self.batches[-1])
+            future = self.queues[0].append(*rest)
+        return future or self.append(info, queue, missed, *rest)
+
+    def send_one(self) -> None:
+        value = b"%d " % self.random.getrandbits(64) + bytes(self.random.randrange(150))
+        arguments: dict[str, Any] = {"value": value}
+        if self.random.random() < 0.5:
+            arguments["headers"] = SendingHeaders(self.send_others)
+        if self.random.random() < 0.5:
+            arguments["on_delivery"] = on_delivery
+        self.sent.append((value, self.sending.send("t", **arguments)))
+
+    def send_others(self) -> None:
+        if self.depth > 2:
+            return
+        self.depth += 1
+        for _ in range(self.random.choice([0, 0, 0, 1, 5])):
+            self.send_one()
+        self.depth -= 1
+
+    def check(self) -> None:
+        taken = set()
+        records = {}
+        for batch in self.batches:
+            if batch.builder.record_count:
+                sealed = RecordBatch(batch.builder.seal()).records()
+                records[id(batch.result)] = [record.value for record in sealed]
+        for value, future in self.sent:
+            assert records[id(future._result)][future._index] == value
+            taken.add((id(future._result), future._index))
+        assert len(taken) == len(self.sent) == sum(map(len, records.values()))
+        for batch in self.batches:
+            indexes = [index for index, *_ in batch.result.deliveries]
+            assert indexes == sorted(set(indexes))
+            for index, future, _ in batch.result.deliveries:
+                assert (future._result, future._index) == (batch.result, index)
+
+
+class GrowingBatch(Batch):
+    def __init__(self, builder: Any, send_others: Callable[[], None]) -> None:
+        super().__init__(builder)
+        self.send_others = send_others
+        self.larger = [bytearray(1000)]
+
+    def grow(self) -> bool:
+        self.send_others()
+        grown = super().grow()
+        self.send_others()
+        return grown
+
+
+class SendingHeaders(list[Any]):
+    def __init__(self, send_others: Callable[[], None]) -> None:
+        super().__init__([("h", b"1"), ("n", None)])
+        self.send_others = send_others
+
+    def __iter__(self) -> Iterator[Any]:
+        self.send_others()
+        return super().__iter__()
+
+
+class Collected:
+    """Sends records when the garbage collector ends it."""
+
+    def __init__(self, send_others: Callable[[], None]) -> None:
+        self.itself = self
+        self.send_others = send_others
+
+    def __del__(self) -> None:
+        self.send_others()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.path.__name__.rpartition(".")[2])
+def test_records_sent_within_an_append_have_their_own_outcomes(twin: Twin, seed: int) -> None:
+    world = Reentrant(twin, seed)
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(5, 2, 2)
+    try:
+        for _ in range(100):
+            Collected(world.send_others)
+            world.send_one()
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    assert not held(world.queues[0].lock)
+    world.check()
 
 
 def test_failed_append_releases_the_lock(world: World) -> None:

@@ -27,7 +27,7 @@ from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.producer.producer_core import ProducerCore
 from kclient.producer.rows import Rows, SingleRecord
-from kclient.record import ConsumerRecord
+from kclient.record import ConsumerRecord, encode_headers
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ class SteppedProducer:
         info, left_ms = yield from self._core.await_topic(topic, partition)
         queue = self._core.choose_queue(info, partition, None)
         target = queue or info.sticky_queue
-        record = (self._clock.wall_ms(), None, value, None, on_delivery)
+        record = (self._clock.wall_ms(), None, value, encode_headers(None), on_delivery)
         future = None if target is None else target.try_append(*record)
         if future is not None:
             return future

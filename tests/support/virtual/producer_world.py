@@ -56,7 +56,7 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kclient.record import CompressionType, RecordBatch, increment_sequence
+from kclient.record import CompressionType, RecordBatch, encode_headers, increment_sequence
 from kclient.testing.virtual.virtual_clock import VirtualClock
 from tests.support.virtual.virtual_home import VirtualHome
 
@@ -427,7 +427,7 @@ class ProducerWorld:
         info = self.accumulator.topic_info(TOPIC)
         info.refresh(self.cluster())
         queue = None if partition is None else info.queues[partition]
-        record = SingleRecord(self.clock.wall_ms(), key, value, None, on_delivery)
+        record = SingleRecord(self.clock.wall_ms(), key, value, encode_headers(None), on_delivery)
         steps = self.accumulator.append(info, queue, record, max_wait_ms)
         return run_steps(steps, self.clock)
 
