@@ -8,7 +8,7 @@ from typing import Self, TypeVar, Unpack
 from kclient.admin.admin_core import ADMIN_CONFIG, AdminCall, AdminCore, AdminOptions
 from kclient.common.arguments import check_timeout
 from kclient.common.config_def import merged
-from kclient.common.errors import ClosedError, ForkedClientError
+from kclient.common.errors import ClosedError, ForkedClientError, IllegalStateError
 from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
@@ -32,6 +32,7 @@ class AdminBase(ProcessBound):
         runtime = runtime if runtime is not None else system_runtime()
         self._clock, self._tasks = runtime.clock, runtime.tasks
         self._process_id = self._tasks.process_id()
+        self._callers: set[int] = set()  # of the calls in progress
         self._core = AdminCore(ADMIN_CONFIG.parse(merged(config, options)), runtime)
 
     def close(self) -> None:
@@ -74,7 +75,17 @@ class AdminBase(ProcessBound):
                 f"admin client: created in process {self._process_id}; create a new one after fork"
             )
         refuse_in_event_loop(name, f"admin.{name}, …")
-        return run_steps(self._core.call(call, timeout_ms), self._clock)
+        caller = self._tasks.caller_id()
+        if caller in self._callers:
+            raise IllegalStateError(
+                f"{name}: got called inside another call of this client, as by a log handler or a "
+                "finalizer, expected another thread; it would wait for itself"
+            )
+        self._callers.add(caller)
+        try:
+            return run_steps(self._core.call(call, timeout_ms), self._clock)
+        finally:
+            self._callers.discard(caller)
 
     def _is_foreign(self) -> bool:
         """Return whether this process was forked from the one that created the client."""

@@ -16,7 +16,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, TypeVar
 
-from kclient.common.errors import ConcurrentAccessError, ForkedClientError
+from kclient.common.errors import (
+    ConcurrentAccessError,
+    ForkedClientError,
+    IllegalStateError,
+)
 from kclient.common.interrupts import deferred_signals, signals_take_effect
 from kclient.common.runtime import Tasks
 from kclient.common.waiting import ConditionWait
@@ -50,6 +54,7 @@ class ConsumerLock:
         self._locked = False
         self._changed = tasks.condition()  # guards: everything below
         self._background = False
+        self._background_caller: int | None = None
         self._stopped = False
 
     def is_held(self) -> bool:
@@ -64,11 +69,17 @@ class ConsumerLock:
 
         Raises:
             ConcurrentAccessError: Another thread of the application holds the lock.
+            IllegalStateError: The heartbeat task called, by a log handler or a finalizer.
             ForkedClientError: The consumer was created in another process.
         """
         if self._tasks.process_id() != self._created_in:
             self.check_process()
         caller = self._tasks.caller_id()
+        if caller == self._background_caller:
+            raise IllegalStateError(
+                "consumer: got called in the consumer's own heartbeat thread, which runs log "
+                "handlers and finalizers, expected another thread; it would wait for itself"
+            )
         owner = self._owner.setdefault(None, caller)
         if owner != caller:
             raise ConcurrentAccessError(
@@ -135,6 +146,7 @@ class ConsumerLock:
         Returns:
             Whether the lock was acquired; `release_in_background` must follow.
         """
+        self._background_caller = self._tasks.caller_id()  # first: the owner looks at `_background`
         self._background = True
         if self._stopped or self._locked:
             self.release_in_background()
@@ -144,6 +156,7 @@ class ConsumerLock:
     def release_in_background(self) -> None:
         """Release the lock of the heartbeat task."""
         with self._changed:
+            self._background_caller = None
             self._background = False
             self._changed.notify_all()
 

@@ -9,6 +9,7 @@ from kclient.common.errors import BufferExhaustedError, ClosedError
 from kclient.common.metrics import Sensor
 from kclient.common.runtime import Clock, Condition, Tasks
 from kclient.common.waiting import ConditionWait, Steps
+from kclient.producer.callback_runner import OWN_THREAD
 
 _SMALLEST_BUFFER = 4_096
 
@@ -113,8 +114,12 @@ class BufferPool:
             self._unpooled -= size
             return buffer
 
-    def allocate(self, size: int, max_wait_ms: float) -> Steps[bytearray]:
+    def allocate(self, size: int, max_wait_ms: float | None) -> Steps[bytearray]:
         """Return a buffer of `size` bytes, waiting at most `max_wait_ms` for memory to be freed.
+
+        Args:
+            size: Size of the buffer.
+            max_wait_ms: None in the thread that frees memory, which must not wait.
 
         Raises:
             RecordTooLargeError: The size exceeds the pool's total.
@@ -220,7 +225,16 @@ class BufferPool:
             self._unpooled += waiter.granted
         waiter.buffer, waiter.granted = None, 0
 
-    def _wait(self, waiter: _Waiter, ready: Condition, max_wait_ms: float) -> Steps[None]:
+    def _wait(self, waiter: _Waiter, ready: Condition, max_wait_ms: float | None) -> Steps[None]:
+        full = (
+            f"buffer.memory={self.total} is full of records that the brokers have not acknowledged"
+        )
+        if max_wait_ms is None:
+            self._exhausted.record()
+            raise BufferExhaustedError(
+                f"{waiter.needed} bytes are not free, and not waited for in {OWN_THREAD}: it frees "
+                f"memory; {full}; send from another thread"
+            )
         started_ms = self._clock.monotonic_ms()
         self._on_wait()
         try:
@@ -236,8 +250,7 @@ class BufferPool:
                 return
         self._exhausted.record()
         raise BufferExhaustedError(
-            f"{waiter.needed} bytes were not freed within {max_wait_ms:.0f} ms; "
-            f"buffer.memory={self.total} is full of records that the brokers have not acknowledged"
+            f"{waiter.needed} bytes were not freed within {max_wait_ms:.0f} ms; {full}"
         )
 
     def _cancel(self, waiter: _Waiter) -> None:

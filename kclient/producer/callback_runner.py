@@ -1,4 +1,4 @@
-"""Runner of delivery callbacks; detects callers that are inside one."""
+"""Runner of delivery callbacks; detects callers in the sender's thread."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,13 +6,17 @@ from kclient.common.errors import ForkedClientError, IllegalStateError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.metrics import Sensor
 from kclient.common.runtime import EndOfTaskError, Tasks
+from kclient.common.waiting import Steps
+
+OWN_THREAD = "the producer's own thread, which runs delivery callbacks, log handlers and finalizers"
 
 
 class CallbackRunner:
     """Runs callbacks in the sender's thread; exceptions are logged and counted.
 
-    Callbacks run with no lock held. Inside one, calls that would wait for the sender raise an error
-    instead of waiting for themselves.
+    Callbacks run with no lock held. Other code of the application runs in the sender's thread too:
+    handlers of log lines, and finalizers. There, calls that would wait for the sender raise an
+    error instead of waiting for themselves.
     """
 
     def __init__(
@@ -23,6 +27,14 @@ class CallbackRunner:
         self._errors = errors
         self._created_in = tasks.process_id()
         self._caller: int | None = None  # written by the sender only, and equal for the sender only
+
+    def as_sender(self, steps: Steps[None]) -> Steps[None]:
+        """Run the sender's loop: until its end, no call may wait in its thread."""
+        self._caller = self._tasks.caller_id()
+        try:
+            yield from steps
+        finally:
+            self._caller = None
 
     def run_all(self, callbacks: Iterable[Callable[[], object]]) -> None:
         """Call each; an exception is logged and counted, and does not propagate."""
@@ -41,7 +53,7 @@ class CallbackRunner:
             self._caller = outer
 
     def inside(self) -> bool:
-        """Return whether the caller is inside a callback."""
+        """Return whether the caller is in the sender's thread."""
         return self._caller is not None and self._caller == self._tasks.caller_id()
 
     def check_not_forked(self, call: str) -> None:
@@ -67,13 +79,13 @@ class CallbackRunner:
         self.check_not_inside(call)
 
     def check_not_inside(self, call: str) -> None:
-        """Reject a call that waits for the sender inside a delivery callback.
+        """Reject a call that waits for the sender in the sender's thread.
 
         Raises:
-            IllegalStateError: The caller is inside a delivery callback.
+            IllegalStateError: The caller is in the sender's thread.
         """
         if self.inside():
             raise IllegalStateError(
-                f"{call}: got called inside a delivery callback, expected another thread; "
+                f"{call}: got called in {OWN_THREAD}, expected another thread; "
                 "it would wait for itself"
             )

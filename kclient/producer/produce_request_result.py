@@ -228,10 +228,10 @@ class ProduceRequestResult:
     def wait(self, until_ms: float) -> Steps[bool]:
         """Wait until this batch is finished; return whether it is.
 
-        Inside a delivery callback a known outcome suffices: the other callbacks run after it.
+        In the sender's thread a known outcome suffices: the other callbacks run after it.
 
         Raises:
-            IllegalStateError: The caller is inside a delivery callback and would wait for itself.
+            IllegalStateError: The caller is in the sender's thread and would wait for itself.
             ForkedClientError: The caller is the child of a fork.
         """
         if self.is_finished or (self.outcome is not None and self._runner.inside()):

@@ -461,7 +461,7 @@ class Producer(
         Raises:
             KafkaTimeoutError: Records are in flight at the end of the timeout.
             ProducerFatalError: The producer stopped permanently; `__cause__` is the reason.
-            IllegalStateError: Called inside a delivery callback.
+            IllegalStateError: Called in the producer's own thread, as in a delivery callback.
             EventLoopError: It would wait inside a running event loop.
             ClosedError: The producer was closed.
         """
@@ -485,7 +485,7 @@ class Producer(
                 warning with their number is logged. None is limited by ``delivery.timeout.ms``.
 
         Raises:
-            IllegalStateError: Called inside a delivery callback.
+            IllegalStateError: Called in the producer's own thread, as in a delivery callback.
         """
         timeout_ms = check_timeout(timeout, default_ms=math.inf)
         if self._process_id() != self._created_in:

@@ -17,7 +17,7 @@ from kclient.common.waiting import Steps, TaskWait, perform, run_steps
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.batch_drainer import oldest_batch
 from kclient.producer.buffer_pool import BufferPool
-from kclient.producer.callback_runner import CallbackRunner
+from kclient.producer.callback_runner import OWN_THREAD, CallbackRunner
 from kclient.producer.errors import UnknownPartitionError
 from kclient.producer.partition_chooser import PartitionChooser
 from kclient.producer.producer_config import ProducerConfig
@@ -123,10 +123,10 @@ class ProducerCore:
         return self._sender.failure
 
     def check_not_in_callback(self, call: str) -> None:
-        """Reject a call that would wait for the sender inside a delivery callback.
+        """Reject a call that would wait for the sender in the sender's thread, as in a callback.
 
         Raises:
-            IllegalStateError: The caller is inside a delivery callback.
+            IllegalStateError: The caller is in the sender's thread.
         """
         self._runner.check_not_inside(call)
 
@@ -201,12 +201,15 @@ class ProducerCore:
     def _timeout(
         self, topic: str, partition: int | None, count: int, waited_ms: float
     ) -> KafkaTimeoutError:
-        what = f"topic {topic!r}: not described by any broker within {waited_ms:.0f} ms"
-        if count:
-            what = (
-                f"partition {partition} of topic {topic!r}: not known within {waited_ms:.0f} ms;"
-                f" the topic had {count} partitions"
+        missed = f"not known within {waited_ms:.0f} ms"
+        if self._runner.inside():
+            missed = (
+                f"not known yet, and not waited for in {OWN_THREAD}: it requests them; retry "
+                "later, or send from another thread"
             )
+        what = f"topic {topic!r}: its partitions are {missed}"
+        if count:
+            what = f"topic {topic!r}: it has {count} partitions, partition {partition} is {missed}"
         unreached = self._client.bootstrap_error()
         if self._metadata.cluster().is_bootstrap and unreached is not None:
             error: KafkaTimeoutError = BootstrapError(f"{what}; {unreached}")
@@ -282,7 +285,9 @@ class ProducerCore:
         )
         try:
             self._task = self._tasks.run(
-                f"{self._name}-sender", self._sender.steps(self._forget_process), self._clock
+                f"{self._name}-sender",
+                self._runner.as_sender(self._sender.steps(self._forget_process)),
+                self._clock,
             )
         except BaseException:
             self._forget_process()

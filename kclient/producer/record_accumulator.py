@@ -241,7 +241,7 @@ class RecordAccumulator:
         size = pool.size_for(max(queue.buffer_size, RECORD_BATCH_OVERHEAD + record_size))
         buffer = pool.try_allocate(size)
         if buffer is None:
-            wait_ms = 0.0 if self._runner.inside() else max_wait_ms
+            wait_ms = None if self._runner.inside() else max_wait_ms
             buffer = yield from pool.allocate(size, wait_ms)
         result = self.new_result(queue.topic_partition)
         batch = ProducerBatch(buffer, result, self._clock.monotonic_ms(), pool)

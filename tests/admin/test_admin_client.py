@@ -1,5 +1,6 @@
 """AdminClient, with its calls and life of `AdminBase`, against the companion broker."""
 
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from kclient.common.errors import (
     BootstrapError,
     ClosedError,
     ConfigError,
+    IllegalStateError,
     InvalidArgumentError,
     InvalidTypeError,
     KafkaError,
@@ -42,6 +44,33 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def admin(cluster: EmbeddedCluster) -> Iterator[AdminClient]:
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as client:
         yield client
+
+
+def test_call_within_a_call_is_refused(
+    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if threading.current_thread() is threading.main_thread():
+                with pytest.raises(IllegalStateError) as caught:
+                    client.list_topics()
+                refused.append(str(caught.value))
+
+    log, handler = logging.getLogger("kclient.client"), Handler()
+    with (
+        AdminClient(bootstrap_servers=cluster.bootstrap_servers) as client,
+        caplog.at_level(logging.DEBUG, log.name),
+    ):
+        log.addHandler(handler)
+        try:
+            client.list_topics()
+        finally:
+            log.removeHandler(handler)
+        client.list_topics()
+    assert refused
+    assert refused[0].startswith("list_topics: got called inside another call of this client")
 
 
 def test_topic_is_created_described_extended_and_deleted(admin: AdminClient) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kclient.common.errors import (
     FatalError,
+    IllegalStateError,
     KafkaError,
 )
 from kclient.common.types import TopicPartition
@@ -219,3 +220,13 @@ def test_task_ends_when_it_is_stopped(steps: Steps) -> None:
 
 def test_stop_without_task_does_not_wait(steps: Steps) -> None:
     assert list(steps.heartbeats.stop(0.0)) == []
+
+
+def test_call_of_the_heartbeat_task_is_refused(steps: Steps) -> None:
+    lock = steps.lock
+    assert lock.acquire_in_background()
+    with pytest.raises(IllegalStateError, match="heartbeat thread"):
+        lock.acquire()
+    lock.release_in_background()
+    assert lock.acquire()
+    lock.release()

@@ -1,5 +1,6 @@
 """The producer's public methods with the companion broker, over real sockets and threads."""
 
+import logging
 import os
 import re
 import signal
@@ -387,6 +388,58 @@ def test_every_call_reports_a_stopped_sender(
             call()
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
     producer.close()
+
+
+@pytest.mark.fault("W15")
+def test_no_call_waits_in_the_producers_own_thread(
+    make: Callable[..., Producer], topic: str
+) -> None:
+    producer = make(max_block_ms=60_000, buffer_memory=1_100_000)
+    producer.partitions_for(topic)
+    raised: dict[str, BaseException] = {}
+
+    def fill() -> None:
+        for _ in range(100):
+            producer.send(topic, bytes(100_000))
+
+    calls: dict[str, Callable[[], object]] = {
+        "memory": fill,
+        "topic": lambda: producer.send("not-yet-known", b"x"),
+        "partition": lambda: producer.send(topic, b"x", partition=99),
+        "partitions_for": lambda: producer.partitions_for("nor-this"),
+        "result": lambda: producer.send(topic, b"x").result(10),
+        "flush": producer.flush,
+        "close": producer.close,
+    }
+    finished, done = threading.Event(), threading.Event()
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if finished.is_set() or not str(record.threadName).endswith("-sender"):
+                return
+            finished.set()  # first: these calls log, too
+            for name, call in calls.items():
+                try:
+                    call()
+                except KafkaError as error:
+                    raised[name] = error
+            done.set()
+
+    log, handler = logging.getLogger("kclient"), Handler()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)  # requests are logged
+    try:
+        producer.send(topic, b"x")
+        assert done.wait(10)
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+    assert list(raised) == list(calls)
+    for error in raised.values():
+        assert "in the producer's own thread, which runs delivery callbacks" in str(error)
+    assert type(raised["memory"]) is BufferExhaustedError
+    assert producer.send(topic, b"later").result(10).topic == topic
 
 
 @pytest.mark.fault("W15")

@@ -237,6 +237,11 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         The partition is the one named, else that of the key (murmur2, as in Java), else the sticky
         one, which changes with every batch.
 
+        In the producer's own thread, which runs delivery callbacks, handlers of kclient's log lines
+        and finalizers, it never waits: a wait would be for the thread itself. There it raises at
+        once if partitions are unknown or memory is used up. Where such a record must not be lost,
+        the callback adds it to a queue, from which another thread sends it.
+
         Args:
             topic: Topic name.
             value: Bytes-like, None for a tombstone, or an argument of ``value.serializer``.
@@ -255,9 +260,11 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
             SerializationError: A serializer failed.
             RecordTooLargeError: The record is larger than ``max.request.size`` or
                 ``buffer.memory``.
-            BufferExhaustedError: Memory was not freed within ``max.block.ms``.
-            KafkaTimeoutError: The topic's partitions were not known within ``max.block.ms``;
-                BootstrapError, with the cause for each address, if no broker was reachable.
+            BufferExhaustedError: Memory was not freed within ``max.block.ms``; in the producer's
+                own thread, it is not free now.
+            KafkaTimeoutError: The topic's partitions were not known within ``max.block.ms``, or in
+                the producer's own thread are not known now; BootstrapError, with the cause for each
+                address, if no broker was reachable.
             ClosedError: The producer was closed.
             ForkedClientError: The producer was created in another process.
             ProducerFatalError: The producer stopped permanently; `__cause__` is the reason.
