@@ -38,6 +38,10 @@ class RequestedTopics:
             self._new[topic] = None
         return is_new
 
+    def uses(self, topic: str, now_ms: float) -> bool:
+        """Return whether a topic is in use: added, and not idle since."""
+        return self._expiry_ms.get(topic, -math.inf) > now_ms
+
     def replace(self, topics: Iterable[str]) -> list[str]:
         """Replace the topics by name; return those that are new."""
         # Sorted, since callers mostly pass sets: requests must not depend on hash seeds.
@@ -124,6 +128,11 @@ class ProducerMetadata(Metadata):
             if self._topics.use(topic, now_ms):
                 return self._request_new_topics([topic])
             return self._timing.update_version
+
+    def uses(self, topic: str, now_ms: float) -> bool:
+        """Return whether a topic was used within ``metadata.max.idle.ms``."""
+        with self._condition:
+            return self._topics.uses(topic, now_ms)
 
     def age_ms(self) -> float:
         """Return the time since the last full update; infinity before the first."""

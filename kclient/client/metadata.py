@@ -378,6 +378,8 @@ class Metadata:
         self._record_topic_errors(self._snapshot.topics)
 
     def _record_topic_errors(self, topics: Mapping[str, TopicMetadata]) -> None:
+        for name in [name for name in self._topic_errors if name not in topics]:
+            del self._topic_errors[name]
         for name, topic in topics.items():
             error = topic.error
             if isinstance(error, TopicAuthorizationError | InvalidTopicError):

@@ -98,6 +98,7 @@ class ProducerCore:
             SlowNodes(config.partitioner_availability_timeout_ms),
             self._client.wakeup,
             oldest_batch if transactions is None else transactions.next_batch,
+            on_idle=self._forget_topic,
         )
         self._sender = Sender(
             _sender_settings(config, runtime),
@@ -140,6 +141,9 @@ class ProducerCore:
         info.used = True
         return info
 
+    def _forget_topic(self, topic: str) -> None:
+        self.topics.pop(topic, None)
+
     # -- appending --------------------------------------------------------------------------------
 
     def await_topic(self, topic: str, partition: int | None) -> Steps[tuple[TopicInfo, float]]:
@@ -171,7 +175,7 @@ class ProducerCore:
             self._metadata_wait_ns.record(waited_ms * 1e6)
         info.used = True
         self.topics[topic] = info
-        if info.cluster is not self._metadata.cluster():
+        if not info.is_current(self._metadata.cluster()):
             self.topics.pop(topic, None)  # the change may have come before the line above
         return info, max(self._max_block_ms - waited_ms, 0.0)
 
@@ -182,7 +186,7 @@ class ProducerCore:
         while True:
             self._metadata.add_topic(topic, now_ms)
             cluster = self._metadata.cluster()
-            count = info.partition_count if info.cluster is cluster else info.refresh(cluster)
+            count = info.partition_count if info.is_current(cluster) else info.refresh(cluster)
             if count and (partition is None or partition < count):
                 return info
             self._metadata.maybe_raise_error_for_topic(topic)

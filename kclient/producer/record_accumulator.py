@@ -1,8 +1,9 @@
 """Accumulator of records in batches by partition, until the sender drains them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import RecordTooLargeError
@@ -110,6 +111,7 @@ class RecordAccumulator:
         slow_nodes: SlowNodes,
         wakeup: Callable[[], None],
         next_batch: NextBatch = oldest_batch,
+        on_idle: Callable[[str], object] = lambda _: None,
     ) -> None:
         """Start empty.
 
@@ -122,6 +124,7 @@ class RecordAccumulator:
             slow_nodes: Brokers that the sticky partitioner avoids.
             wakeup: Wakes the sender, after a batch was opened or closed.
             next_batch: Chooses the batch of a queue that may be sent now; by default the oldest.
+            on_idle: Called with the name of a topic that is dropped.
         """
         self.settings = settings
         self.pool = pool
@@ -137,6 +140,10 @@ class RecordAccumulator:
         self.slow_nodes = slow_nodes
         self._lock = runtime.tasks.lock()  # guards: the topics
         self._topics: dict[str, TopicInfo] = {}
+        # Dropped topics, while a call that is appending refers to them: it must not happen that two
+        # objects have queues of one partition.
+        self._dropped: WeakValueDictionary[str, TopicInfo] = WeakValueDictionary()
+        self._on_idle = on_idle
         self._flushes: set[object] = set()  # calls of flush() in progress
         self._closed = False
         self._wakeup = wakeup
@@ -156,6 +163,10 @@ class RecordAccumulator:
         with self._lock:
             info = self._topics.get(topic)
             if info is None:
+                info = self._dropped.pop(topic, None)
+                if info is not None:
+                    self._topics[topic] = info
+            if info is None:
                 partitioner = BuiltInPartitioner(self.settings.batch_size, self._uniform)
                 slow_nodes = self.slow_nodes if self.settings.adaptive_partitioning else None
                 info = TopicInfo(topic, partitioner, self._tasks.lock, slow_nodes)
@@ -166,6 +177,30 @@ class RecordAccumulator:
         """Return the topics that records were sent to."""
         with self._lock:
             return list(self._topics.values())
+
+    def drop_topics(self, topics: Iterable[str]) -> None:
+        """Drop idle topics, unless they have incomplete batches; only the sender calls it."""
+        dropped: list[TopicInfo] = []
+        with self._lock:
+            for topic in topics:
+                info = self._topics[topic]
+                if not any(queue.muted for queue in info.queues):
+                    dropped.append(self._topics.pop(topic))
+                    self._dropped[topic] = info
+        # Only now, as a call may have added a batch until then; one that adds a batch later finds
+        # that its topic was dropped (`_keep`).
+        in_use = {batch.topic_partition.topic for batch in self.incomplete.all()}
+        for info in dropped:
+            if info.topic in in_use:
+                self._keep(info)
+            else:
+                self._on_idle(info.topic)
+
+    def _keep(self, info: TopicInfo) -> None:
+        """Undo the drop of a topic, which has a new batch."""
+        if info.topic not in self._topics:
+            with self._lock:
+                self._topics[info.topic] = info
 
     def append(
         self,
@@ -213,11 +248,13 @@ class RecordAccumulator:
         self.settings.check_size(record_size)
         if queue is not None:
             appended = yield from self._append_with_memory(queue, rows, record_size, max_wait_ms)
+            self._keep(info)
             return appended[1]
         target, filled = self._switch_partition(info, missed, rows)
         if filled is not None:
             return filled
         batch, made = yield from self._append_with_memory(target, rows, record_size, max_wait_ms)
+        self._keep(info)
         if batch.is_registered:
             info.sticky_batch_opened(batch)
         return made

@@ -339,9 +339,16 @@ class Sender:
         self._metrics.request_sent(batches, now_ms)
 
     def _renew_topic_use(self, now_ms: float) -> None:
-        """Keep the topics in use in the metadata."""
+        """Keep the topics in use in the metadata, and drop those that are idle."""
         self._next_topic_use_ms = now_ms + _TOPIC_USE_INTERVAL_MS
+        idle: list[str] = []
         for info in self._accumulator.topics():
             if info.used:
                 info.used = False
                 self._metadata.add_topic(info.topic, now_ms)
+            elif not self._metadata.uses(info.topic, now_ms):
+                idle.append(info.topic)
+        if idle:
+            self._accumulator.drop_topics(idle)
+        if self._transactions is not None:
+            self._transactions.forget_idle({info.topic for info in self._accumulator.topics()})

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from weakref import ref
 
 from kclient.client.cluster import Cluster
 from kclient.common.runtime import Lock
@@ -121,13 +122,12 @@ class TopicInfo(TopicView):
 
     Attributes:
         topic: Name.
-        cluster: View of the cluster that the partitions belong to.
         partitioner: Draws sticky partitions.
     """
 
     __slots__ = (
-        "_available", "_draws", "_load_expiry_ms", "_lock", "_make_lock", "_slow_nodes",
-        "_sticky_batch", "cluster", "partitioner", "topic",
+        "__weakref__", "_available", "_cluster", "_draws", "_load_expiry_ms", "_lock", "_make_lock",
+        "_slow_nodes", "_sticky_batch", "partitioner", "topic",
     )  # fmt: skip
 
     queues: tuple[PartitionQueue, ...]
@@ -149,7 +149,8 @@ class TopicInfo(TopicView):
             slow_nodes: Leaders whose partitions are not drawn; None draws without weights.
         """
         super().__init__()
-        self.cluster: Cluster | None = None
+        # Weak: it describes all topics, and would be kept for each topic that was ever used.
+        self._cluster: Callable[[], Cluster | None] = lambda: None
         self.topic = topic
         self.partitioner = partitioner
         self._make_lock = make_lock
@@ -181,8 +182,12 @@ class TopicInfo(TopicView):
             self._load_expiry_ms = 0.0
             if self.sticky_queue not in self.queues[:count]:
                 self.sticky_queue = None
-            self.cluster = cluster
+            self._cluster = ref(cluster)
             return count
+
+    def is_current(self, cluster: Cluster) -> bool:
+        """Return whether the partitions are those of this view of the cluster."""
+        return self._cluster() is cluster
 
     def choose_sticky_queue(self) -> PartitionQueue:
         """Return the sticky queue, drawing one if there is none."""

@@ -1,6 +1,6 @@
 """Producer id, epoch and sequences of an idempotent producer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum, auto
 
 from kclient.common.broker_errors import (
@@ -24,6 +24,9 @@ from kclient.record import MAX_SEQUENCE, increment_sequence
 
 MAX_EPOCH = 2**15 - 1
 NO_LAST_ACKED = -1
+
+MAX_IDLE_SEQUENCES = 1_000
+"""Number of partitions whose sequences are kept before those of idle topics are dropped."""
 
 BATCHES_REMEMBERED = 5
 """Number of batches per producer that a broker remembers (Kafka: ProducerStateEntry)."""
@@ -108,6 +111,10 @@ class TxnPartitionEntry:
         self.in_flight.append(batch)
         self._youngest = batch.send_order[0]
 
+    def is_idle(self) -> bool:
+        """Return whether no batch of the partition awaits an outcome."""
+        return not self.in_flight and not self.on_wire
+
     def may_send_new(self, producer: ProducerIdAndEpoch) -> bool:
         """Return whether a new batch may be sent now, as the rules of `TransactionManager` say.
 
@@ -190,6 +197,10 @@ class TransactionManager:
     * After a batch without an outcome, no more are sent than a broker remembers. So the broker
       reports a batch that it has as a duplicate, and one that it rejects for its sequence is not in
       the log.
+    * The sequences of a partition are kept as long as the epoch that they belong to: the broker
+      expects the next one, also after years, and would take a restarted one for a duplicate. If
+      many partitions are idle, a new epoch ends their sequences, and they are dropped
+      (`forget_idle`).
 
     Attributes:
         state: State of the producer id.
@@ -246,17 +257,47 @@ class TransactionManager:
         entries = [self._partitions[each] for each in self._to_rewrite]
         if any(entry.on_wire or entry.first_unresolved() for entry in entries):
             return
-        if self.producer.epoch >= MAX_EPOCH:
-            self.producer = ProducerIdAndEpoch()  # this id has no epochs left
-            self._move_to(State.UNINITIALIZED)
+        if not self._bump_epoch():
             return
-        self.producer = ProducerIdAndEpoch(self.producer.producer_id, self.producer.epoch + 1)
         self._log.info(
             "producer %d: new epoch %d; sequences of %s restart from 0",
             *self.producer,
             ", ".join(map(str, sorted(self._to_rewrite))),
         )
         self._rewrite_sequences()
+
+    def _bump_epoch(self) -> bool:
+        """Start a new epoch; return False if a new id is needed for that."""
+        if self.producer.epoch >= MAX_EPOCH:
+            self.producer = ProducerIdAndEpoch()  # this id has no epochs left
+            self._move_to(State.UNINITIALIZED)
+            return False
+        self.producer = ProducerIdAndEpoch(self.producer.producer_id, self.producer.epoch + 1)
+        return True
+
+    def forget_idle(self, topics_in_use: Collection[str]) -> None:
+        """Drop the sequences of partitions of idle topics, if there are many.
+
+        Those of the present epoch are ended by a new one first: all partitions restart from 0 with
+        it, as after a gap, and those in use once their batches have outcomes.
+        """
+        if len(self._partitions) <= MAX_IDLE_SEQUENCES or self.is_transactional:
+            return
+        idle = [
+            topic_partition
+            for topic_partition, entry in self._partitions.items()
+            if topic_partition.topic not in topics_in_use
+            and entry.is_idle()
+            and topic_partition not in self._unresolved
+            and topic_partition not in self._to_rewrite
+        ]
+        present = sum(self._partitions[each].producer == self.producer for each in idle)
+        if present > MAX_IDLE_SEQUENCES and self.state is State.READY and not self.has_gaps():
+            self._bump_epoch()
+            self._log.debug("producer %d: new epoch %d; idle sequences end", *self.producer)
+        for topic_partition in idle:
+            if self._partitions[topic_partition].producer != self.producer:
+                del self._partitions[topic_partition]
 
     def _rewrite_sequences(self) -> None:
         for topic_partition in sorted(self._to_rewrite):

@@ -1,12 +1,16 @@
 """Accumulator: appends to open batches, and the order of batches that are sent again."""
 
+import gc
+from weakref import ref
+
 import pytest
 
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import BufferExhaustedError, ClosedError, KafkaError, KafkaTimeoutError
 from kclient.common.waiting import run_steps
 from kclient.producer.producer_batch import ProducerBatch
-from kclient.record import CompressionType
+from kclient.producer.rows import SingleRecord
+from kclient.record import CompressionType, encode_headers
 from tests.support.virtual.producer_world import TOPIC, ProducerWorld, tp, world
 
 
@@ -174,3 +178,36 @@ def test_refused_record_leaves_no_queue_to_drain() -> None:
     with pytest.raises(ClosedError):
         producer.send(b"x")
     assert not producer.accumulator.drainer.has_due()
+
+
+def test_dropped_topic_is_the_same_while_a_call_refers_to_it() -> None:
+    producer = plain()
+    accumulator, dropped = producer.accumulator, list[str]()
+    accumulator._on_idle = dropped.append
+    info = accumulator.topic_info(TOPIC)
+    accumulator.drop_topics([TOPIC])
+    assert (accumulator.topics(), dropped) == ([], [TOPIC])
+    assert accumulator.topic_info(TOPIC) is info
+    assert accumulator.topics() == [info]
+    accumulator.drop_topics([TOPIC])
+    reference = ref(info)
+    del info
+    gc.collect()
+    assert reference() is None
+
+
+def test_topic_with_incomplete_batches_is_kept() -> None:
+    producer = plain()
+    accumulator = producer.accumulator
+    future = producer.send(b"x")
+    info = accumulator.topic_info(TOPIC)
+    accumulator.drop_topics([TOPIC])
+    assert accumulator.topics() == [info]
+    producer.settle()
+    accumulator.drop_topics([TOPIC])
+    assert accumulator.topics() == []
+    record = SingleRecord(1, None, b"y", encode_headers(None), None)
+    run_steps(accumulator.append(info, info.queues[0], record, 0.0), producer.clock)
+    assert accumulator.topics() == [info]  # a call that had it before the drop
+    producer.settle()
+    assert future.result(0).offset == 0

@@ -1,6 +1,7 @@
 """Sequences over failures: no record is duplicated, reordered or lost."""
 
 from functools import partial
+from random import Random
 
 import pytest
 
@@ -305,6 +306,50 @@ def test_topic_briefly_missing_from_metadata_keeps_its_sequences() -> None:
     producer.send(b"x")
     producer.settle()
     assert [held.first_sequence for held in producer.broker[0].log] == [0, 1]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_dropped_sequences_lose_duplicate_and_reorder_no_record(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kclient.producer.transaction_manager.MAX_IDLE_SEQUENCES", 2)
+    random = Random(seed)
+    producer = world(partitions=6)
+    transactions = managed(producer)
+    sent: dict[int, list[bytes]] = {partition: [b"first"] for partition in range(6)}
+    futures, dropped = [], 0
+    for number in range(150):
+        partition = random.choice([0, 0, 0, *range(6)])
+        sent[partition].append(b"%d" % number)
+        futures.append(producer.send(sent[partition][-1] + bytes(60), partition))
+        producer.step(random.choice([0, 0, 1, 1000]))
+        action = random.random()
+        if action < 0.2:
+            before = len(transactions._partitions)
+            transactions.forget_idle(set())
+            dropped += before - len(transactions._partitions)
+        elif action < 0.3 and producer.client.wire.get("0"):
+            producer.respond_with_error(NOT_LEADER)
+            producer.update_metadata()
+        elif action < 0.7:
+            producer.respond_to_all()
+    producer.settle()
+    assert dropped
+    assert all(future.exception(0) is None for future in futures)
+    for partition, values in sent.items():
+        stored = [value.rstrip(b"\0") for value in producer.broker[partition].values()]
+        assert stored == values
+
+
+def test_few_or_used_sequences_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = world(partitions=4)
+    transactions = managed(producer)
+    transactions.forget_idle(set())  # few
+    monkeypatch.setattr("kclient.producer.transaction_manager.MAX_IDLE_SEQUENCES", 2)
+    transactions.forget_idle({"t"})  # used
+    assert (len(transactions._partitions), transactions.producer.epoch) == (4, 0)
+    transactions.forget_idle(set())
+    assert (len(transactions._partitions), transactions.producer.epoch) == (0, 1)
 
 
 def test_exhausted_epochs_request_a_new_producer_id() -> None:
