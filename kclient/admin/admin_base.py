@@ -33,7 +33,9 @@ class AdminBase(ProcessBound):
         self._clock, self._tasks = runtime.clock, runtime.tasks
         self._process_id = self._tasks.process_id()
         self._callers: set[int] = set()  # of the calls in progress
-        self._core = AdminCore(ADMIN_CONFIG.parse(merged(config, options)), runtime)
+        settings = ADMIN_CONFIG.parse(merged(config, options))
+        self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
+        self._core = AdminCore(settings, runtime)
 
     def close(self) -> None:
         """Close every connection, after the call that runs, if any; idempotent."""
@@ -60,6 +62,9 @@ class AdminBase(ProcessBound):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<AdminClient of {self._servers}{', closed' if self._core.is_closed else ''}>"
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         # At interpreter exit modules may be gone, hence the argument `warn`.

@@ -38,10 +38,23 @@ class KafkaError(Exception):
         if code is not None:
             KafkaError._by_code[code] = cls
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how to pickle or copy the error: text and attributes, without the constructor.
+
+        Constructors take other arguments than the text, which `args` has.
+        """
+        return _restored, (type(self), self.args), vars(self) or None
+
     @staticmethod
     def by_code(code: int) -> type["KafkaError"] | None:
         """Return the class registered for an error code, or None if the code is unknown."""
         return KafkaError._by_code.get(code)
+
+
+def _restored(kind: type[KafkaError], args: tuple[object, ...]) -> KafkaError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class RetriableError(KafkaError):

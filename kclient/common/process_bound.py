@@ -8,6 +8,9 @@ class ProcessBound:
 
     __slots__ = ()
 
+    _bound_by = "threads and connections of this process; create one in each process"
+    """What it has that cannot be pickled, and what to do; for the error."""
+
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
         """Refuse to be pickled or copied.
 
@@ -15,7 +18,4 @@ class ProcessBound:
             TypeError: Always.
         """
         name = type(self).__name__
-        raise TypeError(
-            f"cannot pickle or copy a {name}: it has threads and connections of this process; "
-            "create one in each process"
-        )
+        raise TypeError(f"cannot pickle or copy a {name}: it has {self._bound_by}")

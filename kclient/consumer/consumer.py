@@ -663,7 +663,10 @@ class Consumer(
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
-        return f"<Consumer of {self._core.describe()}>"
+        core = getattr(self, "_core", None)  # missing if the constructor has failed
+        if core is None:
+            return "<Consumer>"
+        return f"<Consumer of {core.describe()}{', closed' if core.is_closed() else ''}>"
 
     def _end_offsets(
         self,

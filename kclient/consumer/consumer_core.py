@@ -515,10 +515,10 @@ class ConsumerCore:
         self.lock.stop()
 
     def describe(self) -> str:
-        """Return group and kind of subscription."""
+        """Return group and subscription."""
         group_id = self.config.group_id
         name = "no group" if group_id is None else f"group {group_id!r}"
-        return f"{name}, {self.subscriptions.describe_kind()}"
+        return f"{name}, {self.subscriptions.describe()}"
 
     def topic_id(self, topic: str) -> bytes | None:
         """Return the id of a topic in the metadata."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Generic
+from typing import Generic, overload
 
+from kclient.common.config_def import describe
+from kclient.common.errors import InvalidTypeError
 from kclient.common.foreign_names import WithForeignNames
 from kclient.common.types import K_co, TopicPartition, V_co
 from kclient.consumer.foreign_names import RECORDS_NAMES
@@ -32,6 +34,44 @@ class ConsumerRecords(Generic[K_co, V_co], metaclass=WithForeignNames, foreign_n
     def records(self, partition: TopicPartition) -> list[ConsumerRecord[K_co, V_co]]:
         """Return the records of a partition, an empty list if there are none."""
         return self._by_partition.get(partition, [])
+
+    @overload
+    def __getitem__(self, index: int) -> ConsumerRecord[K_co, V_co]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[ConsumerRecord[K_co, V_co]]: ...
+
+    def __getitem__(
+        self, index: int | slice
+    ) -> ConsumerRecord[K_co, V_co] | list[ConsumerRecord[K_co, V_co]]:
+        """Return a record, or a list for a slice, in the order of the iteration.
+
+        Raises:
+            IndexError: There is no such record.
+            InvalidTypeError: The index is a partition, or no integer.
+        """
+        if isinstance(index, slice):
+            return list(self)[index]
+        if not isinstance(index, int):
+            raise InvalidTypeError(
+                f"index: got {describe(index)}, expected an int or a slice; "
+                "records(partition) returns the records of a partition"
+            )
+        position = index
+        if position < 0:
+            position += len(self)
+        for records in self._by_partition.values():
+            if 0 <= position < len(records):
+                return records[position]
+            position -= len(records)
+        raise IndexError(f"index: got {index}, expected one of {len(self)} records")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ConsumerRecords):
+            return NotImplemented
+        return self._by_partition == other._by_partition
+
+    __hash__ = None  # type: ignore[assignment]  # lists of records, as for a list
 
     def __iter__(self) -> Iterator[ConsumerRecord[K_co, V_co]]:
         return chain.from_iterable(self._by_partition.values())

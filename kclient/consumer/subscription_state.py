@@ -18,6 +18,7 @@ from kclient.consumer.topic_partition_state import (
 )
 
 _NO_LISTENER = RebalanceListener()
+_SHOWN_NAMES = 5
 
 
 class SubscriptionType(Enum):
@@ -119,6 +120,18 @@ class SubscriptionState:
     def describe_kind(self) -> str:
         """Return the name of the kind of subscription."""
         return self.kind.value
+
+    def describe(self) -> str:
+        """Return the kind of subscription, and the first topics or partitions of it."""
+        names = sorted(self.topics)
+        if self.kind is SubscriptionType.USER_ASSIGNED:
+            names = [str(partition) for partition in list(self.assigned)]
+        shown = ", ".join(names[:_SHOWN_NAMES])
+        if len(names) > _SHOWN_NAMES:
+            shown += f" and {len(names) - _SHOWN_NAMES} more"
+        if self.pattern is not None:
+            shown = f"{self.pattern.pattern!r}: {shown or 'no topic'}"
+        return f"{self.kind.value}: {shown}" if shown else self.kind.value
 
     def is_group_managed(self) -> bool:
         """Return whether the group assigns the partitions."""

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from kclient.common.arguments import check_timeout
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime, Task
 from kclient.consumer.consumer import Consumer
 from kclient.journey.broker_times import BrokerTimes
@@ -34,7 +35,7 @@ _STAGES = tuple(
 )
 
 
-class Journey:
+class Journey(ProcessBound):
     """Traces some records of a producer, a consumer or both while its ``with`` block runs.
 
     The next record after a random time is traced, so that records are traced independently of each

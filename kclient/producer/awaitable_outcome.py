@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from kclient.common.errors import KafkaError
 from kclient.common.event_loop import running_event_loop
 from kclient.common.foreign_names import WithForeignNames
+from kclient.common.process_bound import ProcessBound
 from kclient.producer.foreign_names import FUTURE_NAMES
 
 T = TypeVar("T")
@@ -54,7 +55,9 @@ class _WaiterCall:
         return hash((id(self._outcome), id(self._waiter)))
 
 
-class AwaitableOutcome(Generic[T], metaclass=WithForeignNames, foreign_names=FUTURE_NAMES):
+class AwaitableOutcome(
+    ProcessBound, Generic[T], metaclass=WithForeignNames, foreign_names=FUTURE_NAMES
+):
     """Base of outcomes that can be awaited, or passed to functions of `concurrent.futures`.
 
     ``await outcome`` returns or raises what `result` does. It needs a running asyncio loop and does
@@ -65,6 +68,8 @@ class AwaitableOutcome(Generic[T], metaclass=WithForeignNames, foreign_names=FUT
     """
 
     __slots__ = ()
+
+    _bound_by = "an outcome that a producer of this process receives; send its result()"
 
     @property  # type: ignore[misc]  # read-only here, as in unittest.mock
     def __class__(self) -> type:

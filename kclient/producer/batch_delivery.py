@@ -36,6 +36,11 @@ class BatchDelivery(AwaitableOutcome[int]):
         self._segments = segments
         self._clock = clock
 
+    def __repr__(self) -> str:
+        failed = next(self.failures(), None) is not None
+        state = "pending" if not self.done() else "failed" if failed else "appended"
+        return f"BatchDelivery({len(self)} records, {state})"
+
     def __len__(self) -> int:
         return sum(segment.count for segment in self._segments)
 

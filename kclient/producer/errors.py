@@ -1,5 +1,7 @@
 """Errors that only the producer raises."""
 
+from copy import copy
+
 from kclient.common.errors import (
     FatalError,
     InvalidArgumentError,
@@ -46,7 +48,8 @@ def possibly_written(error: KafkaError) -> KafkaError:
     """Return an error of the same class for a record that may be in the log."""
     if error.possibly_written:
         return error
-    marked = type(error)(f"{error}; the record was sent, and the broker may hold it nevertheless")
+    marked = copy(error)
+    marked.args = (f"{error}; the record was sent, and the broker may hold it nevertheless",)
     marked.possibly_written = True
     marked.__cause__ = error.__cause__
     return marked

@@ -129,6 +129,7 @@ class Producer(
             runtime.clock.wall_ns,
         )
         self._core = core
+        self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
         self._process_id = runtime.tasks.process_id
         self._created_in = self._process_id()
         self._log = log_context.logger(__name__)
@@ -526,6 +527,13 @@ class Producer(
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        core: ProducerCore | None = getattr(self, "_core", None)  # missing if __init__ raises
+        if core is None:
+            return "<Producer>"
+        closed = ", closed" if self._closed else ""
+        return f"<Producer {core.client_id!r} of {self._servers}{closed}>"
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         # At interpreter exit, modules are cleared before this is called.

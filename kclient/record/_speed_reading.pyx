@@ -273,7 +273,13 @@ cdef class ConsumerRecord:
         return self._fields() == (<ConsumerRecord>other)._fields()
 
     def __hash__(self):
-        return hash(self._fields())
+        # Without key, value and headers, which may be mutable.
+        return hash((self.topic, self.partition, self.offset, self.timestamp_ms))
+
+    def _asdict(self):
+        """Return the fields by name, as of a named tuple, for example for pandas."""
+        from kclient.record import reference  # imported if used: it defines a dataclass
+        return dict(zip(reference.ConsumerRecord.__match_args__, self._fields()))
 
     def __reduce__(self):
         return ConsumerRecord, self._fields()

@@ -11,6 +11,7 @@ from kclient.broker.server.broker_server import BrokerServer
 from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.broker_errors import code_of
 from kclient.common.errors import InvalidArgumentError, KafkaError
+from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Condition, Runtime, Task
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request as RequestMessage
@@ -27,7 +28,7 @@ CarryOut = Callable[[Request], None]
 """Handles a request as the broker does."""
 
 
-class BrokerFaults:
+class BrokerFaults(ProcessBound):
     """Faults inside the broker of an `EmbeddedCluster`, available as ``cluster.faults``.
 
     Every method that sets a fault takes ``nth``, ``times`` and ``client_id`` to select calls, see
@@ -53,6 +54,9 @@ class BrokerFaults:
         self._muted = False
         self._broker: BrokerServer | None = None
         self._killing: Task | None = None
+
+    def __repr__(self) -> str:
+        return f"<BrokerFaults: {len(self._faults)} faults, {len(self.requests)} requests seen>"
 
     def attach(self, broker: BrokerServer) -> None:
         """Intercept the requests of a broker; the cluster calls this."""

@@ -204,6 +204,12 @@ class EmbeddedCluster(ProcessBound):
         else:
             self._end()
 
+    def __repr__(self) -> str:
+        broker: BrokerServer | None = getattr(self, "_broker", None)
+        if broker is None or not broker.is_running:
+            return "<EmbeddedCluster, not running>"
+        return f"<EmbeddedCluster at {self.bootstrap_servers}>"
+
     def __del__(self) -> None:
         broker: BrokerServer | None = getattr(self, "_broker", None)
         if broker is not None and broker.is_running and broker.started_by_this_process:

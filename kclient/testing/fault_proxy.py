@@ -13,6 +13,7 @@ from kclient.common.errors import (
     InvalidArgumentError,
     KafkaTimeoutError,
 )
+from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Address, Runtime, Task
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.api_keys import ApiKey
@@ -32,7 +33,7 @@ _PATIENCE = 10.0
 _REMEMBERED = 10_000
 
 
-class FaultProxy(FaultScript):
+class FaultProxy(ProcessBound, FaultScript):
     """Proxy between clients and brokers that injects faults on request.
 
     Without a fault it passes everything on, each frame once it is complete. Faults of frames are
@@ -83,6 +84,11 @@ class FaultProxy(FaultScript):
         self._refusal: OSError | None = None
         self._loop: FaultLoop | None = None
         self._task: Task | None = None
+
+    def __repr__(self) -> str:
+        host, port = self._target
+        at = f"at {self._host}:{self._port}" if self._task is not None else "not running"
+        return f"<FaultProxy of {host}:{port}, {at}>"
 
     # --- life cycle
 

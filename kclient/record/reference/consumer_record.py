@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from types import GenericAlias
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from kclient.common.types import K_co, TopicPartition, V_co
 from kclient.record.batch_header import TimestampType
@@ -67,6 +67,14 @@ class ConsumerRecord(RecordFields, Generic[K_co, V_co]):
     if not TYPE_CHECKING:
         # Generic's sets an attribute of each new object, which frozen ones do not allow.
         __class_getitem__ = classmethod(GenericAlias)
+
+    def __hash__(self) -> int:
+        # Without key, value and headers, which may be mutable.
+        return hash((self.topic, self.partition, self.offset, self.timestamp_ms))
+
+    def _asdict(self) -> dict[str, Any]:
+        """Return the fields by name, as of a named tuple, for example for pandas."""
+        return {name: getattr(self, name) for name in self.__match_args__}
 
     @property
     def topic_partition(self) -> TopicPartition:

@@ -23,10 +23,6 @@ class DataLossError(KafkaError):
         self.what = what
         self.lost = dict(lost)
 
-    def __reduce__(self) -> tuple[type["DataLossError"], tuple[str, dict[TopicPartition, int]]]:
-        """Pickle the arguments of the constructor."""
-        return type(self), (self.what, self.lost)
-
 
 class UnsupportedSparkVersionError(ConfigError):
     """A requested feature needs a newer Spark; the message names the first version that has it."""
