@@ -83,8 +83,9 @@ class Producer(
     in a dict of options, annotate the variable as ``Producer[Any, Any]``.
 
     Options are Kafka's, with dots as underscores: ``Producer(bootstrap_servers="localhost:9092",
-    linger_ms=20)``; or a dict with dotted names. Defaults are those of the Java client 4.x. Options
-    that Kafka counts in milliseconds are milliseconds; timeouts of methods are seconds.
+    linger_ms=20)``; or a dict with dotted names. Defaults are those of the Java client 4.x, but
+    for ``batch_size``, which is 256 KiB. Options that Kafka counts in milliseconds are
+    milliseconds; timeouts of methods are seconds.
     """
 
     _closed = True  # for __del__, if __init__ raises

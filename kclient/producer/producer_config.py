@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 from kclient.client.client_config import ClientConfig, ClientOptions, receive_buffer_key
 from kclient.common.broker_errors import UnsupportedCompressionTypeError
 from kclient.common.config_def import ConfigDef, ConfigType
-from kclient.common.config_keys import INT_MAX, choice, key, level, switch, whole_number
+from kclient.common.config_keys import INT_MAX, choice, key, level, switch, text, whole_number
 from kclient.common.converters import converter_key
 from kclient.common.errors import ConfigError
 from kclient.common.interceptors import interceptor_key
@@ -85,6 +85,9 @@ class ProducerConfig(ClientConfig):
     )
     compression_zstd_level: int = level(
         "compression.zstd.level", 3, "Level of zstd.", low=-131_072, high=22
+    )
+    client_rack: str = text(
+        "client.rack", "", "Rack of this producer; see partitioner.rack.aware (KIP-1123)."
     )
     delivery_timeout_ms: int = whole_number(
         "delivery.timeout.ms",
@@ -171,6 +174,12 @@ class ProducerConfig(ClientConfig):
         "Choose partitions as if records had no key.",
         default=False,
     )
+    partitioner_rack_aware: bool = switch(
+        "partitioner.rack.aware",
+        "Send records without key to partitions whose leader is in the rack of client.rack, if "
+        "there are any (KIP-1123).",
+        default=False,
+    )
     retries: int = whole_number(
         "retries",
         INT_MAX,
@@ -182,6 +191,11 @@ class ProducerConfig(ClientConfig):
         "serialize",
         "Converts values to bytes; without one, values must be bytes-like or None.",
     )
+
+    @property
+    def preferred_rack(self) -> str | None:
+        """Rack whose leaders get the records without key, None for all racks."""
+        return self.client_rack if self.partitioner_rack_aware and self.client_rack else None
 
     @property
     def compression_level(self) -> int | None:
@@ -261,6 +275,10 @@ PRODUCER_CONFIG = ConfigDef(
     "Producer",
     ProducerConfig,
     [
+        refused(
+            "buffer.memory.allocation.strategy",
+            "the memory of a batch always grows with its records, as with 'incremental'",
+        ),
         refused("transactional.id", _TRANSACTIONS),
         refused("transaction.timeout.ms", _TRANSACTIONS),
         refused("transaction.two.phase.commit.enable", _TRANSACTIONS),
@@ -312,6 +330,7 @@ class OptionsWithoutSerializers(ClientOptions, total=False):
     acks: Literal["all", "-1", "0", "1", -1, 0, 1]
     batch_size: int
     buffer_memory: int
+    client_rack: str
     compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"]
     compression_gzip_level: int
     compression_lz4_level: int
@@ -330,6 +349,7 @@ class OptionsWithoutSerializers(ClientOptions, total=False):
     partitioner_availability_timeout_ms: int
     partitioner_class: Literal["murmur2", "murmur3"] | Partitioner | None
     partitioner_ignore_keys: bool
+    partitioner_rack_aware: bool
     retries: int
 
 

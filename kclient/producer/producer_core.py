@@ -380,6 +380,7 @@ def _accumulator_settings(config: ProducerConfig) -> AccumulatorSettings:
         config.delivery_timeout_ms,
         config.max_request_size,
         config.partitioner_adaptive_partitioning_enable,
+        config.preferred_rack,
     )
 
 

@@ -35,6 +35,7 @@ class AccumulatorSettings(NamedTuple):
         delivery_timeout_ms: ``delivery.timeout.ms``.
         max_request_size: ``max.request.size``.
         adaptive_partitioning: ``partitioner.adaptive.partitioning.enable``.
+        preferred_rack: ``client.rack`` with ``partitioner.rack.aware``, None without.
     """
 
     batch_size: int
@@ -42,6 +43,7 @@ class AccumulatorSettings(NamedTuple):
     delivery_timeout_ms: float
     max_request_size: int
     adaptive_partitioning: bool
+    preferred_rack: str | None = None
 
     def check_size(self, record_size: int, what: str = "record") -> None:
         """Reject a record that does not fit into a request.
@@ -169,7 +171,8 @@ class RecordAccumulator:
             if info is None:
                 partitioner = BuiltInPartitioner(self.settings.batch_size, self._uniform)
                 slow_nodes = self.slow_nodes if self.settings.adaptive_partitioning else None
-                info = TopicInfo(topic, partitioner, self._tasks.lock, slow_nodes)
+                rack = self.settings.preferred_rack
+                info = TopicInfo(topic, partitioner, self._tasks.lock, slow_nodes, rack)
                 self._topics[topic] = info
             return info
 

@@ -1,10 +1,10 @@
 """Queues of batches of one topic, and its sticky partition."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from weakref import ref
 
-from kclient.client.cluster import Cluster
+from kclient.client.cluster import Cluster, PartitionInfo
 from kclient.common.runtime import Lock
 from kclient.common.types import TopicPartition
 from kclient.producer.delivery_future import DeliveryFuture
@@ -126,8 +126,8 @@ class TopicInfo(TopicView):
     """
 
     __slots__ = (
-        "__weakref__", "_available", "_cluster", "_draws", "_load_expiry_ms", "_lock", "_make_lock",
-        "_slow_nodes", "_sticky_batch", "partitioner", "topic",
+        "__weakref__", "_available", "_cluster", "_distant", "_draws", "_load_expiry_ms", "_lock",
+        "_make_lock", "_rack", "_slow_nodes", "_sticky_batch", "partitioner", "topic",
     )  # fmt: skip
 
     queues: tuple[PartitionQueue, ...]
@@ -139,6 +139,7 @@ class TopicInfo(TopicView):
         partitioner: BuiltInPartitioner,
         make_lock: Callable[[], Lock],
         slow_nodes: SlowNodes | None,
+        rack: str | None = None,
     ) -> None:
         """Start without partitions.
 
@@ -147,6 +148,8 @@ class TopicInfo(TopicView):
             partitioner: Draws sticky partitions.
             make_lock: Creates the locks of the queues.
             slow_nodes: Leaders whose partitions are not drawn; None draws without weights.
+            rack: Rack of the leaders whose partitions are drawn if there are any (KIP-1123); None
+                for all racks.
         """
         super().__init__()
         # Weak: it describes all topics, and would be kept for each topic that was ever used.
@@ -156,7 +159,9 @@ class TopicInfo(TopicView):
         self._make_lock = make_lock
         self._slow_nodes = slow_nodes
         self._lock = make_lock()  # guards: writes to the above, the partitioner, and the below
-        self._available: list[int] = []
+        self._rack = rack
+        self._available: list[int] = []  # partitions to draw from
+        self._distant: list[int] = []  # those with a leader in another rack
         self._sticky_batch: ProducerBatch | None = None
         self._draws = 0  # since the load was found
         self._load_expiry_ms = 0.0
@@ -170,9 +175,7 @@ class TopicInfo(TopicView):
             count = len(cluster.partitions_for(self.topic))
             if count == 0:
                 return 0
-            self._available = [
-                info.partition for info in cluster.available_partitions_for(self.topic)
-            ]
+            self._set_available(cluster.available_partitions_for(self.topic))
             added = range(len(self.queues), count)
             self.queues += tuple(
                 PartitionQueue(TopicPartition(self.topic, each), self._make_lock())
@@ -184,6 +187,15 @@ class TopicInfo(TopicView):
                 self.sticky_queue = None
             self._cluster = ref(cluster)
             return count
+
+    def _set_available(self, led: Iterable[PartitionInfo]) -> None:
+        near: list[int] = []
+        distant: list[int] = []
+        for info in led:
+            leader = info.leader
+            is_near = self._rack is None or (leader is not None and leader.rack == self._rack)
+            (near if is_near else distant).append(info.partition)
+        self._available, self._distant = (near, distant) if near else (distant, [])
 
     def is_current(self, cluster: Cluster) -> bool:
         """Return whether the partitions are those of this view of the cluster."""
@@ -244,6 +256,8 @@ class TopicInfo(TopicView):
         usable = self._available
         if lagging:
             usable = [each for each in usable if queues[each].leader_id not in lagging]
+            if not usable:
+                usable = [each for each in self._distant if queues[each].leader_id not in lagging]
         self.partitioner.update_load(
             [len(queues[each].batches) for each in usable], usable, self.partition_count
         )

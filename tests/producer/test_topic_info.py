@@ -1,8 +1,11 @@
+import itertools
 import threading
 from collections.abc import Sequence
 
 import pytest
 
+from kclient.client.cluster import Cluster, PartitionInfo
+from kclient.common.types import Node
 from kclient.producer.partitioner import BuiltInPartitioner
 from kclient.producer.topic_info import PartitionQueue, SlowNodes, TopicInfo
 from tests.support.virtual.producer_parts import TOPIC, ProducerParts, cluster
@@ -34,6 +37,50 @@ def test_next_buffer_is_as_large_as_the_last_batch_needed(used: int, following: 
     owner.open(batch)
     owner.take(batch, 0.0)
     assert owner.buffer_size == following
+
+
+def cluster_in_racks(*racks: str | None) -> Cluster:
+    """Return a cluster whose partition N is led by broker N, in the rack of that position."""
+    nodes = [Node(index, "host", 9092, rack) for index, rack in enumerate(racks)]
+    partitions = [PartitionInfo(TOPIC, node.id, node) for node in nodes]
+    return Cluster(nodes, partitions)
+
+
+def drawn_partitions(info: TopicInfo, partitioner: BuiltInPartitioner) -> set[int]:
+    """Return the partitions of all draws, over the range of random numbers."""
+    found = set()
+    for _ in range(40):
+        info.sticky_queue = None
+        partitioner.current = -1
+        found.add(info.choose_sticky_queue().topic_partition.partition)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rack", "drawn"),
+    [("b", {1, 3}), (None, {0, 1, 2, 3}), ("elsewhere", {0, 1, 2, 3})],
+)
+def test_partitions_with_a_leader_in_the_rack_are_drawn(rack: str | None, drawn: set[int]) -> None:
+    numbers = itertools.cycle(step / 10 for step in range(10))
+    partitioner = BuiltInPartitioner(1_000, lambda: next(numbers))
+    info = TopicInfo(TOPIC, partitioner, threading.RLock, SlowNodes(0), rack)
+    info.refresh(cluster_in_racks("a", "b", None, "b"))
+    assert drawn_partitions(info, partitioner) == drawn
+
+
+def test_partitions_of_other_racks_are_drawn_if_those_of_the_rack_are_slow() -> None:
+    slow_nodes = SlowNodes(100)
+    partitioner = CountingPartitioner(1_000, lambda: 0.0)
+    info = TopicInfo(TOPIC, partitioner, threading.RLock, slow_nodes, "a")
+    info.refresh(cluster_in_racks("a", "b", "b"))
+    for queue in info.queues:
+        queue.leader_id = queue.topic_partition.partition
+    slow_nodes.lagging = frozenset({0})
+    batch = PARTS.batch(bytes(1_000), size=2_000)
+    before = info.choose_sticky_queue()
+    info.sticky_batch_opened(batch)
+    info.switch_partition(before, 2_000, 0.0)
+    assert partitioner.usable == [1, 2]
 
 
 class CountingPartitioner(BuiltInPartitioner):

@@ -9,10 +9,6 @@ from kclient.common.errors import ConfigError
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.spark.options.kafka_config import RESERVED_BY_SINK
 
-PRODUCER_DEFAULTS: Final[Mapping[str, object]] = {
-    # Tasks write in bulk: larger batches mean fewer requests. max.request.size holds four of them.
-    "batch.size": 262_144,
-}
 _NO_ACKS: Final = frozenset({"0", 0})
 
 
@@ -44,9 +40,7 @@ class ProducerSettings:
             raise ConfigError("conf: an option is given twice, with dots and with underscores")
         for name, value in given.items():
             _check(name, value)
-        self._given = {**PRODUCER_DEFAULTS, **given}
-        if "batch.size" not in given:
-            self._fit_batches()
+        self._given = given
         PRODUCER_CONFIG.parse(self._given)
         text = "\n".join(f"{name}={value!r}" for name, value in sorted(self._given.items()))
         self.digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -63,13 +57,6 @@ class ProducerSettings:
 
     def __hash__(self) -> int:
         return hash(self.digest)
-
-    def _fit_batches(self) -> None:
-        """Reduce the sink's default batch size if ``buffer.memory`` is small."""
-        memory = self._given.get("buffer.memory")
-        digits = str(memory) if isinstance(memory, int | str) else ""
-        if digits.isdigit() and int(digits) < 4 * int(str(PRODUCER_DEFAULTS["batch.size"])):
-            self._given["batch.size"] = max(1, int(digits) // 4)
 
 
 def _dotted(name: object) -> str:

@@ -23,16 +23,6 @@ def test_equal_settings_have_equal_digests() -> None:
     assert dotted.digest != ProducerSettings({**CONF, "linger.ms": 8}).digest
 
 
-def test_default_batch_size_can_be_overridden() -> None:
-    assert ProducerSettings(CONF).config()["batch.size"] == 262_144
-    assert ProducerSettings({**CONF, "batch.size": 1_000}).config()["batch.size"] == 1_000
-
-
-@pytest.mark.parametrize("memory", [100_000, "100000"])
-def test_default_batch_size_follows_a_small_buffer_memory(memory: object) -> None:
-    assert ProducerSettings({**CONF, "buffer.memory": memory}).config()["batch.size"] == 25_000
-
-
 def test_repr_of_settings_has_no_values() -> None:
     settings = ProducerSettings({**CONF, "client.id": "hunter2"})
 

@@ -23,7 +23,6 @@ from kclient.protocol.registry import REQUESTS
 from kclient.spark.options.kafka_config import RESERVED_BY_SINK, RESERVED_BY_SOURCE
 from kclient.spark.options.sink_options import SINK_TABLE
 from kclient.spark.options.source_options import CONSUMER_DEFAULTS, SOURCE_TABLE
-from kclient.spark.sink.producer_settings import PRODUCER_DEFAULTS
 from tests.support.checks.error_advice import ADVICE
 from tests.support.checks.state_diagrams import state_machines_page
 
@@ -67,8 +66,11 @@ def default_text(key: ConfigKey) -> str:
     """Return a default as the page shows it."""
     if key.default is REQUIRED:
         return "*required*"
-    if key.default is None:
+    if key.default is None or key.default == "":
         return "–"
+    for value in key.choices:  # as a user writes it
+        if key.convert(value) == key.default and not isinstance(key.default, str):
+            return f"`{value}`"
     if isinstance(key.default, list | tuple) and not hasattr(key.default, "_fields"):  # a list
         return cell(", ".join(str(getattr(item, "name", item)) for item in key.default)) or "–"
     return f"`{getattr(key.default, 'name', key.default)}`"
@@ -212,12 +214,13 @@ def spark_page() -> str:
     ]
     for title, table, client, owned, defaults in (
         ("Source", SOURCE_TABLE, "consumers", RESERVED_BY_SOURCE, CONSUMER_DEFAULTS),
-        ("Sink", SINK_TABLE, "producers", RESERVED_BY_SINK, PRODUCER_DEFAULTS),
+        ("Sink", SINK_TABLE, "producers", RESERVED_BY_SINK, {}),
     ):
         parts.append(f"## {title}\n")
         parts.append(config_table(table.rows.values()))
         others = ", ".join(f"`kafka.{key}` = `{value}`" for key, value in defaults.items())
-        parts.append(f"Keys of {client} with other defaults here: {others}.\n")
+        if others:
+            parts.append(f"Keys of {client} with other defaults here: {others}.\n")
         parts.append(f"Keys of {client} that cannot be set:\n")
         parts.append("| key | why |\n|---|---|")
         parts.append("\n".join(f"| `kafka.{key}` | {cell(why)} |" for key, why in owned.items()))
