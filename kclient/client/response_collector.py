@@ -26,8 +26,8 @@ class ResponseCollector:
     """Matches responses to requests, and closes connections whose state is uncertain.
 
     A connection is closed when a request on it is overdue, and when a response does not match the
-    oldest request or cannot be decoded: later responses could not be matched with certainty. All
-    its requests fail with a retriable error.
+    oldest request, comes before that is written completely, or cannot be decoded: later responses
+    could not be matched with certainty. All its requests fail with a retriable error.
 
     Attributes:
         responses: Completed responses whose callbacks have not run, the oldest first.
@@ -128,6 +128,10 @@ class ResponseCollector:
             raise CorrelationIdMismatchError(
                 f"correlation id: got {correlation_id},"
                 f" expected {expected} of the oldest {item.api_name} request"
+            )
+        if not item.send.completed:  # its memory is still read, and the next frame cannot follow
+            raise CorrelationIdMismatchError(
+                f"early response: the {item.api_name} request was not written completely"
             )
         if item.message.api_key is ApiKey.API_VERSIONS and item.request.internal:
             self._in_flight.complete_next(node_id)

@@ -138,7 +138,7 @@ class DisconnectedError(InvalidMetadataError):
 
 
 class CorrelationIdMismatchError(DisconnectedError):
-    """A response does not belong to the oldest request in flight; the connection was closed."""
+    """A response does not belong to a request that was written; the connection was closed."""
 
 
 class BootstrapError(KafkaTimeoutError):

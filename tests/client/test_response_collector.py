@@ -15,6 +15,8 @@ from kclient.protocol.headers import RequestHeader
 from kclient.protocol.message import Request
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
 )
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import NODE, ClientWorld, silence
@@ -140,6 +142,34 @@ def test_response_to_request_without_acknowledgement_is_discarded(
     assert broker.connections == 2  # the first was the bootstrap connection
     assert [outcome.has_response() for outcome in world.outcomes].count(True) == 3
     assert not any(outcome.error for outcome in world.outcomes)
+
+
+@pytest.mark.fault("P3")
+def test_response_before_its_request_is_written_closes_connection(
+    world: ClientWorld, broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary, early = broker.received, list[bytes]()
+
+    def received(socket: VirtualSocket, data: bytes) -> None:
+        if len(data) < 50_000:
+            ordinary(socket, data)
+        elif not early:
+            early.append(data)
+            # Its correlation id, and a valid response without topics.
+            response = MetadataResponse().encode_bytes(13)
+            frame = data[8:12] + b"\x00" + response
+            socket.deliver(struct.pack(">i", len(frame)) + frame)
+
+    monkeypatch.setattr(broker, "received", received)
+    names = [MetadataRequestTopic(name="t" * 200) for _ in range(5_000)]
+    world.ask(request=MetadataRequest(topics=names))
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert early
+    (outcome,) = world.outcomes
+    assert isinstance(outcome.error, CorrelationIdMismatchError)
+    assert outcome.error.retriable
+    assert "early response: the METADATA request was not written" in str(outcome.error)
+    assert world.selector.channel("1") is None
 
 
 @pytest.mark.fault("P5")
