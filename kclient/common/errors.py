@@ -20,6 +20,9 @@ class KafkaError(Exception):
         invalid_metadata: Whether metadata must be updated before a retry.
         possibly_written: Whether the record may be in the log although its delivery failed: it was
             sent, and no broker has reported that it was not written.
+        topic: Topic of the record whose delivery failed; None for other errors, unless their class
+            has one.
+        partition: Partition of that record, likewise.
     """
 
     code: ClassVar[int | None] = None
@@ -27,6 +30,8 @@ class KafkaError(Exception):
     retriable: ClassVar[bool] = False
     invalid_metadata: ClassVar[bool] = False
     possibly_written: bool = False
+    topic: str | None = None
+    partition: int | None = None
 
     _by_code: ClassVar[dict[int, type["KafkaError"]]] = {}
 

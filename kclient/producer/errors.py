@@ -8,6 +8,7 @@ from kclient.common.errors import (
     KafkaError,
     KafkaTimeoutError,
 )
+from kclient.common.types import TopicPartition
 
 __all__ = [
     "DeliveryTimeoutError",
@@ -48,8 +49,25 @@ def possibly_written(error: KafkaError) -> KafkaError:
     """Return an error of the same class for a record that may be in the log."""
     if error.possibly_written:
         return error
-    marked = copy(error)
+    marked = _copy(error)
     marked.args = (f"{error}; the record was sent, and the broker may hold it nevertheless",)
     marked.possibly_written = True
-    marked.__cause__ = error.__cause__
     return marked
+
+
+def located(error: KafkaError, topic_partition: TopicPartition) -> KafkaError:
+    """Return the error with the partition of the records that failed.
+
+    An error may be that of several batches, as if a connection is lost: each gets its own.
+    """
+    if (error.topic, error.partition) == topic_partition:
+        return error
+    found = _copy(error)
+    found.topic, found.partition = topic_partition
+    return found
+
+
+def _copy(error: KafkaError) -> KafkaError:
+    other = copy(error)
+    other.__cause__ = error.__cause__
+    return other

@@ -10,6 +10,7 @@ from kclient.common.runtime import Clock, Condition, Lock, Tasks
 from kclient.common.types import RecordMetadata, TopicPartition
 from kclient.common.waiting import ConditionWait, Steps
 from kclient.producer.callback_runner import CallbackRunner
+from kclient.producer.errors import located
 
 
 class Appended(NamedTuple):
@@ -116,8 +117,15 @@ class ProduceRequestResult:
         return self._finish(Appended(base_offset, log_append_time_ms))
 
     def fail(self, error: KafkaError, record_errors: dict[int, KafkaError] | None = None) -> bool:
-        """Mark every record as failed; return False if the batch was completed before."""
-        return self._finish(Failed(error, record_errors or {}))
+        """Mark every record as failed; return False if the batch was completed before.
+
+        The errors that are reported have the partition.
+        """
+        own_errors = {
+            index: located(each, self.topic_partition)
+            for index, each in (record_errors or {}).items()
+        }
+        return self._finish(Failed(located(error, self.topic_partition), own_errors))
 
     def continue_in(
         self, first_indexes: list[int], parts: Sequence["ProduceRequestResult"]

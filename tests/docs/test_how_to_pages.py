@@ -66,6 +66,12 @@ def test_commit_by_hand(clients: Clients, tmp_path: Path) -> None:
     assert committed(clients, "reports") == 3
 
 
+def test_failed_deliveries(clients: Clients, tmp_path: Path) -> None:
+    (code,) = code_of("failed-deliveries", clients)
+    shown = output_of(tmp_path, code)
+    assert shown == "RecordTooLargeError: orders-0, key b'large', 3000000 bytes\n"
+
+
 def test_serializers(clients: Clients, tmp_path: Path) -> None:
     usual, own, dead_letters = code_of("serializers", clients)
     output_of(tmp_path, usual)

@@ -6,7 +6,7 @@ from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import KafkaTimeoutError
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.produce_request_result import ProduceRequestResult
-from tests.support.virtual.producer_parts import ProducerParts
+from tests.support.virtual.producer_parts import TOPIC, ProducerParts
 
 PARTS = ProducerParts()
 
@@ -44,7 +44,8 @@ def test_first_failure_in_the_order_of_the_append_is_raised() -> None:
     first.fail(early)
     with pytest.raises(RecordTooLargeError, match="early"):
         sent.result(0)
-    assert list(sent.failures()) == [early, early, late, late]
+    assert [str(error) for error in sent.failures()] == ["early", "early", "late", "late"]
+    assert {(error.topic, error.partition) for error in sent.failures()} == {(TOPIC, 0)}
 
 
 def test_failures_are_those_of_its_own_records_only() -> None:

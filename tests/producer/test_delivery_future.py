@@ -1,10 +1,12 @@
 """Future of one record."""
 
+import pickle
+
 import pytest
 
 from kclient.common.broker_errors import RecordTooLargeError, TopicAuthorizationError
 from kclient.common.errors import KafkaError, KafkaTimeoutError
-from kclient.common.types import RecordMetadata
+from kclient.common.types import RecordMetadata, TopicPartition
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.produce_request_result import ProduceRequestResult
 from tests.support.virtual.producer_parts import TOPIC, ProducerParts
@@ -44,8 +46,30 @@ def test_error_is_that_of_the_record() -> None:
     result = PARTS.result()
     rest, own = RecordTooLargeError("rest"), TopicAuthorizationError("own")
     result.fail(rest, {1: own})
-    assert future(result, 0).exception(0) is rest
-    assert future(result, 1).exception(0) is own
+    assert (rest.topic, own.topic) == (None, None)
+    for index, given in enumerate((rest, own)):
+        error = future(result, index).exception(0)
+        assert error is not None
+        assert type(error) is type(given)
+        assert (str(error), error.topic, error.partition) == (str(given), TOPIC, 0)
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 (its own)
+        assert (type(again), again.topic, again.partition) == (type(given), TOPIC, 0)
+
+
+def test_error_of_several_partitions_has_the_partition_of_each_record() -> None:
+    shared = RecordTooLargeError("shared")
+    shared.__cause__ = ValueError("cause")
+    results = [PARTS.result(TopicPartition(TOPIC, number)) for number in range(2)]
+    for result in results:
+        result.fail(shared)
+    errors = [future(result).exception(0) for result in results]
+    assert [error and error.partition for error in errors] == [0, 1]
+    assert all(error and error.__cause__ is shared.__cause__ for error in errors)
+
+
+def test_error_of_a_record_is_raised() -> None:
+    result = PARTS.result()
+    result.fail(RecordTooLargeError("rest"), {1: TopicAuthorizationError("own")})
     with pytest.raises(TopicAuthorizationError, match="own"):
         future(result, 1).result(0)
     assert repr(future(result)) == f"DeliveryFuture({TOPIC}-0, failed)"
@@ -88,7 +112,11 @@ def test_delivery_callback_receives_metadata_or_error() -> None:
     failed.fail(error)
     for result in (appended, failed):
         future(result).report(lambda metadata, error: seen.append((metadata, error)))
-    assert seen == [(RecordMetadata(TOPIC, 0, 8, 5_000, 3, 7), None), (None, error)]
+    assert seen[0] == (RecordMetadata(TOPIC, 0, 8, 5_000, 3, 7), None)
+    (nothing, reported) = seen[1]
+    assert (nothing, type(reported), str(reported)) == (None, RecordTooLargeError, "x")
+    assert reported is not None
+    assert (reported.topic, reported.partition) == (TOPIC, 0)
 
 
 def test_removed_done_call_is_not_made() -> None:
