@@ -35,7 +35,9 @@ else:
     def __getattr__(name: str) -> object:
         """Import a public name when it is first used (PEP 562)."""
         if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from kclient import import_names  # noqa: PLC0415 (imported if used)
+
+            raise import_names.missing(name)
         return globals().setdefault(name, getattr(import_module(_MODULES[name]), name))
 
     def __dir__() -> list[str]:

@@ -14,6 +14,7 @@ specialize it (about 30 ns per call). For hot paths use the metaclass instead::
     class Producer(metaclass=WithForeignNames, foreign_names=_FOREIGN_NAMES): ...
 """
 
+import sys
 from abc import ABCMeta
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
@@ -65,7 +66,29 @@ def refuse_keywords(call: str, given: Mapping[str, object], hints: Mapping[str, 
         raise InvalidTypeError(str(unexpected_keyword(call, name, hints)))
 
 
-class _ForeignName:
+def missing_import(
+    module: str, name: str, hints: Mapping[str, str]
+) -> ImportError | AttributeError:
+    """Return the error for a name that a module does not have, for its ``__getattr__``.
+
+    ``from module import name`` replaces an AttributeError by an ImportError without a hint, so that
+    it gets an ImportError.
+
+    Args:
+        module: Name of the module.
+        name: The name.
+        hints: What to use instead, by the names of other clients.
+    """
+    hint = hints.get(name)
+    if hint is None:
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    # A statement `from ... import` called `__getattr__`, which called `missing` and this.
+    if sys._getframe(3).f_code.co_name == "_handle_fromlist":  # noqa: SLF001 (it is documented)
+        return ImportError(f"cannot import name {name!r} from {module!r}; {hint}", name=module)
+    return AttributeError(f"module {module!r} has no attribute {name!r}; {hint}")
+
+
+class ForeignName:
     """Attribute of another client; reading it raises an error with the replacement."""
 
     def __init__(self, name: str, hints: Mapping[str, str]) -> None:
@@ -98,7 +121,7 @@ class WithForeignNames(ABCMeta):
             others: As for ``type``.
         """
         hints = foreign_names or {}
-        namespace |= {each: _ForeignName(each, hints) for each in hints}
+        namespace |= {each: ForeignName(each, hints) for each in hints}
         if hints:
             namespace["__dir__"] = _dir_of_instance
         return super().__new__(metaclass, name, bases, namespace, **others)
@@ -109,7 +132,7 @@ class WithForeignNames(ABCMeta):
             name
             for base in cls.__mro__
             for name, value in vars(base).items()
-            if type(value) is _ForeignName
+            if type(value) is ForeignName
         }
         return [name for name in super().__dir__() if name not in foreign]
 

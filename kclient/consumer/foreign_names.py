@@ -10,6 +10,7 @@ CONSUMER_NAMES = {
     "commitSync": "use commit()",
     "commit_sync": "use commit()",
     "consume": "use poll(timeout, max_records), with the timeout in seconds",
+    "consumer_group_metadata": "use group_metadata()",
     "currentLag": "use lag(partition)",
     "current_lag": "use lag(partition)",
     "endOffsets": "use end_offsets(partitions)",

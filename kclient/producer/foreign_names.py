@@ -33,6 +33,20 @@ PRODUCER_NAMES: Mapping[str, str] = {
     "transaction": _NO_TRANSACTIONS,
 }
 
+SEND: Mapping[str, str] = {
+    "callback": "use on_delivery=, called with (metadata, error)",
+    "timeout": "use max_block_ms, an option of the producer, or result(timeout) of the future",
+    "timestamp": "use timestamp_ms=, in milliseconds since the epoch",
+}
+
+SEND_MANY: Mapping[str, str] = {
+    "callback": "use add_done_callback() of the returned delivery",
+    "on_delivery": "use add_done_callback() of the returned delivery",
+    "timestamp": "use timestamps_ms=, in milliseconds since the epoch",
+    "timestamp_ms": "use timestamps_ms=",
+    "timestamps": "use timestamps_ms=, in milliseconds since the epoch",
+}
+
 FUTURE_NAMES: Mapping[str, str] = {
     "add_both": _ON_DONE,
     "add_callback": _ON_DONE,

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Never, NoReturn, Self, Unpack
 
 from kclient.client.cluster import PartitionInfo
 from kclient.common.arguments import check_timeout
@@ -14,10 +14,11 @@ from kclient.common.config_def import merged
 from kclient.common.errors import (
     ClosedError,
     ForkedClientError,
+    InvalidTypeError,
     KafkaError,
 )
 from kclient.common.event_loop import refuse_in_event_loop
-from kclient.common.foreign_names import WithForeignNames
+from kclient.common.foreign_names import WithForeignNames, refuse_keywords
 from kclient.common.interrupts import deferred_signals, signals_take_effect
 from kclient.common.log_context import LogContext
 from kclient.common.process_bound import ProcessBound
@@ -27,7 +28,7 @@ from kclient.common.waiting import Steps, run_steps
 from kclient.network.system_runtime import system_runtime
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.delivery_future import DeliveryFuture
-from kclient.producer.foreign_names import PRODUCER_NAMES
+from kclient.producer.foreign_names import PRODUCER_NAMES, SEND_MANY
 from kclient.producer.hot_path import SendPath
 from kclient.producer.interceptors import ProducerInterceptors
 from kclient.producer.produce_request_result import OnDelivery
@@ -237,6 +238,7 @@ class Producer(
         headers: Sequence[Header] | None = None,
         partition: int | None = None,
         timestamps_ms: int | Iterable[int] | None = None,
+        **_unknown: Never,
     ) -> BatchDelivery:
         """Queue many records of one topic at a fraction of the cost of as many `send` calls.
 
@@ -257,6 +259,8 @@ class Producer(
         Raises:
             KafkaError: As `send`.
         """
+        if _unknown:
+            refuse_keywords("Producer.send_many", _unknown, SEND_MANY)
         if self._closed or self._process_id() != self._created_in:
             self._refuse("send_many")
         rows = check_rows("values", values)
@@ -528,6 +532,23 @@ class Producer(
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    if not TYPE_CHECKING:  # a type checker rejects len(producer)
+
+        def __len__(self) -> NoReturn:
+            """Refuse `len`, which returns the number of queued records in confluent-kafka.
+
+            Raises:
+                InvalidTypeError: Always.
+            """
+            raise InvalidTypeError(
+                "a producer has no length; flush(timeout) waits for queued records, and "
+                "metrics()['buffer-available-bytes'] is the free part of buffer.memory"
+            )
+
+        def __bool__(self) -> bool:
+            """Return True, without `__len__`."""
+            return True
 
     def __repr__(self) -> str:
         core: ProducerCore | None = getattr(self, "_core", None)  # missing if __init__ raises

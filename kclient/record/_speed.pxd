@@ -89,7 +89,7 @@ cdef class RecordBatchBuilder:
     cdef int64_t _last_delta
     cdef readonly int64_t base_offset, first_timestamp, max_timestamp, largest_record
 
-    cpdef int64_t append_encoded(
+    cdef int64_t append_next(
         self, int64_t timestamp, object key, object value, bytes headers
     ) except -2
     cdef int _write_header(

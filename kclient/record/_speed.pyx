@@ -133,12 +133,15 @@ cdef class RecordBatchBuilder:
         """Append a record; return its index, or -1 if it does not fit or the batch is sealed."""
         cdef int64_t timestamp = as_timestamp(timestamp_ms)
         cdef bytes tail = pack_headers(headers)
-        return self.append_encoded(timestamp, as_bytes(key, "key"), as_bytes(value, "value"), tail)
+        return self.append_next(timestamp, as_bytes(key, "key"), as_bytes(value, "value"), tail)
 
-    cpdef int64_t append_encoded(
+    def append_encoded(self, timestamp_ms, bytes key, bytes value, bytes headers not None):
+        """Append a record of bytes whose headers are encoded, as `append`."""
+        return self.append_next(as_timestamp(timestamp_ms), key, value, headers)
+
+    cdef int64_t append_next(
         self, int64_t timestamp, object key, object value, bytes headers
     ) except -2:
-        """Append a record of bytes whose headers are encoded, as `append`."""
         return self._append(
             self._last_delta + 1, timestamp, blob_of(key), blob_of(value), blob_of(headers)
         )

@@ -23,12 +23,13 @@ from kclient.record._speed_column_builder cimport ColumnBuilder, Rows, add_row
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.converters import DataOnly
 from kclient.common.errors import IllegalStateError, KafkaError
+from kclient.common.foreign_names import ForeignName
 from kclient.common.types import TopicPartition
 from kclient.record.batch_header import TimestampType
 from kclient.record.checksum import crc32c
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
 from kclient.record.errors import RecordDeserializationError
-from kclient.record.record import IN_USE, Record, RecordsSummary
+from kclient.record.record import IN_USE, RECORD_NAMES, Record, RecordsSummary
 from kclient.record.record_batch import AbstractRecordBatch, read_batches as read_batches_of_kind
 
 cdef extern from "Python.h":
@@ -259,6 +260,14 @@ cdef class ConsumerRecord:
     def __class_getitem__(cls, types):
         """Return the class with the types of key and value, for annotations."""
         return GenericAlias(cls, types)
+
+    checksum = ForeignName("checksum", RECORD_NAMES)
+    error = ForeignName("error", RECORD_NAMES)
+    serialized_header_size = ForeignName("serialized_header_size", RECORD_NAMES)
+
+    def __dir__(self):
+        """Return the names that exist."""
+        return [name for name in object.__dir__(self) if name not in RECORD_NAMES]
 
     cdef tuple _fields(self):
         return (

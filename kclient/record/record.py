@@ -31,6 +31,14 @@ class Record(NamedTuple):
     headers: list[Header]
 
 
+RECORD_NAMES = {
+    "checksum": "a consumer verifies the checksum of each batch, see check_crcs",
+    "error": "poll() raises errors; each record that it returns is valid",
+    "serialized_header_size": "use headers",
+}
+"""What to use instead of attributes of other clients' records."""
+
+
 class RecordsSummary(NamedTuple):
     """Summary of a batch's records, for the broker's validation.
 

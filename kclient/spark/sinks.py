@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_OTHER_ARGUMENTS = {
+    "bootstrap_servers": "use the first argument, {'bootstrap.servers': ...}",
+    "key_column": "use key=, the name of a column",
+    "options": "use the first argument, options by dotted name",
+    "timeout": "use flush_timeout=, in seconds",
+    "topics": "use topic=, one name, or a column 'topic' with the topic of each row",
+    "topic_name": "use topic=",
+    "value_column": "use value=, the name of a column",
+}
+
+
 class SinkArguments(TypedDict, total=False):
     """Keyword arguments of every sink function.
 
@@ -217,7 +228,7 @@ class _Sink:
     ) -> "_Sink":
         for name in arguments:
             if name not in SinkArguments.__annotations__:
-                raise unexpected_keyword(call, name, {})
+                raise unexpected_keyword(call, name, _OTHER_ARGUMENTS)
         selection = ColumnSelection(
             topic=topic,
             key=arguments.get("key", IF_PRESENT),

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kclient.common.types import TopicPartition
-from kclient.record import TimestampType
+from kclient.record import TimestampType, reference
+from kclient.record.record import RECORD_NAMES
 
 
 def test_defaults_are_those_of_a_record_without_key_and_timestamp(twin: ModuleType) -> None:
@@ -45,3 +46,22 @@ def test_equality_is_by_value(twin: ModuleType) -> None:
     record = twin.ConsumerRecord("t", 1, 5, value=b"v")
     assert record == twin.ConsumerRecord("t", 1, 5, value=b"v")
     assert record != twin.ConsumerRecord("t", 1, 6, value=b"v")
+
+
+def test_names_of_other_clients_have_hints(twin: ModuleType) -> None:
+    record = twin.ConsumerRecord("t", 0, 0)
+    for name, hint in RECORD_NAMES.items():
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; ") as caught:
+            getattr(record, name)
+        assert str(caught.value).endswith(hint)
+        assert not hasattr(record, name)
+        assert name not in dir(record)
+    assert "offset" in dir(record)
+
+
+def test_records_are_hashed_by_their_place(twin: ModuleType) -> None:
+    first, same = [twin.ConsumerRecord("t", 0, 1, value=[{}]) for _ in range(2)]
+    assert {first, same} == {first}
+    assert hash(first) != hash(twin.ConsumerRecord("t", 0, 2, value=[{}]))
+    assert first._asdict() == same._asdict()
+    assert list(first._asdict()) == list(reference.ConsumerRecord.__match_args__)

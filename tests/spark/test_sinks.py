@@ -112,6 +112,8 @@ def test_data_source_is_registered_only_if_spark_does_not_find_it(
 def test_unknown_arguments_are_refused(sink: Any) -> None:
     with pytest.raises(TypeError, match="keys"):
         sink(CONF, topic="t", keys="k")
+    with pytest.raises(TypeError, match="argument 'topics'; use topic=, one name"):
+        sink(CONF, topics=["t"])
 
 
 @pytest.mark.parametrize("sink", [foreach_batch_sink, foreach_partition_sink])

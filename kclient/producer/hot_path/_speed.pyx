@@ -16,6 +16,8 @@ from time import time_ns
 from types import GenericAlias
 
 from kclient.common.errors import ClosedError
+from kclient.common.foreign_names import refuse_keywords
+from kclient.producer.foreign_names import SEND
 from kclient.producer.hot_path import reference
 from kclient.producer.send_arguments import check_on_delivery
 
@@ -42,6 +44,39 @@ cdef extern from *:
         }
     }
 
+    /* Keywords of other clients in a call of `send`. A function that accepts any keyword creates a
+       dict in each call, so its calls are made as before, and only a failed one is looked at. */
+    static vectorcallfunc explained_call;
+    static PyObject *explained_refusal, *explained_names;
+
+    static PyObject *call_explained(
+        PyObject *function, PyObject *const *arguments, size_t count, PyObject *keywords
+    ) {
+        PyObject *result = explained_call(function, arguments, count, keywords);
+        if (result == NULL && keywords != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+            Py_ssize_t i;
+            for (i = 0; i < PyTuple_GET_SIZE(keywords); i++) {
+                if (PyDict_GetItem(explained_names, PyTuple_GET_ITEM(keywords, i)) != NULL) {
+                    PyErr_Clear();
+                    return PyObject_CallFunctionObjArgs(explained_refusal, keywords, NULL);
+                }
+            }
+        }
+        return result;
+    }
+
+    static void explain_keywords(PyObject *function, PyObject *refusal, PyObject *names) {
+        Py_ssize_t offset = Py_TYPE(function)->tp_vectorcall_offset;
+        explained_call = offset > 0 ? PyVectorcall_Function(function) : NULL;
+        if (explained_call != NULL) {
+            Py_INCREF(refusal);
+            Py_INCREF(names);
+            explained_refusal = refusal;
+            explained_names = names;
+            *(vectorcallfunc *)((char *)function + offset) = call_explained;
+        }
+    }
+
     #ifdef CLOCK_REALTIME
     #define HAS_REALTIME 1
     static CYTHON_INLINE int64_t realtime_ms(void) {
@@ -56,10 +91,12 @@ cdef extern from *:
     """
     object new_instance(object kind, tuple no_arguments)
     void set_not_collected(object kind)
+    void explain_keywords(object function, object refusal, dict names)
     bint HAS_REALTIME
     int64_t realtime_ms()
 
 cdef tuple NO_ARGUMENTS = ()
+cdef bytes NO_HEADERS = pack_headers(None)
 cdef tuple NO_ERROR = (None, None, None)
 cdef type SYSTEM_LOCK = type(RLock())
 
@@ -204,37 +241,48 @@ cdef object append(
     OpenQueue self, int64_t timestamp_ms, object key, object value, bytes headers,
     object on_delivery,
 ):
-    # The state that the append began with: a finalizer may run in calls of Python code and in the
-    # creation of collected objects, and may send to this partition; see `use_open_batch`.
-    cdef object batch = self.open_batch
-    cdef object outer = self._in_use
+    # A finalizer may run in calls of Python code and in the creation of collected objects, and may
+    # send to this partition, see `use_open_batch`: the state is read before, and kept.
+    cdef RecordHandle future = <RecordHandle>new_instance(self._future_type, NO_ARGUMENTS)
     cdef RecordBatchBuilder builder = self._builder
-    cdef object result = self._result
-    cdef list deliveries = self._deliveries
+    cdef list deliveries = None if on_delivery is None else self._deliveries
     cdef int64_t index
-    cdef RecordHandle future
     if builder is None:
         return None
-    if batch is outer:
-        self.set_open_batch(None)
-        return None
-    self._in_use = batch
+    if self._in_use is not None:
+        return append_within(self, timestamp_ms, key, value, headers, on_delivery)
+    future._result = self._result
+    self._in_use = self.open_batch
     try:
-        index = builder.append_encoded(timestamp_ms, key, value, headers)
+        index = builder.append_next(timestamp_ms, key, value, headers)
         while index < 0:
-            if not batch.grow():
-                self.close_full_batch(batch)
+            if not self._in_use.grow():
+                self.close_full_batch(self._in_use)
                 return None
-            index = builder.append_encoded(timestamp_ms, key, value, headers)
-        future = <RecordHandle>new_instance(self._future_type, NO_ARGUMENTS)
-        future._result = result
+            index = builder.append_next(timestamp_ms, key, value, headers)
         future._timestamp_ms = timestamp_ms
         future._index = <int32_t>index
         future._key_size = size_of(key)
         future._value_size = size_of(value)
-        if on_delivery is not None:
+        if deliveries is not None:
             deliveries.append((index, future, on_delivery))
         return future
+    finally:
+        self._in_use = None
+
+
+cdef object append_within(
+    OpenQueue self, int64_t timestamp_ms, object key, object value, bytes headers,
+    object on_delivery,
+):
+    """Append a record within another append to the partition: not to the batch of that one."""
+    outer = self._in_use
+    if self.open_batch is outer:
+        self.set_open_batch(None)
+        return None
+    self._in_use = None
+    try:
+        return append(self, timestamp_ms, key, value, headers, on_delivery)
     finally:
         self._in_use = outer
 
@@ -290,6 +338,15 @@ cdef class SendPath:
 
 # The docstring is written once.
 SendPath.send.__doc__ = reference.SendPath.send.__doc__
+SendPath.send.__wrapped__ = reference.SendPath.send  # its signature is shown
+
+
+def refuse_unknown_keywords(names):
+    """Raise the error of a call with keywords of other clients."""
+    refuse_keywords("Producer.send", {each: None for each in names if each in SEND}, SEND)
+
+
+explain_keywords(SendPath.send, refuse_unknown_keywords, SEND)
 
 
 # Functions, not methods: a class with C methods has a visible attribute for their table.
@@ -327,7 +384,10 @@ cdef object try_send(
         time_ms = realtime_ms()
     else:
         time_ms = <int64_t>self._wall_ns() // 1_000_000
-    return append_fast(self, info, queue, time_ms, key, value, pack_headers(headers), on_delivery)
+    return append_fast(
+        self, info, queue, time_ms, key, value,
+        NO_HEADERS if headers is None else pack_headers(headers), on_delivery,
+    )
 
 
 cdef object append_fast(

@@ -3,10 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, TypeVar
 
 from kclient.common.errors import ClosedError
+from kclient.common.foreign_names import refuse_keywords
 from kclient.common.runtime import Lock
+from kclient.producer.foreign_names import SEND
 from kclient.producer.send_arguments import K_contra, V_contra, check_on_delivery
 from kclient.record import Header, RecordBatchBuilder, encode_headers, murmur2
 
@@ -231,6 +233,7 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         partition: int | None = None,
         timestamp_ms: int | None = None,
         on_delivery: "OnDelivery | None" = None,
+        **_unknown: Never,
     ) -> "DeliveryFuture":
         """Queue a record and return the future of its delivery.
 
@@ -269,6 +272,8 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
             ForkedClientError: The producer was created in another process.
             ProducerFatalError: The producer stopped permanently; `__cause__` is the reason.
         """
+        if _unknown:
+            refuse_keywords("Producer.send", _unknown, SEND)
         future = self._try_send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
         if future is not None:
             return future

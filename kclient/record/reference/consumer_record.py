@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic
 
+from kclient.common.foreign_names import ForeignName
 from kclient.common.types import K_co, TopicPartition, V_co
 from kclient.record.batch_header import TimestampType
-from kclient.record.record import Header
+from kclient.record.record import RECORD_NAMES, Header
 
 
 class RecordFields:
@@ -67,6 +68,16 @@ class ConsumerRecord(RecordFields, Generic[K_co, V_co]):
     if not TYPE_CHECKING:
         # Generic's sets an attribute of each new object, which frozen ones do not allow.
         __class_getitem__ = classmethod(GenericAlias)
+
+    if not TYPE_CHECKING:
+        checksum, error, serialized_header_size = (
+            ForeignName(name, RECORD_NAMES)
+            for name in ("checksum", "error", "serialized_header_size")
+        )
+
+        def __dir__(self) -> list[str]:
+            """Return the names that exist."""
+            return [name for name in object.__dir__(self) if name not in RECORD_NAMES]
 
     def __hash__(self) -> int:
         # Without key, value and headers, which may be mutable.
