@@ -151,7 +151,8 @@ PROTOCOL = Chapter(
             "rejected; memory grows with the received bytes, not with the announced size",
         ),
         "P3": Case(
-            "A response has a wrong correlation id, is unsolicited, or out of order",
+            "A response has a wrong correlation id, is unsolicited, out of order, or comes before "
+            "its request is written completely",
             "the connection is closed, and its requests fail with a retriable error",
         ),
         "P4": Case(
