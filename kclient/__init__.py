@@ -35,9 +35,8 @@ else:
     def __getattr__(name: str) -> object:
         """Import a public name when it is first used (PEP 562)."""
         if name not in _MODULES:
-            from kclient import import_names  # noqa: PLC0415 (imported if used)
-
-            raise import_names.missing(name)
+            # Imported if used. A statement would look for the attribute first, and call this again.
+            raise import_module("kclient.import_names").missing(name)
         return globals().setdefault(name, getattr(import_module(_MODULES[name]), name))
 
     def __dir__() -> list[str]:

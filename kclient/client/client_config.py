@@ -1,5 +1,6 @@
 """Configuration common to producers, consumers and admin clients."""
 
+import re
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
@@ -13,13 +14,17 @@ _NAME = "bootstrap_servers"
 _EXPECTED = "'host:port'"
 _DEFAULT_PORT = 9092
 _MAX_PORT = 65535
+# Azure drops connections that are idle for 240 s, without notice.
+_IDLE_LIMITS_MS = {".servicebus.windows.net": 230_000}
+_PLAIN_SCHEMES = frozenset({"PLAINTEXT", "KAFKA"})
 _OTHER_PROTOCOLS = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
 def parse_bootstrap_servers(given: object) -> tuple[Address, ...]:
     """Return names and ports from ``"host:port,host:port"`` or a sequence of ``"host:port"``.
 
-    An IPv6 address is in brackets: ``[::1]:9092``. Names are not looked up.
+    An IPv6 address is in brackets: ``[::1]:9092``. The scheme of a listener, ``PLAINTEXT://``, or
+    ``kafka://`` may precede the host. Names are not looked up.
 
     Raises:
         ConfigError: An entry does not have this form.
@@ -42,9 +47,7 @@ def parse_bootstrap_servers(given: object) -> tuple[Address, ...]:
 def _parse_server(index: int, entry: object) -> Address:
     if not isinstance(entry, str):
         raise _bootstrap_error(index, entry, f"it is of type {type(entry).__name__}")
-    text = entry.strip()
-    if "://" in text:
-        raise _bootstrap_error(index, entry, "remove the part up to '://'")
+    text = _without_scheme(index, entry)
     if not text:
         raise _bootstrap_error(index, entry, "remove the extra comma")
     host, colon, port = text.rpartition(":")
@@ -60,6 +63,23 @@ def _parse_server(index: int, entry: object) -> Address:
     if not (port.isascii() and port.isdigit() and 1 <= int(port) <= _MAX_PORT):
         raise _bootstrap_error(index, entry, f"the port is a number from 1 to {_MAX_PORT}")
     return host, int(port)
+
+
+def _without_scheme(index: int, entry: str) -> str:
+    scheme, separator, rest = entry.strip().partition("://")
+    if not separator:
+        return scheme
+    if _is_secure(scheme):
+        # Never continue without the security that was configured.
+        raise _bootstrap_error(index, entry, NO_SECURITY)
+    if scheme.upper() not in _PLAIN_SCHEMES:
+        raise _bootstrap_error(index, entry, "remove the part up to '://'")
+    return rest
+
+
+def _is_secure(scheme: str) -> bool:
+    """Return whether a scheme, as in ``kafka+ssl://``, means TLS or SASL."""
+    return bool({"SSL", "TLS", "SASL"}.intersection(re.split("[_+]", scheme.upper())))
 
 
 def _may_be_in_host(character: str) -> bool:
@@ -207,6 +227,17 @@ class ClientConfig(Config):
         "effect if metadata.recovery.strategy=none.",
         default=True,
     )
+
+    @property
+    def idle_limit_ms(self) -> int:
+        """Time after which idle connections are closed, before the service drops them."""
+        hosts = [host.lower().removesuffix(".") for host, _ in self.bootstrap_servers]
+        limits = [
+            limit_ms
+            for domain, limit_ms in _IDLE_LIMITS_MS.items()
+            if any(host.endswith(domain) for host in hosts)
+        ]
+        return min([self.connections_max_idle_ms, *limits])
 
     @property
     def checks_cluster(self) -> bool:

@@ -37,7 +37,7 @@ def build_network_client(
         runtime.net,
         runtime.clock,
         max_receive_size=config.receive_message_max_bytes,
-        connections_max_idle_ms=config.connections_max_idle_ms,
+        connections_max_idle_ms=config.idle_limit_ms,
         channel_builder=client_channel_builder(config.security_protocol),
         log_context=log_context,
     )

@@ -353,6 +353,15 @@ def _verified_socketpair() -> tuple[socket.socket, socket.socket]:
     return reader, writer
 
 
+# Load balancers and NAT gateways drop connections that are idle for some minutes, without notice;
+# the system's default for the first probe is two hours.
+_KEEP_ALIVE = [
+    (getattr(socket, name), value)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+    if hasattr(socket, name)
+]
+
+
 class SystemNet:
     """Network of this machine."""
 
@@ -470,6 +479,8 @@ def _prepare(stream: socket.socket, send_buffer: int = -1, receive_buffer: int =
     stream.settimeout(0.0)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, seconds in _KEEP_ALIVE:
+        stream.setsockopt(socket.IPPROTO_TCP, option, seconds)
     if send_buffer >= 0:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     if receive_buffer >= 0:

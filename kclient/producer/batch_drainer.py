@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from kclient.client.cluster import Cluster
+from kclient.common.errors import DisconnectedError
 from kclient.common.runtime import Lock
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.topic_info import PartitionQueue
@@ -202,13 +203,16 @@ class BatchDrainer:
 
     def _drain_node(self, queues: list[PartitionQueue], now_ms: float) -> list[ProducerBatch]:
         drained: list[ProducerBatch] = []
-        size = 0
+        size, max_size = 0, self._max_size
         for queue in queues:
             with queue.lock:
                 batch = self._next_batch(queue.batches) if queue.batches else None
                 if batch is None or batch.retry_at_ms > now_ms:
                     continue
-                if drained and size + batch.current_size() > self._max_size:
+                if isinstance(batch.last_error, DisconnectedError):
+                    # Some services close the connection if a request is too large for them.
+                    max_size = min(max_size, self._max_size // 2)
+                if drained and size + batch.current_size() > max_size:
                     break
                 queue.take(batch, now_ms)
                 with self._lock:

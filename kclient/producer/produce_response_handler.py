@@ -13,9 +13,12 @@ from kclient.common.broker_errors import (
     NetworkError,
     NotLeaderOrFollowerError,
     OutOfOrderSequenceError,
+    PolicyViolationError,
     RecordTooLargeError,
     TopicAuthorizationError,
     UnknownServerError,
+    UnsupportedCompressionTypeError,
+    UnsupportedForMessageFormatError,
     error_of_code,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
@@ -30,6 +33,9 @@ from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.record_tracer import RecordTracer
 from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+
+_OFTEN_TOO_LARGE = 1_000_000
+"""Bytes of a batch above which some services close the connection."""
 
 _NO_RESPONSE = PartitionProduceResponse(base_offset=-1)
 
@@ -237,7 +243,8 @@ class ProduceResponseHandler:
             last = "" if cause is None else f"; the last error was: {cause}"
             error = DeliveryTimeoutError(
                 f"{batch.record_count} record(s) for {batch.topic_partition}: no acknowledgement "
-                f"within delivery.timeout.ms={limit_ms:.0f}; {log_state}{last}",
+                f"within delivery.timeout.ms={limit_ms:.0f}; {log_state}{last}"
+                f"{_size_hint(batch, cause)}",
                 possibly_written=written,
             )
             error.__cause__ = cause
@@ -343,6 +350,28 @@ def _record_errors(
     }
 
 
+def _size_hint(batch: ProducerBatch, cause: KafkaError | None) -> str:
+    size = batch.size_in_bytes
+    if not isinstance(cause, DisconnectedError) or size < _OFTEN_TOO_LARGE:
+        return ""
+    return (
+        f"; the batch has {size} bytes, and some services close the connection if a request is "
+        "larger than about 1 MB: reduce max.request.size, which limits records and requests"
+    )
+
+
+_CODEC_REFUSED = (
+    "the broker refuses the configured compression.type; some services accept gzip alone, or no "
+    "compression"
+)
+_EXPLANATIONS: dict[type[KafkaError], str] = {
+    PolicyViolationError: "a policy of the cluster refuses the records; some services return this "
+    "error if a producer exceeds its quota for too long",
+    UnsupportedCompressionTypeError: _CODEC_REFUSED,
+    UnsupportedForMessageFormatError: _CODEC_REFUSED,
+}
+
+
 def _explained(
     batch: ProducerBatch, error: KafkaError, record_errors: dict[int, KafkaError]
 ) -> KafkaError:
@@ -361,15 +390,20 @@ def _explained(
         return TopicAuthorizationError(
             f"not allowed to write to topic {batch.topic_partition.topic!r}"
         )
-    if isinstance(error, OutOfOrderSequenceError) and batch.split_with_unknown_outcome:
+    explanation = _EXPLANATIONS.get(type(error))
+    if explanation is not None:
+        return type(error)(f"{batch.topic_partition}: {error}: {explanation}")
+    return _out_of_order(batch) if isinstance(error, OutOfOrderSequenceError) else error
+
+
+def _out_of_order(batch: ProducerBatch) -> KafkaError:
+    if batch.split_with_unknown_outcome:
         return RecordTooLargeError(
             f"{batch.topic_partition}: a batch was too large when it was retried "
             "(was max.message.bytes lowered?), after its first response was lost; the broker "
             "cannot deduplicate its parts"
         )
-    if isinstance(error, OutOfOrderSequenceError):
-        return OutOfOrderSequenceError(
-            f"{batch.topic_partition}: the broker lost the state of this producer and appended "
-            "later records first; writing these after them would break the order"
-        )
-    return error
+    return OutOfOrderSequenceError(
+        f"{batch.topic_partition}: the broker lost the state of this producer and appended "
+        "later records first; writing these after them would break the order"
+    )

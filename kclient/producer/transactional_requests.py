@@ -11,7 +11,11 @@ from kclient.client.client_request import (
     SimpleBuilder,
 )
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.common.broker_errors import error_for_code
+from kclient.common.broker_errors import (
+    ClusterAuthorizationError,
+    UnsupportedVersionError,
+    error_for_code,
+)
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Lock
 from kclient.producer.kafka_client import KafkaClient
@@ -70,9 +74,24 @@ class InitProducerId:
             if error is None:
                 self._manager.initialized(ProducerIdAndEpoch(body.producer_id, body.producer_epoch))
                 return None
-        error = error or KafkaError("no response to InitProducerId")
+        error = _explained(error or KafkaError("no response to InitProducerId"))
         self._manager.initializing_failed(error, passing=response.was_disconnected)
         return error
+
+
+def _explained(error: KafkaError) -> KafkaError:
+    """Return the error with what to do where a service does not accept idempotent producers."""
+    if isinstance(error, UnsupportedVersionError):
+        return UnsupportedVersionError(
+            f"{error}, which an idempotent producer needs; set enable_idempotence=False"
+        )
+    if isinstance(error, ClusterAuthorizationError):
+        return ClusterAuthorizationError(
+            f"{error}: not allowed to write idempotently; allow IdempotentWrite on the cluster (in "
+            "AWS MSK with IAM: kafka-cluster:WriteDataIdempotently), or set "
+            "enable_idempotence=False"
+        )
+    return error
 
 
 class TransactionalRequests:

@@ -7,8 +7,11 @@ from kclient.testing.embedded_cluster import EmbeddedCluster
 from kclient.testing.fault_frames import Direction, Frame
 from kclient.testing.fault_proxy import FaultProxy
 from kclient.testing.fault_rule import Ending, FaultRule
+from kclient.testing.service_profile import AZURE_EVENT_HUBS, OCI_STREAMING, ServiceProfile
 
 __all__ = [
+    "AZURE_EVENT_HUBS",
+    "OCI_STREAMING",
     "ApiKey",
     "BrokerFault",
     "BrokerFaults",
@@ -19,4 +22,5 @@ __all__ = [
     "FaultRule",
     "Frame",
     "RequestSeen",
+    "ServiceProfile",
 ]

@@ -93,6 +93,10 @@ class Conversation:
             return self._request(data)
         return self._response(data)
 
+    def sent_as(self, correlation_id: int, api: ApiKey, version: int) -> None:
+        """Set the API and version of a request that was replaced by another one."""
+        self._asked[correlation_id] = api, version
+
     def _request(self, data: bytes) -> Frame:
         if len(data) < _REQUEST.size:
             return self._nameless(Direction.TO_BROKER, data)

@@ -164,6 +164,7 @@ class FaultLink:
         is_silent: Whether it swallows whatever comes.
         is_held: Whether nothing moves at present.
         dies_at_ms: When it ends by itself.
+        active_ms: When it was opened, or bytes were last read.
     """
 
     def __init__(self, number: int, client: StreamSocket, poller: Poller, shape: Shape) -> None:
@@ -172,6 +173,7 @@ class FaultLink:
         self.is_silent = False
         self.is_held = False
         self.dies_at_ms = float("inf")
+        self.active_ms = 0.0
         self._shape = shape
         self._conversation = Conversation(number)
         self._buffer = memoryview(bytearray(_READ))
@@ -191,10 +193,17 @@ class FaultLink:
             _log.info("connection %d: no way to %s:%d: %s", self.number, host, port, error)
             self.end(Ending.RESET)
 
-    def step(self, now_ms: float) -> float:
-        """Write what is due; return in how many milliseconds to come again."""
+    def step(self, now_ms: float, idle_ms: float) -> float:
+        """Write what is due; return in how many milliseconds to come again.
+
+        Args:
+            now_ms: Current time.
+            idle_ms: Time without traffic after which the connection is left half-open.
+        """
         if now_ms >= self.dies_at_ms:
             self.end(Ending.RESET)
+        elif now_ms >= self.active_ms + idle_ms and not self.is_silent:
+            self.end(Ending.SILENCE)
         for source, target in self._ways():
             if not self.is_held and not self.is_over:
                 self._write(source, target, now_ms)
@@ -203,6 +212,8 @@ class FaultLink:
         for source, target in self._ways():
             source.watch(self._interest(source, target))
         waits = [self.dies_at_ms - now_ms]
+        if not self.is_silent:
+            waits.append(self.active_ms + idle_ms - now_ms)
         if not self.is_held:
             waits += [side.pipe.wait_ms(now_ms) for side in self._sides() if side.is_connected]
         return min(waits)
@@ -261,11 +272,15 @@ class FaultLink:
         if not count:
             self._ended(side, Ending.CLOSE, now_ms)
         elif not self.is_silent:
+            self.active_ms = now_ms
             for data in side.splitter.feed(self._buffer[:count]):
                 self._pass_on(side, data, now_ms)
 
     def _pass_on(self, side: Side, data: bytes, now_ms: float) -> None:
-        self._put(side, Delivery(self._conversation.name(side.direction, data), data), now_ms)
+        delivery = Delivery(self._conversation.name(side.direction, data), data)
+        self._put(side, delivery, now_ms)
+        if delivery.sent_as is not None:
+            self._conversation.sent_as(delivery.frame.correlation_id, *delivery.sent_as)
 
     def _put(self, side: Side, delivery: Delivery, now_ms: float) -> None:
         self._shape(delivery)

@@ -39,6 +39,7 @@ class FaultLoop:
         is_swallowing: Whether new connections are black holes.
         is_held: Whether no bytes are passed on.
         lifetime_ms: Returns the lifetime of a new connection.
+        idle_ms: Time without traffic after which a connection is left half-open.
         failure: First error of a fault.
     """
 
@@ -48,6 +49,7 @@ class FaultLoop:
         self.is_swallowing = False
         self.is_held = False
         self.lifetime_ms: Callable[[], float] = lambda: float("inf")
+        self.idle_ms = float("inf")
         self.failure: Exception | None = None
         self._clock = runtime.clock
         self._net = runtime.net
@@ -62,7 +64,7 @@ class FaultLoop:
         wait_ms = timeout_ms
         for link in self.links:
             with self._surviving(link):
-                wait_ms = min(wait_ms, link.step(now_ms))
+                wait_ms = min(wait_ms, link.step(now_ms, self.idle_ms))
         self.links = [link for link in self.links if not link.is_over]
         ready = self._poller.poll(wait_ms)
         now_ms = self._clock.monotonic_ms()
@@ -123,6 +125,7 @@ class FaultLoop:
     def heal(self) -> None:
         """Remove every fault of connections."""
         self.lifetime_ms = lambda: float("inf")
+        self.idle_ms = float("inf")
         self.is_swallowing = False
         self.hold(held=False)
         for link in self.links:
@@ -175,6 +178,7 @@ class FaultLoop:
         link.is_held = self.is_held
         link.is_silent = self.is_swallowing
         link.dies_at_ms = now_ms + self.lifetime_ms()
+        link.active_ms = now_ms
         if not link.is_silent:
             link.connect(self._net, target)
         self.links.append(link)

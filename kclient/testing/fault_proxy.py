@@ -26,6 +26,7 @@ from kclient.testing.fault_frames import Direction, Frame
 from kclient.testing.fault_loop import FaultLoop
 from kclient.testing.fault_rule import Delivery, Ending
 from kclient.testing.fault_script import FaultScript, edit_response
+from kclient.testing.service_profile import ServiceProfile
 
 _log = logging.getLogger(__name__)
 
@@ -200,6 +201,28 @@ class FaultProxy(ProcessBound, FaultScript):
                 f"lifetime: got {shortest!r} to {longest!r}, expected 0 <= shortest <= longest"
             )
         self._running().lifetime_ms = lambda: 1000.0 * self._random.uniform(shortest, longest)
+
+    def drop_idle(self, seconds: float) -> None:
+        """Leave connections without traffic half-open, as a load balancer or a NAT gateway does.
+
+        Args:
+            seconds: Time without traffic.
+        """
+        if not seconds > 0:
+            raise InvalidArgumentError(f"seconds: got {seconds!r}, expected more than 0")
+        loop = self._running()
+
+        def limit() -> None:
+            loop.idle_ms = 1000.0 * seconds
+
+        self._order(limit)
+
+    def imitate(self, profile: ServiceProfile) -> None:
+        """Behave like a managed service; see `ServiceProfile`."""
+        for act, where in profile.rules():
+            self._set(act, where)
+        if profile.idle_timeout is not None:
+            self.drop_idle(profile.idle_timeout)
 
     def refuse(self) -> None:
         """Refuse new connections, like a port without a listener."""

@@ -36,9 +36,10 @@ class Delivery:
         chunk: Most bytes written at a time; 0 for all at once.
         gap_ms: Time between two chunks, in milliseconds.
         ending: How the connection ends after the last byte; None if it stays open.
+        sent_as: API and version of the request that a rule sends instead; None if it is the same.
     """
 
-    __slots__ = ("chunk", "data", "delay_ms", "ending", "frame", "gap_ms", "pieces")
+    __slots__ = ("chunk", "data", "delay_ms", "ending", "frame", "gap_ms", "pieces", "sent_as")
 
     def __init__(self, frame: Frame, data: bytes) -> None:
         self.frame = frame
@@ -48,6 +49,7 @@ class Delivery:
         self.chunk = 0
         self.gap_ms = 0.0
         self.ending: Ending | None = None
+        self.sent_as: tuple[ApiKey, int] | None = None
 
 
 Act = Callable[[Delivery], None]

@@ -1,5 +1,7 @@
 """Names that programs import from `kclient` by the name of another client, or from elsewhere."""
 
+import subprocess
+import sys
 from importlib import import_module
 
 import pytest
@@ -28,3 +30,11 @@ def test_unknown_name_has_the_usual_errors() -> None:
         exec("from kclient import Nothing")  # noqa: S102
     with pytest.raises(AttributeError, match=r"^module 'kclient' has no attribute 'NoError'$"):
         getattr(kclient, "NoError")  # noqa: B009
+
+
+def test_submodule_is_imported_first() -> None:
+    program = "from kclient import errors, serialization; print(errors.KafkaError.__name__)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "KafkaError\n"

@@ -116,7 +116,7 @@ class Proxied:
         """Move bytes for some time."""
         end_ms = self._clock.now_ms + duration_ms
         while (now_ms := self._clock.now_ms) < end_ms:
-            wait_ms = min(self.link.step(now_ms), end_ms - now_ms)
+            wait_ms = min(self.link.step(now_ms, math.inf), end_ms - now_ms)
             for side, events in self._poller.poll(max(wait_ms, 1.0)):
                 assert isinstance(side, Side)
                 self.link.ready(side, events, self._clock.now_ms)

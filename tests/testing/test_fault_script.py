@@ -243,7 +243,7 @@ def test_fault_that_fails_while_writing_closes_only_its_connection(
 ) -> None:
     """A frame's beginning that a broken connection leaves behind is shaped while bytes are sent."""
 
-    def fail(link: FaultLink, now_ms: float) -> float:
+    def fail(link: FaultLink, now_ms: float, idle_ms: float) -> float:
         raise ValueError(f"mine: {link.number} at {now_ms}")
 
     proxy = FaultProxy(cluster.bootstrap_servers)
