@@ -9,6 +9,7 @@ from a cell cannot be distinguished from a call of a task that a cell started.
 """
 
 import sys
+from threading import get_ident, main_thread
 from typing import Any
 
 from kclient.common.errors import EventLoopError, IllegalStateError
@@ -20,6 +21,11 @@ def is_inside_event_loop() -> bool:
     # Another thread may be importing it.
     running_loop = getattr(events, "_get_running_loop", None)
     return running_loop is not None and running_loop() is not None and not _is_notebook()
+
+
+def may_be_awaited() -> bool:
+    """Return whether a task of an event loop may await the present call: it runs in a thread."""
+    return "asyncio.events" in sys.modules and get_ident() != main_thread().ident
 
 
 def running_event_loop(call: str) -> Any:
@@ -40,13 +46,16 @@ def running_event_loop(call: str) -> Any:
     return loop
 
 
-def refuse_in_event_loop(call: str, in_a_thread: str, *, awaitable: bool = False) -> None:
+def refuse_in_event_loop(
+    call: str, in_a_thread: str, *, awaitable: bool = False, hint: str = ""
+) -> None:
     """Raise if a blocking call is made in an event loop.
 
     Args:
         call: Name of the call.
         in_a_thread: Arguments of ``asyncio.to_thread`` to use instead.
         awaitable: Whether the object of the call can be awaited instead.
+        hint: What the caller must know about the call in a thread.
 
     Raises:
         EventLoopError: The calling thread runs an event loop.
@@ -56,6 +65,7 @@ def refuse_in_event_loop(call: str, in_a_thread: str, *, awaitable: bool = False
             f"{call}: called inside a running event loop, expected a thread of its own; "
             + ("await the object itself, or " if awaitable else "")
             + f"await asyncio.to_thread({in_a_thread})"
+            + (hint and f"; {hint}")
         )
 
 

@@ -28,6 +28,7 @@ from kclient.common.types import (
     check_topic_name,
 )
 from kclient.common.uuids import uuid_to_text
+from kclient.common.waiting import run_steps
 from kclient.consumer.arguments import (
     CommitOffsets,
     check_commit,
@@ -96,6 +97,10 @@ class Consumer(
     By default offsets are committed every ``auto.commit.interval.ms``: those of records returned by
     an earlier `poll`, so that a crash repeats records but loses none. With
     ``enable_auto_commit=False``, call `commit` after processing.
+
+    The result of a `poll` that is released without being used counts as not received: the next call
+    resets the positions, so that no commit covers these records and the next `poll` returns them.
+    So a cancelled ``await asyncio.to_thread(consumer.poll)`` loses none.
 
     Ctrl-C takes effect where a call waits, or runs code of the application; a call that does
     neither completes before. The consumer stays usable. Records that a `poll` did not return are
@@ -620,20 +625,26 @@ class Consumer(
     def close(self, timeout: float | None = _CLOSE_TIMEOUT_S, **_unknown: Never) -> None:
         """Commit if auto-commit is enabled, revoke the partitions, leave the group, and disconnect.
 
-        A second call does nothing, and neither does a call in a forked child. Failures are logged;
-        only the error of an application's callback is raised, at the end.
+        If another thread is in a call, this is woken as by `wakeup`, and awaited; records that its
+        `poll` returns nevertheless are not committed. A second call does nothing, and neither does
+        a call in a forked child. Failures are logged; only the error of an application's callback
+        is raised, at the end.
 
         Args:
             timeout: Longest time for all of it, seconds; None is ``default.api.timeout.ms``.
 
         Raises:
-            ConcurrentAccessError: Another thread is in a call; use `wakeup` first.
+            ConcurrentAccessError: The call of another thread did not end in time, since it runs
+                code of the application.
         """
         refuse_keywords("Consumer.close", _unknown, CLOSE)
         deadline_ms = self._core.deadline_ms(timeout)
-        if self._core.is_closed():
+        core = self._core
+        if core.is_closed():
             return
-        self._core.run(self._core.close(deadline_ms))
+        run_steps(core.end_other_call(deadline_ms), core.clock)
+        if not core.is_closed():
+            core.run(core.close(deadline_ms))
 
     def __enter__(self) -> Self:
         """Return the consumer; the end of the block closes it.

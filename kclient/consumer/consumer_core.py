@@ -8,12 +8,16 @@ from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.arguments import check_timeout
 from kclient.common.errors import ClosedError, ConcurrentAccessError, IllegalStateError
-from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
+from kclient.common.event_loop import (
+    is_inside_event_loop,
+    may_be_awaited,
+    refuse_in_event_loop,
+)
 from kclient.common.interrupts import deferred_signals
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Clock, Tasks
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
-from kclient.common.waiting import Steps, perform
+from kclient.common.waiting import NetworkWait, Steps, perform
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
 from kclient.consumer.closing import Closing
 from kclient.consumer.collected import Collected, CollectedColumns, CollectedRecords
@@ -23,7 +27,7 @@ from kclient.consumer.consumer_config import READ_COMMITTED, ConsumerConfig
 from kclient.consumer.consumer_lock import Call, ConsumerLock
 from kclient.consumer.consumer_metrics import ConsumerCommitMetrics
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.consumer_records import ConsumerRecords
+from kclient.consumer.consumer_records import ConsumerRecords, Receipt
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
 from kclient.consumer.fetcher import Fetcher
@@ -43,6 +47,7 @@ from kclient.consumer.topic_partition_state import (
     TopicPartitionState,
     current_leader,
 )
+from kclient.consumer.unconfirmed_polls import UnconfirmedPolls
 from kclient.record import ConsumerRecord
 from kclient.record.arrow import to_arrow
 
@@ -56,6 +61,14 @@ R = TypeVar("R")
 _ITERATION_TICK_MS = 100.0
 _POLL_TIMEOUT_MS = 1000.0
 _BEING_TAKEN = object()
+_HINT_ON_CANCELLING = {
+    "poll": "a cancelled call continues in its thread: end it by wakeup() or close()",
+    "poll_columns": "do not cancel it, its records would be lost: end it by wakeup() or close()",
+    "commit": "do not cancel it, its outcome would be unknown",
+}
+# Longest wait until a task that was cancelled releases the result of its poll.
+_RECEIPT_WAIT_MS = 50.0
+_RECEIPT_LOOK_MS = 1.0
 
 
 class ConsumerCore:
@@ -73,6 +86,7 @@ class ConsumerCore:
         next_pending: Index of the next record of the iteration.
         next_tick_ms: Time at which the iteration enters a call again.
         unreturned: Result of a poll that is not returned to its caller yet.
+        unconfirmed: Receipts of polls of which it is unknown whether they were received.
         tracer: Receives the start and the end of polls, or None.
     """
 
@@ -131,10 +145,13 @@ class ConsumerCore:
         self.pending: list[ConsumerRecord] = []
         self.next_pending, self.next_tick_ms = 0, 0.0
         self.unreturned: object = None
+        self.unconfirmed = UnconfirmedPolls(self.collector)
         self.tracer: RecordTracer | None = None
         # The pending records while they are being put back.
         self._putting_back: tuple[list[ConsumerRecord], int] | None = None
         self._polling, self._may_commit = False, True
+        # Thread that closes the consumer: calls of others are refused before they take the lock.
+        self._closing_caller: int | None = None
 
     # --- calls
 
@@ -153,13 +170,20 @@ class ConsumerCore:
         A driver of an event loop calls it before the first step of a call, and `end_call` after the
         last one.
         """
+        if self._closing_caller is not None:
+            self._check_not_closing()
         is_outermost = self.lock.acquire()
         try:
             if self.closed:
                 raise ClosedError("this consumer was closed")
-            if is_outermost and self.unreturned is not None:
-                self.collector.undo()
-                self.unreturned = None
+            if is_outermost:
+                if self.unreturned is not None:
+                    # First, without a call in between: the other poll returns no records then.
+                    self.unreturned = None
+                    self.collector.undo()
+                    self.unconfirmed.last = None
+                if self.unconfirmed.has_unread():
+                    self.unconfirmed.undo_lost()
             if self.pending:
                 self._put_back()
             if polls:
@@ -189,7 +213,8 @@ class ConsumerCore:
     def refuse_in_event_loop(self, call: str) -> None:
         """Reject a waiting call in an event loop, unless it is nested in another call."""
         if is_inside_event_loop() and not self.lock.is_held():
-            refuse_in_event_loop(call, f"consumer.{call}, …")
+            hint = _HINT_ON_CANCELLING.get(call, "")
+            refuse_in_event_loop(call, f"consumer.{call}, …", hint=hint)
 
     # --- polls
 
@@ -213,6 +238,8 @@ class ConsumerCore:
             try:
                 if (tracer := self.tracer) is not None:
                     tracer.poll_started()
+                if self.unconfirmed.held:
+                    perform(self._await_receipts(), self.clock)
                 found = self.loop.take_buffered(target) or perform(
                     self.loop.poll(target, timeout_ms), self.clock
                 )
@@ -226,7 +253,11 @@ class ConsumerCore:
     def take_records(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
         """Count collected records as consumed, and return them after the interceptors."""
         self.collector.count(collected.count())
-        return self._intercepted(collected)
+        records = self._intercepted(collected)
+        # A new receipt: interceptors may have used the records.
+        self.unconfirmed.last = records.receipt = receipt = Receipt(records)
+        receipt.is_read = False
+        return records
 
     def take_columns(self, collected: CollectedColumns) -> "pa.RecordBatch":
         """Count collected columns as consumed, and return them as an Arrow batch."""
@@ -251,7 +282,7 @@ class ConsumerCore:
             raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
         if self.heartbeats is not None and self.subscriptions.is_group_managed():
             self.heartbeats.start(self.tasks, "kclient-consumer-heartbeat")
-        self.collector.confirm()
+        self.unconfirmed.begin_poll()
         self.unreturned = _BEING_TAKEN
         self._polling = True
 
@@ -356,6 +387,7 @@ class ConsumerCore:
         state = self.subscriptions.state(partition)
         leader = current_leader(self.metadata.cluster(), partition)
         state.seek_unvalidated(FetchPosition(offset, leader_epoch, leader))
+        self.unconfirmed.clear()
         self.buffer.drop(partition)
         self.loop.service_at_next_poll()
 
@@ -366,6 +398,7 @@ class ConsumerCore:
         for state in states:
             state.reset(policy, lost=False)
             self.buffer.drop(state.partition)
+        self.unconfirmed.clear()
         self.loop.service_at_next_poll()
 
     def end_lag(self, partition: TopicPartition) -> int | None:
@@ -400,7 +433,9 @@ class ConsumerCore:
     def commit(self, offsets: Offsets | None, deadline_ms: float) -> Steps[None]:
         """Commit offsets, or all positions for None, and wait for the response."""
         calls = self._commits("commit")
-        chosen = self.subscriptions.all_consumed() if offsets is None else offsets
+        if offsets is None:
+            yield from self._await_receipts()
+        chosen = self._consumed() if offsets is None else offsets
         yield from self.commit_metrics.commit(calls.commit(chosen, deadline_ms))
 
     def commit_async(
@@ -408,9 +443,7 @@ class ConsumerCore:
     ) -> None:
         """Commit offsets, or all positions for None, without waiting."""
         calls = self._commits("commit_async")
-        calls.commit_async(
-            self.subscriptions.all_consumed() if offsets is None else offsets, callback
-        )
+        calls.commit_async(self._consumed() if offsets is None else offsets, callback)
 
     def committed(
         self, partitions: Sequence[TopicPartition], deadline_ms: float
@@ -427,6 +460,21 @@ class ConsumerCore:
             raise _no_group(call)
         return self.group
 
+    def _await_receipts(self) -> Steps[None]:
+        """Wait shortly while an event loop may still discard the result of a cancelled poll."""
+        until_ms = self.clock.monotonic_ms() + _RECEIPT_WAIT_MS
+        while self.unconfirmed.has_unread() and may_be_awaited():
+            now_ms = self.clock.monotonic_ms()
+            if now_ms >= until_ms:
+                return
+            yield NetworkWait(self.network, min(now_ms + _RECEIPT_LOOK_MS, until_ms))
+            self.unconfirmed.undo_lost()
+
+    def _consumed(self) -> Offsets:
+        """Return the positions to commit; the records before them count as received."""
+        self.unconfirmed.clear()
+        return self.subscriptions.all_consumed()
+
     def _commits(self, call: str) -> CommitCalls:
         if self.commit_calls is None:
             raise _no_group(call)
@@ -438,8 +486,37 @@ class ConsumerCore:
         """Make `close` commit no positions automatically."""
         self._may_commit = False
 
+    def end_other_call(self, deadline_ms: float) -> Steps[None]:
+        """Before `close`: wake the call of another thread, and wait for its end.
+
+        Later calls of other threads raise ClosedError. What a woken poll returns counts as not
+        received.
+
+        Raises:
+            ConcurrentAccessError: The call did not end before the deadline.
+        """
+        if not self.lock.is_held_elsewhere():
+            return
+        if self._closing_caller is None:
+            self._closing_caller = self.tasks.caller_id()
+            self.network.wakeup()
+        was_polling = self._polling
+        yield from self.lock.await_release(deadline_ms)
+        if self.lock.is_held_elsewhere():
+            if self._closing_caller == self.tasks.caller_id():
+                self._closing_caller = None
+            raise ConcurrentAccessError(
+                "close: the call of another thread did not end in time; the consumer is not closed"
+            )
+        if was_polling and not self.closed:
+            with self.call():
+                self.collector.undo()
+                self.unconfirmed.last = None
+
     def close(self, deadline_ms: float) -> Steps[None]:
         """Commit, leave the group and disconnect; raise the first error of a callback."""
+        self._closing_caller = self.tasks.caller_id()
+        yield from self._await_receipts()
         error = yield from self.closing.run(deadline_ms, may_commit=self._may_commit)
         self.closed = True
         if error is not None:
@@ -524,6 +601,12 @@ class ConsumerCore:
         """Return the id of a topic in the metadata."""
         self._check_open()
         return self.metadata.cluster().topic_id(topic)
+
+    def _check_not_closing(self) -> None:
+        if self.closed:
+            raise ClosedError("this consumer was closed")
+        if self._closing_caller != self.tasks.caller_id():
+            raise ClosedError("this consumer is being closed by another thread")
 
     def _check_open(self) -> None:
         self.lock.check_process()

@@ -12,7 +12,8 @@ that waits sends heartbeats from the calling thread (see `PollLoop`).
 A call from a second application thread fails at once (Kafka: KafkaConsumer.acquire).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol, TypeVar
 
@@ -21,11 +22,14 @@ from kclient.common.errors import (
     ForkedClientError,
     IllegalStateError,
 )
+from kclient.common.event_loop import may_be_awaited
 from kclient.common.interrupts import deferred_signals, signals_take_effect
 from kclient.common.runtime import Tasks
-from kclient.common.waiting import ConditionWait
+from kclient.common.waiting import ConditionWait, Steps
 
 R = TypeVar("R")
+
+_TURN_WAIT_S = 0.05
 
 
 class RunUserCode(Protocol):
@@ -56,6 +60,7 @@ class ConsumerLock:
         self._background = False
         self._background_caller: int | None = None
         self._stopped = False
+        self._waiting = 0  # threads that wait for the end of a call
 
     def is_held(self) -> bool:
         """Return whether the calling thread holds the lock."""
@@ -80,13 +85,8 @@ class ConsumerLock:
                 "consumer: got called in the consumer's own heartbeat thread, which runs log "
                 "handlers and finalizers, expected another thread; it would wait for itself"
             )
-        owner = self._owner.setdefault(None, caller)
-        if owner != caller:
-            raise ConcurrentAccessError(
-                f"a consumer serves one thread at a time: thread {caller} called while thread "
-                f"{owner} is inside; other threads may call wakeup(), metrics(), "
-                "assignment() and lag()"
-            )
+        if self._owner.setdefault(None, caller) != caller:
+            self._await_turn(caller)
         self._depth += 1
         self._locked = True
         if self._background:
@@ -107,6 +107,18 @@ class ConsumerLock:
             self._released_at = None
             self._locked = False
             self._owner.clear()
+            if self._waiting:  # incremented before the waiting thread looks at `_owner`
+                with self._changed:
+                    self._changed.notify_all()
+
+    def is_held_elsewhere(self) -> bool:
+        """Return whether another thread of the application holds the lock."""
+        return self._owner.get(None) not in {None, self._tasks.caller_id()}
+
+    def await_release(self, until_ms: float) -> Steps[None]:
+        """Wait for the end of the call of another thread."""
+        with self._awaited():
+            yield ConditionWait(self._changed, lambda: not self._owner, until_ms)
 
     def is_used_elsewhere(self) -> bool:
         """Return whether another thread acquired the lock last."""
@@ -182,6 +194,38 @@ class ConsumerLock:
                 f"this consumer was created in process {self._created_in}; "
                 f"process {self._tasks.process_id()} needs one of its own"
             )
+
+    def _await_turn(self, caller: int) -> None:
+        """Acquire the lock from another thread whose call is ending.
+
+        A call in a thread that is awaited in an event loop may follow one that was cancelled there,
+        and that gets its response at this moment.
+        """
+
+        def take() -> bool:
+            return self._owner.setdefault(None, caller) == caller
+
+        if may_be_awaited():
+            with self._awaited(), self._changed:
+                self._changed.wait_for(take, _TURN_WAIT_S)
+        owner = self._owner.get(None, caller)
+        if not take():
+            raise ConcurrentAccessError(
+                f"a consumer serves one thread at a time: thread {caller} called while thread "
+                f"{owner} is inside; other threads may call wakeup(), close(), metrics(), "
+                "assignment() and lag()"
+            )
+
+    @contextmanager
+    def _awaited(self) -> Iterator[None]:
+        """Let `release` notify."""
+        with self._changed:
+            self._waiting += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._waiting -= 1
 
     def _await_background(self) -> None:
         """Wait for the end of the heartbeat task's present step; Ctrl-C takes effect after it.

@@ -1,6 +1,7 @@
 """Collection of records from the fetch buffer (Kafka: FetchCollector)."""
 
 import logging
+from typing import NamedTuple
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata
@@ -45,6 +46,18 @@ _STALE_METADATA = (
     InconsistentTopicIdError,
 )
 _PASSING = (UnknownLeaderEpochError, UnknownServerError)
+
+
+class CollectedRange(NamedTuple):
+    """Positions before a collect, and its number of records.
+
+    Attributes:
+        positions: Each partition's state and position, in the order of the changes.
+        consumed: Records that were counted as consumed.
+    """
+
+    positions: list[tuple[TopicPartitionState, FetchPosition]]
+    consumed: int
 
 
 class FetchCollector:
@@ -141,19 +154,34 @@ class FetchCollector:
         self._before = []
         self._counted = 0
 
+    def take_range(self) -> CollectedRange:
+        """Confirm the last `collect`, and return what restores the positions before it."""
+        taken = CollectedRange(self._before, self._counted)
+        self.confirm()
+        return taken
+
     def undo(self) -> None:
         """Reset the positions to before the last `collect`, unless it was confirmed."""
         self._metrics.record_consumed(-self._counted)
         self._counted = 0
         while self._before:
-            state, position = self._before[-1]
-            self._rewind(state, position)
+            self._rewind(*self._before[-1])
             self._before.pop()
+
+    def restore(self, before: CollectedRange) -> None:
+        """Reset the positions to before a `collect` that was confirmed."""
+        self._metrics.record_consumed(-before.consumed)
+        for state, position in reversed(before.positions):
+            self._rewind(state, position)
 
     # --- inside
 
     def _rewind(self, state: TopicPartitionState, position: FetchPosition) -> None:
-        if self._subscriptions.holds(state) and state.has_valid_position():
+        """Set a position back, never forward: records of an earlier collect may be wanted again."""
+        now = state.position
+        if not self._subscriptions.holds(state) or not state.has_valid_position() or now is None:
+            return
+        if position.offset < now.offset:
             state.rewind(position)
             self._buffer.drop(state.partition)
 

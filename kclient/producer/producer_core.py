@@ -9,6 +9,7 @@ from kclient.client.metadata import MetadataSettings
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
+from kclient.common.event_loop import is_inside_event_loop
 from kclient.common.interrupts import signals_take_effect
 from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
@@ -214,6 +215,11 @@ class ProducerCore:
         what = f"topic {topic!r}: its partitions are {missed}"
         if count:
             what = f"topic {topic!r}: it has {count} partitions, partition {partition} is {missed}"
+        if is_inside_event_loop():
+            what += (
+                "; in an event loop, await asyncio.to_thread(producer.partitions_for, topic) "
+                "before the first send, and set max_block_ms=0"
+            )
         unreached = self._client.bootstrap_error()
         if self._metadata.cluster().is_bootstrap and unreached is not None:
             error: KafkaTimeoutError = BootstrapError(f"{what}; {unreached}")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
-from kclient.errors import EventLoopError
+from kclient.errors import EventLoopError, KafkaTimeoutError
 from kclient.testing import EmbeddedCluster
 from tests.bad_input.conftest import Make
 
@@ -54,6 +54,9 @@ WAITING: list[tuple[Any, str, Call]] = [
 GROUP: dict[str, Any] = {"group_id": "g"}
 
 
+COMMIT = ("consumer", "commit")
+
+
 def in_a_loop(call: Callable[[], object]) -> None:
     async def run() -> None:
         call()
@@ -70,10 +73,18 @@ def test_blocking_calls_are_rejected_in_event_loop_before_any_request(
     with pytest.raises(RuntimeError) as caught:
         in_a_loop(lambda: call(client))
     assert isinstance(caught.value, EventLoopError)
-    assert str(caught.value) == (
+    text = str(caught.value)
+    assert text.startswith(
         f"{name}: called inside a running event loop, expected a thread of its own; "
         f"await asyncio.to_thread({owner}.{name}, …)"
     )
+    assert ("cancel" in text) is (name in {"poll", "poll_columns"} or (owner, name) == COMMIT)
+
+
+def test_send_to_an_unknown_topic_in_an_event_loop_has_the_way_out(make: Make) -> None:
+    producer = make(Producer, max_block_ms=10)
+    with pytest.raises(KafkaTimeoutError, match=r"partitions_for, topic.*max_block_ms=0"):
+        in_a_loop(lambda: producer.send("nowhere", b"x"))
 
 
 def test_result_is_available_but_not_awaited_in_event_loop() -> None:

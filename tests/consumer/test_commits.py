@@ -21,7 +21,7 @@ def test_commit_stores_positions_of_returned_records(world: ConsumerWorld) -> No
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
     world.read(consumer, 1)
     consumer.seek(ORDERS_0, 0)
-    consumer.poll(1.0, max_records=4)
+    assert len(consumer.poll(1.0, max_records=4)) == 4
     consumer.commit()
     assert world.broker.group.committed == {ORDERS_0: (4, "", 1)}
     commit = world.broker.group.commits[0]

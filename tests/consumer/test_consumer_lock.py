@@ -18,10 +18,11 @@ def test_call_from_second_thread_is_rejected(world: ConsumerWorld) -> None:
 
     def from_elsewhere(_: object) -> None:
         world.tasks.caller = 8
-        for call in (consumer.unsubscribe, consumer.close, lambda: consumer.poll(0.0)):
+        for call in (consumer.unsubscribe, lambda: consumer.poll(0.0)):
             with pytest.raises(ConcurrentAccessError, match="thread 8 called while thread 7"):
                 call()
-        consumer.wakeup()
+        with pytest.raises(ConcurrentAccessError, match="another thread did not end in time"):
+            consumer.close(timeout=1.0)  # which wakes the call
         turned_away.append("yes")
         world.tasks.caller = 7
 
@@ -36,7 +37,7 @@ def test_call_from_second_thread_is_rejected(world: ConsumerWorld) -> None:
 def test_threads_may_call_in_turn(world: ConsumerWorld) -> None:
     world.fill(4)
     consumer = world.assigned()
-    consumer.poll(1.0, max_records=2)
+    assert offsets(list(consumer.poll(1.0, max_records=2))) == [0, 1]
     world.tasks.caller = 8
     assert offsets(list(consumer.poll(1.0))) == [2, 3]
 

@@ -1,13 +1,17 @@
-"""Records of one poll: access by partition and as a sequence."""
+"""Records of one poll: access by partition and as a sequence; those that were not received."""
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kclient.common.errors import InvalidTypeError
-from kclient.consumer import ConsumerRecords
+from kclient.common.types import OffsetAndMetadata
+from kclient.consumer import ConsumerInterceptor, ConsumerRecords
 from kclient.record import ConsumerRecord
-from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld
+from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 
 
 def fetched(world: ConsumerWorld) -> ConsumerRecords[bytes, bytes]:
@@ -72,3 +76,122 @@ def test_records_become_rows_of_a_table(world: ConsumerWorld) -> None:
         (1, 0), (1, 1), (0, 0), (0, 1), (0, 2),
     ]  # fmt: skip
     assert list(rows[0])[:5] == ["topic", "partition", "offset", "timestamp_ms", "timestamp_type"]
+
+
+# --- records that were not received
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        list,
+        len,
+        bool,
+        lambda records: records.partitions(),
+        lambda records: records.records(ORDERS_0),
+        lambda records: records[0],
+        lambda records: records[1:],
+        lambda records: records == ConsumerRecords({}),
+        pickle.dumps,
+        copy.copy,
+    ],
+)
+def test_used_records_count_as_received(
+    world: ConsumerWorld, use: Callable[[ConsumerRecords[bytes, bytes]], object]
+) -> None:
+    world.fill(3)
+    consumer = world.assigned(group_id="g")
+    consumer.position(ORDERS_0)
+    use(consumer.poll(1.0))
+    assert consumer.position(ORDERS_0) == 3
+
+
+def test_records_released_without_use_are_returned_again(world: ConsumerWorld) -> None:
+    world.fill(3)
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    repr(consumer.poll(1.0))
+    consumer.commit()
+    assert consumer.committed([ORDERS_0]) == {ORDERS_0: OffsetAndMetadata(0, "", 1)}
+    assert consumer.position(ORDERS_0) == 0
+    assert offsets(world.read(consumer, 3)) == [0, 1, 2]
+    assert consumer.metrics()["records-consumed-total"] == 3
+
+
+def test_records_before_those_that_were_released_stay_received(world: ConsumerWorld) -> None:
+    world.fill(2, 2)
+    consumer = world.assigned()
+    assert offsets(list(consumer.poll(1.0, max_records=2))) == [0, 1]
+    consumer.poll(1.0, max_records=2)
+    assert offsets(world.read(consumer, 2)) == [2, 3]
+
+
+def test_held_records_count_as_received(world: ConsumerWorld) -> None:
+    world.fill(3)
+    consumer = world.assigned(group_id="g")
+    records = consumer.poll(1.0)
+    consumer.commit()
+    assert consumer.committed([ORDERS_0])[ORDERS_0] == OffsetAndMetadata(3, "", 1)
+    del records  # committed: they stay received
+    assert consumer.position(ORDERS_0) == 3
+
+
+def test_commit_at_close_covers_no_released_records(world: ConsumerWorld) -> None:
+    world.fill(2, 2)
+    consumer = world.assigned(group_id="g")
+    assert len(consumer.poll(1.0, max_records=2)) == 2
+    consumer.poll(1.0, max_records=2)
+    consumer.close()
+    assert world.broker.group.committed[ORDERS_0][0] == 2
+
+
+def test_automatic_commit_covers_no_released_records(world: ConsumerWorld) -> None:
+    world.fill(2)
+    consumer = world.assigned(group_id="g", auto_commit_interval_ms=100)
+    consumer.position(ORDERS_0)
+    for _ in range(10):
+        consumer.poll(0.2)
+    assert {offset for offset, *_ in world.broker.group.committed.values()} <= {0}
+    assert offsets(world.read(consumer, 2)) == [0, 1]
+
+
+def test_seek_overrides_the_position_of_released_records(world: ConsumerWorld) -> None:
+    world.fill(5)
+    consumer = world.assigned()
+    consumer.poll(1.0)
+    consumer.seek(ORDERS_0, 4)
+    assert offsets(world.read(consumer, 1)) == [4]
+
+
+def test_released_records_of_a_revoked_partition_go_to_its_new_owner(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(3)
+    consumer = world.subscribed(enable_auto_commit=False)
+    consumer.poll(1.0)
+    consumer.unsubscribe()
+    consumer.subscribe("orders")
+    assert offsets(world.read(consumer, 3)) == [0, 1, 2]
+
+
+def test_paused_partition_returns_released_records_once_it_is_resumed(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(3)
+    consumer = world.assigned()
+    consumer.poll(1.0)
+    consumer.pause(ORDERS_0)
+    assert not consumer.poll(0.5)
+    consumer.resume(ORDERS_0)
+    assert offsets(world.read(consumer, 3)) == [0, 1, 2]
+
+
+def test_interceptor_does_not_receive_for_the_application(world: ConsumerWorld) -> None:
+    class Counting(ConsumerInterceptor):
+        def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
+            assert list(records)
+            return records
+
+    world.fill(3)
+    consumer = world.assigned(interceptor_classes=[Counting()])
+    consumer.poll(1.0)
+    assert offsets(world.read(consumer, 3)) == [0, 1, 2]

@@ -54,9 +54,9 @@ def test_next_fetch_is_sent_before_the_buffer_is_empty(
 ) -> None:
     world.fill(*[10] * 8)
     consumer = world.assigned()
-    consumer.poll(1.0, max_records=10)
+    assert consumer.poll(1.0, max_records=10)
     assert len(world.broker.fetches) == 1
-    consumer.poll(1.0, max_records=40)
+    assert consumer.poll(1.0, max_records=40)
     world.sleep(5)
     assert [request.topics[0].partitions[0].fetch_offset for request in world.broker.fetches] == [
         0,
@@ -69,7 +69,7 @@ def test_next_fetch_is_sent_before_the_buffer_is_empty(
 def test_at_most_one_and_a_half_responses_are_buffered(world: ConsumerWorld) -> None:
     world.fill(*[10] * 100)
     consumer = world.assigned(max_partition_fetch_bytes=3000)
-    consumer.poll(1.0, max_records=1)
+    assert consumer.poll(1.0, max_records=1)
     for _ in range(20):
         consumer.poll(0.0)
         world.sleep(10)
@@ -252,7 +252,7 @@ def test_fetch_response_after_seek_is_dropped(world: ConsumerWorld) -> None:
 def test_seek_drops_buffered_records(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned()
-    consumer.poll(1.0, max_records=3)
+    assert consumer.poll(1.0, max_records=3)
     consumer.seek(ORDERS_0, 1)
     assert offsets(world.read(consumer, 9)) == list(range(1, 10))
 
@@ -261,7 +261,7 @@ def test_paused_partition_keeps_buffered_records(world: ConsumerWorld) -> None:
     world.fill(10)
     world.fill(10, number=1)
     consumer = world.assigned(0, 1)
-    consumer.poll(1.0, max_records=1)
+    assert consumer.poll(1.0, max_records=1)
     consumer.pause(ORDERS_0)
     assert consumer.paused() == {ORDERS_0}
     taken = world.read(consumer, 10)
@@ -283,7 +283,7 @@ def test_paused_partition_does_not_block_others(world: ConsumerWorld) -> None:
     world.fill(*[10] * 5)
     world.fill(*[10] * 20, number=1)
     consumer = world.assigned(0, 1, max_partition_fetch_bytes=1500)
-    consumer.poll(1.0, max_records=1)
+    assert consumer.poll(1.0, max_records=1)
     consumer.pause(ORDERS_0)
     assert len(world.read(consumer, 199)) >= 199
 

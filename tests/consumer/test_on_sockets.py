@@ -1,10 +1,12 @@
 """Consumer over real sockets and threads, against the companion broker."""
 
+import asyncio
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -12,6 +14,7 @@ from kclient import Consumer, NewTopic, Producer, TopicPartition
 from kclient.admin.admin_client import AdminClient
 from kclient.common.broker_errors import FencedInstanceIdError
 from kclient.common.errors import (
+    ClosedError,
     ConcurrentAccessError,
     ForkedClientError,
     KafkaTimeoutError,
@@ -149,6 +152,86 @@ def test_wakeup_from_another_thread(cluster: EmbeddedCluster) -> None:
 
 
 @pytest.mark.fault("R21")
+def test_close_from_another_thread_ends_the_poll(cluster: EmbeddedCluster) -> None:
+    consumer = make(cluster, **{"group.id": "closed-elsewhere", "auto.offset.reset": "latest"})
+    consumer.subscribe("orders")
+    while not consumer.assignment():
+        consumer.poll(0.1)
+    raised: list[BaseException] = []
+
+    def poll() -> None:
+        try:
+            consumer.poll(600.0)
+        except WakeupError as error:
+            raised.append(error)
+        with pytest.raises(ClosedError):
+            consumer.poll(600.0)
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    while not consumer._lock.is_held_elsewhere():
+        time.sleep(0.001)
+    started = time.monotonic()
+    consumer.close()
+    consumer.close()
+    thread.join()
+    assert time.monotonic() - started < 5.0
+    assert len(raised) == 1
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        (group,) = admin.describe_consumer_groups(["closed-elsewhere"]).values()
+    assert group.members == ()
+
+
+def test_two_threads_may_close(cluster: EmbeddedCluster) -> None:
+    consumer = make(cluster, **{"group.id": "closed-twice"})
+    consumer.subscribe("orders")
+    while not consumer.assignment():
+        consumer.poll(0.1)
+    threads = [threading.Thread(target=consumer.close) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with pytest.raises(ClosedError):
+        consumer.poll(0)
+
+
+@pytest.mark.fault("W22")
+def test_cancelled_poll_in_an_event_loop_loses_no_record(cluster: EmbeddedCluster) -> None:
+    """Each cancelled call gets a record about when the next call begins."""
+    name = "cancelled"
+    handled: list[int] = []
+
+    async def main() -> int:
+        with make(cluster, **{"group.id": name, "enable.auto.commit": False}) as consumer:
+            consumer.assign([TopicPartition(name, 0)])
+
+            async def work() -> None:
+                while True:
+                    with suppress(ConcurrentAccessError):  # the cancelled call has not ended yet
+                        records = await asyncio.to_thread(consumer.poll, 0.5)
+                        handled.extend(int(record.value) for record in records)
+                        await asyncio.to_thread(consumer.commit)
+
+            async with asyncio.TaskGroup() as group:
+                for number in range(20):
+                    task = group.create_task(work())
+                    await asyncio.sleep(0.02)
+                    task.cancel()
+                    await producer.send(name, b"%d" % number)
+            await asyncio.sleep(0.6)
+            await asyncio.to_thread(consumer.commit)
+            found = await asyncio.to_thread(consumer.committed, [TopicPartition(name, 0)])
+            offset = found[TopicPartition(name, 0)]
+            return 0 if offset is None else offset.offset
+
+    with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+        producer.partitions_for(name)
+        committed = asyncio.run(main())
+    assert set(range(committed)) <= set(handled)
+
+
+@pytest.mark.fault("R21")
 def test_call_from_another_thread_is_rejected(cluster: EmbeddedCluster) -> None:
     with make(cluster) as consumer:
         consumer.assign([TopicPartition("orders", 0)])
@@ -225,18 +308,25 @@ def _by_columns(consumer: Consumer) -> list[int]:
     return [int(value) for value in values.to_pylist() if value is not None]
 
 
+@pytest.mark.parametrize("in_loop", [False, True])
 @pytest.mark.parametrize("read", [_by_iteration, _by_poll, _by_columns])
 def test_records_of_concurrent_polls_go_to_one_thread(
-    cluster: EmbeddedCluster, read: Callable[[Consumer], list[int]]
+    cluster: EmbeddedCluster,
+    read: Callable[[Consumer], list[int]],
+    in_loop: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Calls that an event loop may await wait shortly for each other before they are refused.
+    monkeypatch.setattr("kclient.consumer.consumer_lock.may_be_awaited", lambda: in_loop)
+    topic = f"shared-{read.__name__}-{in_loop}"
     with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
         values = [b"%d" % number for number in range(MANY)]
-        producer.send_many(f"shared-{read.__name__}", values).result(30)
+        producer.send_many(topic, values).result(30)
     refused: list[ConcurrentAccessError] = []
     with make(cluster, max_poll_records=MANY) as consumer, switching_all_the_time():
-        consumer.assign([TopicPartition(f"shared-{read.__name__}", 0)])
+        consumer.assign([TopicPartition(topic, 0)])
         for rounds in range(50):
-            if refused and rounds >= 3:
+            if rounds >= 3 and (refused or in_loop):
                 break
             consumer.seek_to_beginning()
             got = read(consumer)
@@ -244,7 +334,7 @@ def test_records_of_concurrent_polls_go_to_one_thread(
             while len(got) < MANY:
                 got += read(consumer)
             assert sorted(got) == list(range(MANY))
-    assert refused
+    assert refused or in_loop
 
 
 def _read_in_two_threads(

@@ -157,7 +157,9 @@ def test_use_in_asyncio_code(clients: Clients, tmp_path: Path) -> None:
         process.wait_for("b'five'\n")
         wait_until(lambda: committed(clients, "billing") == 5, "the offset is committed")
         process.interrupt()
-        process.finish(-signal.SIGINT)
+        process.finish()
+    (group,) = clients.admin().describe_consumer_groups(["billing"]).values()
+    assert group.members == ()
 
 
 def test_connection_problems(clients: Clients, tmp_path: Path) -> None:
