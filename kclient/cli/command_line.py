@@ -8,11 +8,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 
-from kclient.common.errors import KafkaError
+from kclient.common.errors import ConfigError, KafkaError
 from kclient.common.version import VERSION
 
 OUTPUT_CLOSED = 128 + signal.SIGPIPE
 """Exit status if the reader of the output closed the pipe, as with ``| head``."""
+
+USAGE = 2
+"""Exit status if an argument or an option is wrong."""
 
 _COMMANDS = {
     "broker": "kclient.cli.broker",
@@ -33,6 +36,7 @@ def run(arguments: Sequence[str] | None) -> int:
     Raises:
         KeyboardInterrupt: SIGINT ended the command, after it printed its counts.
     """
+    _open_closed_streams()
     given = sys.argv[1:] if arguments is None else arguments
     options = make_parser(given).parse_args(given)
     logging.basicConfig(
@@ -47,8 +51,31 @@ def run(arguments: Sequence[str] | None) -> int:
         return OUTPUT_CLOSED
     except (KafkaError, OSError) as error:
         print(f"kclient {options.command}: {error}", file=sys.stderr)
-        return 1
+        return USAGE if isinstance(error, ConfigError) else 1
     return status
+
+
+def _open_closed_streams() -> None:
+    """Discard what is written to a standard stream that is closed, as with ``>&-``.
+
+    In this order the devices get the numbers 1 and 2, which no connection may have.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the end of the process)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser that reports unknown arguments with the usage of their command."""
+
+    def parse_known_args(  # type: ignore[override]  # the overloads of typeshed
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 def make_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -57,7 +84,7 @@ def make_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     If they name a command, only its module is imported; the broker's takes longer than a command
     of the admin client. Otherwise the parser knows all commands.
     """
-    parser = argparse.ArgumentParser(prog="kclient", description="Kafka in Python.")
+    parser = _Parser(prog="kclient", description="Kafka in Python.")
     parser.add_argument("--version", action="version", version=f"kclient {VERSION}")
     parser.add_argument(
         "--log-level",

@@ -73,10 +73,17 @@ def _run(options: argparse.Namespace) -> int:
         settings["group.id"] = options.group
     partitions = _partitions(options)
     progress = _Progress(options)
+    is_cut_off = False
     try:
         _consume(options, settings, partitions, progress)
+    except BrokenPipeError:
+        # It is unknown how much the reader has read; with a group, what is committed is counted.
+        is_cut_off = options.group is None
+        raise
     finally:
-        print(f"{progress.count} records", file=sys.stderr)
+        if not is_cut_off:
+            records = "record" if progress.count == 1 else "records"
+            print(f"{progress.count} {records}", file=sys.stderr)
     return 0
 
 

@@ -46,7 +46,8 @@ def _describe(options: argparse.Namespace) -> int:
                 print(f"kclient groups: group {group.group_id!r} does not exist", file=sys.stderr)
                 missing += 1
             else:
-                _show(group, offsets, reader.end_offsets(list(offsets)))
+                assigned = [tp for member in group.members for tp in member.assignment]
+                _show(group, offsets, reader.end_offsets({*offsets, *assigned}))
     return 1 if missing else 0
 
 

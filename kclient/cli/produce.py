@@ -5,6 +5,7 @@ import sys
 
 from kclient.cli.common_options import add_connection_options, producer_options, whole_number
 from kclient.cli.record_format import unescape
+from kclient.common.errors import InvalidArgumentError
 from kclient.producer.producer import Producer
 
 
@@ -20,7 +21,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--key-separator",
         metavar="TEXT",
-        help="text between key and value of a line; a line without it has no key",
+        type=_separator,
+        help=r"text between key and value of a line, \t for a tab; a line without it has no key",
     )
     parser.add_argument(
         "--escaped",
@@ -33,7 +35,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _run(options: argparse.Namespace) -> int:
     deliveries = _Deliveries()
-    separator = options.key_separator.encode() if options.key_separator else None
+    separator: bytes | None = options.key_separator
     try:
         # The end of the block waits for the outcome of every record, also after Ctrl-C.
         with Producer(producer_options(options)) as producer:
@@ -50,6 +52,17 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         deliveries.report()
     return 1 if deliveries.delivered < deliveries.sent else 0
+
+
+def _separator(text: str) -> bytes:
+    """Return the bytes of a separator, in which a backslash begins an escape sequence."""
+    try:
+        separator = unescape(text.encode())
+    except InvalidArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not separator:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected at least one character")
+    return separator
 
 
 class _Deliveries:

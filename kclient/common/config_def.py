@@ -322,9 +322,16 @@ def _of_other(owner: _Owner) -> str:
     return f"it is an option of {owner.name}"
 
 
+class _DictName(str):
+    """Name in a dict of options, where dots are usual."""
+
+    __slots__ = ()
+
+
 def _spelt(keyword: str, like: str) -> str:
     """Return a keyword, with dots if the user's spelling has dots."""
-    return keyword.replace("_", ".") if "." in like else keyword
+    has_dots = "." in like or (isinstance(like, _DictName) and "_" not in like)
+    return keyword.replace("_", ".") if has_dots else keyword
 
 
 def merged(
@@ -338,7 +345,10 @@ def merged(
     twice = config.keys() & keywords.keys()
     if twice:
         raise ConfigError(f"{min(twice)}: got it twice, in the dict and as a keyword; give one")
-    return {**config, **keywords}
+    named: dict[str, object] = {}
+    for key, value in config.items():
+        named[_DictName(key) if type(key) is str else key] = value
+    return {**named, **keywords}
 
 
 def _no_dict(config: object) -> ConfigError:

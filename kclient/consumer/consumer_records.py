@@ -13,7 +13,7 @@ from kclient.consumer.foreign_names import RECORDS_NAMES
 from kclient.record import ConsumerRecord
 
 
-class Receipt(weakref.ref["ConsumerRecords[Any, Any]"]):
+class Receipt(weakref.ref["ConsumerRecords[object, object]"]):
     """Whether the application has received the records of a poll; refers to its result weakly.
 
     A poll in a thread may be abandoned: the task that awaited it was cancelled, and its result is

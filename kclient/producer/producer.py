@@ -135,6 +135,9 @@ class Producer(
         self._process_id = runtime.tasks.process_id
         self._created_in = self._process_id()
         self._log = log_context.logger(__name__)
+        problem = None if settings.enable_idempotence else settings.idempotence_problem()
+        if problem is not None:
+            self._log.info("idempotence is off: %s", problem)
         self._clock = runtime.clock
         self._max_block_ms: float = settings.max_block_ms
         self._interceptors = ProducerInterceptors(settings.interceptor_classes, log_context)

@@ -1,6 +1,5 @@
 """Configuration of the producer: Kafka's keys, the Java client's defaults, and types of options."""
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, TypeVar
 
@@ -17,8 +16,6 @@ from kclient.producer.partitioner import Partitioner, murmur2_partition, murmur3
 from kclient.record import CompressionType, codec_library
 from kclient.serialization import Serializer
 from kclient.serialization.serializers import Headers
-
-_log = logging.getLogger(__name__)
 
 _MAX_IDEMPOTENT_IN_FLIGHT = 5
 
@@ -237,26 +234,23 @@ class ProducerConfig(ClientConfig):
             )
         return min(linger + request, INT_MAX)
 
-    def _idempotence(self, *, explicit: bool) -> bool:
-        if not self.enable_idempotence:
-            return False
+    def idempotence_problem(self) -> str | None:
+        """Return which value excludes idempotence, None if none does."""
         in_flight = self.max_in_flight_requests_per_connection
-        problem = None
         if self.acks != -1:
-            problem = f"acks: got {self.acks}, expected 'all'"
-        elif in_flight > _MAX_IDEMPOTENT_IN_FLIGHT:
-            problem = (
+            return f"acks: got {self.acks}, expected 'all'"
+        if in_flight > _MAX_IDEMPOTENT_IN_FLIGHT:
+            return (
                 f"max_in_flight_requests_per_connection: got {in_flight}, "
                 f"expected at most {_MAX_IDEMPOTENT_IN_FLIGHT}"
             )
-        elif self.retries == 0:
-            problem = "retries: got 0, expected at least 1"
-        if problem is None:
-            return True
-        if explicit:
+        return "retries: got 0, expected at least 1" if self.retries == 0 else None
+
+    def _idempotence(self, *, explicit: bool) -> bool:
+        problem = self.idempotence_problem()
+        if self.enable_idempotence and problem is not None and explicit:
             raise ConfigError(f"{problem} with enable_idempotence=True; change one of the two")
-        _log.info("idempotence is off: %s", problem)
-        return False
+        return self.enable_idempotence and problem is None
 
 
 def _check_codec(compression: CompressionType) -> None:

@@ -68,5 +68,5 @@ def test_a_failed_start_leaves_the_callers_signals_as_they_were(tmp_path: Path) 
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     for setting in ("num.partitions=none", "listeners=nowhere.invalid:0"):
         arguments = ["broker", "--data-dir", str(tmp_path), "--config", setting]
-        assert main(arguments) == 1
+        assert main(arguments) != 0
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before

@@ -62,7 +62,7 @@ def test_other_files_are_refused(data_dir: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_broker_settings_need_a_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["broker", "--data-dir", str(tmp_path), "--config", "num.partitions"]) == 1
+    assert main(["broker", "--data-dir", str(tmp_path), "--config", "num.partitions"]) == 2
     assert "--config: got 'num.partitions', expected KEY=VALUE" in capsys.readouterr().err
 
 

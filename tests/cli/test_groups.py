@@ -42,6 +42,17 @@ def test_members_offsets_and_lag(run: Run, member: tuple[str, str, Consumer]) ->
     assert second.startswith(f"  {place(topic, 1)}  committed 0  end 0  lag 0  member ")
 
 
+def test_partition_without_a_committed_offset_has_an_end(run: Run, clients: Clients) -> None:
+    topic, group = clients.topic(), clients.group()
+    clients.fill(topic, 2)
+    consumer = clients.consumer(group)
+    consumer.subscribe(topic)
+    while not consumer.poll():
+        pass
+    shown = run("groups", "describe", group)[1]
+    assert f"  {place(topic)}  committed -  end 2  lag -  member " in shown
+
+
 def test_list_shows_each_group_with_its_state(run: Run, member: tuple[str, str, Consumer]) -> None:
     _, group, consumer = member
     assert f"{group}  Stable  consumer\n" in run("groups", "list")[1]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kclient import TopicPartition
+from kclient.cli.main import main
 from tests.cli.interruption import interrupted
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients, place, read
@@ -34,6 +35,7 @@ def records(clients: Clients, topic: str, count: int) -> list[tuple[object, obje
         ((), b"one\ntwo\r\n\n", [(None, b"one"), (None, b"two"), (None, b"")]),
         (("--key-separator", ":"), b"k:v:w\nv\n", [(b"k", b"v:w"), (None, b"v")]),
         (("--escaped",), b"a\\tb\n\\N\n", [(None, b"a\tb"), (None, None)]),
+        (("--key-separator", r"\t"), b"k\tv\n", [(b"k", b"v")]),
         (("--escaped", "--key-separator", "\t"), b"\\xff\tv\n", [(b"\xff", b"v")]),
         (("--partition", "0"), b"last line", [(None, b"last line")]),
     ],
@@ -51,6 +53,16 @@ def test_each_line_is_a_record(
     count = len(expected)
     assert run("produce", topic, *options) == (0, "", f"{count} of {count} records delivered\n")
     assert records(shared_clients, topic, count) == expected
+
+
+@pytest.mark.parametrize("separator", ["", r"\q"])
+def test_invalid_key_separator_is_refused(
+    capsys: pytest.CaptureFixture[str], separator: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["produce", "t", "--key-separator", separator])
+    assert ended.value.code == 2
+    assert "argument --key-separator" in capsys.readouterr().err
 
 
 def test_record_that_is_not_delivered_is_counted_and_named(

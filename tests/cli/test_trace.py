@@ -93,7 +93,7 @@ def test_without_outcomes_the_broker_sends_the_producer_is_traced_alone(run: Run
 
 def test_options_of_the_consumer_are_checked(run: Run) -> None:
     status, _, errors = run("trace", "--consumer-config", "fetch.min.byte=1")
-    assert status == 1
+    assert status == 2
     assert "fetch.min.bytes" in errors
 
 

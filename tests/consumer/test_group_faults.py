@@ -230,3 +230,10 @@ def test_wakeup_ends_wait_for_rebalance(world: ConsumerWorld) -> None:
     assert world.clock.now_ms - before_ms <= 310
     world.broker.responses.clear()
     consumer.close(timeout=1)
+
+
+def test_commit_by_assignment_to_a_group_with_members_is_explained(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g")
+    world.broker.fail(ApiKey.OFFSET_COMMIT, _UNKNOWN_MEMBER)
+    with pytest.raises(CommitFailedError, match="group 'g' has members; a consumer with assign"):
+        consumer.commit({ORDERS_0: 1})

@@ -1,7 +1,9 @@
+import logging
 from typing import Any
 
 import pytest
 
+from kclient import Producer
 from kclient.common.errors import ConfigError
 from kclient.producer.partitioner import murmur2_partition, murmur3_partition
 from kclient.producer.producer_config import PRODUCER_CONFIG, ProducerConfig
@@ -169,3 +171,12 @@ def test_batch_is_at_most_a_request_and_the_buffer_memory() -> None:
     assert parse(buffer_memory=9_999, batch_size=10_000).batch_size == 9_999
     assert parse(buffer_memory=10_000, batch_size=10_000).batch_size == 10_000
     assert parse(buffer_memory=9_999, batch_size=10_000, max_request_size=5_000).batch_size == 5_000
+
+
+def test_disabled_idempotence_is_logged_with_the_client(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "kclient")
+    Producer(
+        bootstrap_servers="h:1", client_id="billing", max_in_flight_requests_per_connection=10
+    ).close(0)
+    (line,) = [each.getMessage() for each in caplog.records if "idempotence" in each.getMessage()]
+    assert line.startswith("[Producer clientId=billing] idempotence is off: max_in_flight")

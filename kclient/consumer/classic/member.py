@@ -162,6 +162,11 @@ class Member:
         if isinstance(error, UnknownMemberIdError | IllegalGenerationError):
             if same and sent != NO_EPOCH:
                 self.lose(str(error), keep_member_id=isinstance(error, IllegalGenerationError))
+            if sent == NO_EPOCH:
+                return CommitFailedError(
+                    f"{error.error_name}: group {self._group_id!r} has members; a consumer with "
+                    "assign() can commit only while it has none; nothing was committed"
+                )
             return CommitFailedError(
                 f"{error.error_name}: this consumer is not a member of the group any more, its "
                 "partitions may be owned by another; nothing was committed"

@@ -178,10 +178,9 @@ def _chosen(what: str, column: Column, names: Sequence[str]) -> str | None:
 def _present(what: str, name: str, names: Sequence[str]) -> str:
     if name in names:
         return name
-    listed = ", ".join(map(repr, names)) or "none"
+    listed = f"the columns {', '.join(map(repr, names)):.200}" if names else "no columns"
     raise ConfigError(
-        f"{what}: got no column {name!r}, expected one of the columns {listed:.200}"
-        + _nearest(name, names)
+        f"{what}: got {listed}, expected one with the name {name!r}" + _nearest(name, names)
     )
 
 

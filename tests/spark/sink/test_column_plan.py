@@ -60,13 +60,17 @@ def test_columns_can_be_renamed_or_disabled() -> None:
         (
             ColumnSelection(topic="t"),
             schema(vale=T.StringType()),
-            "value: got no column 'value', expected one of the columns 'vale'; did you mean 'vale'",
+            "value: got the columns 'vale', expected one with the name 'value'; did you mean",
         ),
-        (ColumnSelection(topic="t"), [], "value: got no column 'value'"),
+        (
+            ColumnSelection(topic="t"),
+            [],
+            "value: got no columns, expected one with the name 'value'",
+        ),
         (
             ColumnSelection(topic="t", key="k"),
             schema(value=T.StringType()),
-            "key: got no column 'k'",
+            "key: got the columns 'value', expected one with the name 'k'",
         ),
         (
             ColumnSelection(),

@@ -47,3 +47,11 @@ def test_long_lists_are_shortened_and_counted_in_full() -> None:
         loss.report()
     assert "; and 15 more (25 in total)" in str(caught.value)
     assert len(caught.value.lost) == 25
+
+
+def test_unknown_losses_have_no_total() -> None:
+    loss = DataLoss(fail=True)
+    loss.record(place("a"), 0, "gone")
+    with pytest.raises(DataLossError) as caught:
+        loss.report()
+    assert "a-0: gone, an unknown number of offsets lost; to continue" in str(caught.value)
