@@ -2,12 +2,18 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.arguments import check_timeout
-from kclient.common.errors import ClosedError, ConcurrentAccessError, IllegalStateError
+from kclient.common.errors import (
+    ClosedError,
+    ConcurrentAccessError,
+    IllegalStateError,
+    KafkaError,
+)
 from kclient.common.event_loop import (
     is_inside_event_loop,
     may_be_awaited,
@@ -516,7 +522,8 @@ class ConsumerCore:
     def close(self, deadline_ms: float) -> Steps[None]:
         """Commit, leave the group and disconnect; raise the first error of a callback."""
         self._closing_caller = self.tasks.caller_id()
-        yield from self._await_receipts()
+        with suppress(KafkaError):  # which must not keep the consumer from being closed
+            yield from self._await_receipts()
         error = yield from self.closing.run(deadline_ms, may_commit=self._may_commit)
         self.closed = True
         if error is not None:
