@@ -51,7 +51,9 @@ def run(arguments: Sequence[str] | None) -> int:
         return OUTPUT_CLOSED
     except (KafkaError, OSError) as error:
         print(f"kclient {options.command}: {error}", file=sys.stderr)
-        return USAGE if isinstance(error, ConfigError) else 1
+        # An address in use is no wrong argument, although the error names the option.
+        is_usage = isinstance(error, ConfigError) and not isinstance(error.__cause__, OSError)
+        return USAGE if is_usage else 1
     return status
 
 
