@@ -146,8 +146,8 @@ def decompress(
         limit: Maximum decompressed size in bytes.
 
     Raises:
-        CompressionError: The stream is corrupt, truncated or followed by other data, or contains
-            more than `limit` bytes.
+        CompressionError: The stream is corrupt, truncated or, with snappy and zstd, followed by
+            other data, or contains more than `limit` bytes.
         UnsupportedCompressionTypeError: The codec's package is not installed.
     """
     return _DECOMPRESSORS[kind](data, limit)
@@ -227,6 +227,8 @@ _GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
 
 _GZIP_MEMORY: Final = 8
 
+_GZIP_MAGIC: Final = b"\x1f\x8b\x08"
+
 
 def _compress_gzip(data: WireBytes, level: int) -> bytes:
     codec = zlib.compressobj(level, zlib.DEFLATED, _GZIP_FORMAT, _GZIP_MEMORY)
@@ -236,16 +238,20 @@ def _compress_gzip(data: WireBytes, level: int) -> bytes:
 def _decompress_gzip(data: WireBytes, limit: int) -> bytearray:
     output = _Output("gzip", limit)
     codec = zlib.decompressobj(_GZIP_FORMAT)
-    for piece in _pieces(data):
-        rest: WireBytes = piece
-        while len(rest) > 0:
-            if codec.eof:  # another member of a multi-member stream
-                codec = zlib.decompressobj(_GZIP_FORMAT)
-            try:
-                output.add(codec.decompress(rest, output.request_size()))
-            except zlib.error as error:
-                raise CompressionError("gzip: the stream is corrupt") from error
-            rest = codec.unused_data if codec.eof else codec.unconsumed_tail
+    view = memoryview(data)
+    position = 0
+    while position < len(view):
+        if codec.eof:
+            if bytes(view[position : position + len(_GZIP_MAGIC)]) != _GZIP_MAGIC:
+                break  # Kafka's reader ignores what follows a member and is not another one
+            codec = zlib.decompressobj(_GZIP_FORMAT)
+        piece = view[position : position + _INPUT_STEP]
+        try:
+            output.add(codec.decompress(piece, output.request_size()))
+        except zlib.error as error:
+            raise CompressionError("gzip: the stream is corrupt") from error
+        rest = codec.unused_data if codec.eof else codec.unconsumed_tail
+        position += len(piece) - len(rest)
     # Output that is still buffered after the end of the input.
     while not codec.eof:
         last = codec.decompress(b"", output.request_size())
@@ -300,6 +306,9 @@ def decompress_snappy(data: WireBytes, limit: int) -> bytes | bytearray:
         if len(view) - position < _XERIAL_LENGTH.size:
             raise CompressionError("snappy: a xerial block length is truncated")
         (length,) = _XERIAL_LENGTH.unpack_from(view, position)
+        if bytes(view[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
+            position += len(_XERIAL_HEADER)  # of another stream, which Kafka's reader appends
+            continue
         position += _XERIAL_LENGTH.size
         if not 0 <= length <= len(view) - position:
             raise CompressionError(
@@ -366,7 +375,7 @@ def _decompress_lz4(data: WireBytes, limit: int) -> bytearray:
         rest: WireBytes = piece
         while len(rest) > 0 or not (codec.needs_input or codec.eof):
             if codec.eof:
-                raise CompressionError("lz4: data follows the end of the frame")
+                return output.data  # Kafka's reader ignores what follows the first frame
             try:
                 output.add(codec.decompress(rest, max_length=output.request_size()))
             except RuntimeError as error:
@@ -377,14 +386,30 @@ def _decompress_lz4(data: WireBytes, limit: int) -> bytearray:
     return output.data
 
 
-# Frames with a larger window are decompressed at once: a streaming decompressor would hold the
-# window in addition to the output.
+# A single frame with a larger window is decompressed at once: a streaming decompressor would hold
+# the window in addition to the output.
 _ZSTD_STREAM_WINDOW: Final = 8 * 1024 * 1024
+
+# Largest window that a streaming decompressor, that of Kafka included, accepts.
+_ZSTD_MAX_WINDOW: Final = 128 * 1024 * 1024
 
 # Minimum size and maximum content of a zstd block (RFC 8878, 3.1.1.2).
 _ZSTD_SMALLEST_BLOCK: Final = 4
 
 _ZSTD_BLOCK_CONTENT: Final = 128 * 1024
+
+# Magic number and length of a skippable frame; the low four bits of the number are free.
+_ZSTD_SKIPPABLE: Final = struct.Struct("<II")
+
+_ZSTD_SKIPPABLE_MAGIC: Final = 0x184D2A50
+
+_ZSTD_MAX_HEADER: Final = 18
+
+_ZSTD_BLOCK_HEADER: Final = 3
+
+_ZSTD_RLE_BLOCK: Final = 1
+
+_ZSTD_CHECKSUM: Final = 4
 
 
 def _zstd() -> Any:
@@ -396,7 +421,7 @@ _ZSTD_COMPRESSORS: Final = IdleCodecs(lambda: _zstd().ZstdCompressor())
 _ZSTD_DECOMPRESSORS: Final = IdleCodecs(lambda: _zstd().ZstdDecompressor())
 
 _ZSTD_STREAM_DECOMPRESSORS: Final = IdleCodecs(
-    lambda: _zstd().ZstdDecompressor(max_window_size=_ZSTD_STREAM_WINDOW)
+    lambda: _zstd().ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
 )
 
 
@@ -420,17 +445,64 @@ def _decompress_zstd(data: WireBytes, limit: int) -> WireBytes:
         most = min(limit, -(-len(data) // _ZSTD_SMALLEST_BLOCK) * _ZSTD_BLOCK_CONTENT)
         if stated > most:
             raise CompressionError(f"zstd: {len(data)} bytes cannot contain the stated {stated}")
-        if stated > 0 or frame.window_size > _ZSTD_STREAM_WINDOW:
-            with _ZSTD_DECOMPRESSORS.borrow() as codec:
-                whole: bytes = codec.decompress(data, max_output_size=most, allow_extra_data=False)
-                return whole
+        is_single = stated <= 0 and _count_zstd_frames(data) == 1
+        if stated > 0 or (is_single and frame.window_size > _ZSTD_STREAM_WINDOW):
+            try:
+                with _ZSTD_DECOMPRESSORS.borrow() as codec:
+                    whole: bytes = codec.decompress(
+                        data, max_output_size=most, allow_extra_data=False
+                    )
+                    return whole
+            except zstandard.ZstdError:
+                if is_single or _count_zstd_frames(data) == 1:
+                    raise
         return _stream_zstd(data, limit)
     except zstandard.ZstdError as error:
         raise CompressionError(f"zstd: the stream is corrupt: {error}") from error
 
 
+def _count_zstd_frames(data: WireBytes) -> int:
+    """Count the frames of a stream, which may be skippable ones (RFC 8878, 3.1).
+
+    The streaming decompressor does not report that the last frame is truncated.
+
+    Raises:
+        CompressionError: The last frame is truncated.
+        zstandard.ZstdError: Other data follows a frame.
+    """
+    view = memoryview(data)
+    position = count = 0
+    while position < len(view):
+        position = _end_of_zstd_frame(view, position)
+        count += 1
+    if position > len(view):
+        raise CompressionError("zstd: the stream is truncated")
+    return count
+
+
+def _end_of_zstd_frame(view: memoryview, position: int) -> int:
+    """Return the position after a frame, found by the headers of its blocks."""
+    if len(view) - position >= _ZSTD_SKIPPABLE.size:
+        magic, length = _ZSTD_SKIPPABLE.unpack_from(view, position)
+        if magic & ~0xF == _ZSTD_SKIPPABLE_MAGIC:
+            return position + _ZSTD_SKIPPABLE.size + int(length)
+    zstandard = _zstd()
+    start = view[position : position + _ZSTD_MAX_HEADER]
+    has_checksum: bool = zstandard.get_frame_parameters(start).has_checksum
+    position += zstandard.frame_header_size(start)
+    is_last = False
+    while not is_last and position < len(view):
+        header = int.from_bytes(view[position : position + _ZSTD_BLOCK_HEADER], "little")
+        is_last = bool(header & 1)
+        size = 1 if header >> 1 & 3 == _ZSTD_RLE_BLOCK else header >> 3
+        position += _ZSTD_BLOCK_HEADER + size
+    if not is_last:
+        return len(view) + 1
+    return position + _ZSTD_CHECKSUM * has_checksum
+
+
 def _stream_zstd(data: WireBytes, limit: int) -> bytearray:
-    """Decompress a frame that does not state its content size."""
+    """Decompress frames that do not state their content size, or several frames."""
     output = _Output("zstd", limit)
     with (
         _ZSTD_STREAM_DECOMPRESSORS.borrow() as codec,

@@ -1,6 +1,7 @@
 """Interoperability of batches with other implementations."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +12,15 @@ from aiokafka.record.memory_records import MemoryRecords as AiokafkaRecords
 from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
 from kafka.record.memory_records import MemoryRecords as KafkaPythonRecords
 
-from kclient.record import CompressionType, RecordBatch, RecordBatchBuilder
+from kclient.record import (
+    RECORD_BATCH_OVERHEAD,
+    CompressionType,
+    RecordBatch,
+    RecordBatchBuilder,
+    parse_header,
+)
+from kclient.record.sealing import write_header
+from tests.record.foreign_streams import FOREIGN
 
 GOLDEN = Path(__file__).parent / "golden" / "foreign_batches.json"
 BATCHES: list[dict[str, Any]] = json.loads(GOLDEN.read_text())
@@ -57,6 +66,29 @@ def test_foreign_batches_are_read(twin: ModuleType, golden: dict[str, Any]) -> N
     assert batch.max_timestamp == max(row[0] for row in expected)
     taken = twin.BatchCursor(batch, "t", 0).take()
     assert [(r.timestamp_ms, r.key, r.value, r.headers) for r in taken] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "pack"), [(kind, pack) for kind, _, pack in FOREIGN], ids=[each[1] for each in FOREIGN]
+)
+def test_every_legal_stream_of_a_codec_is_read(
+    twin: ModuleType, kind: CompressionType, pack: Callable[[bytes], bytes]
+) -> None:
+    plain, written = ours(twin, CompressionType.NONE)
+    data = memoryview(
+        bytearray(plain[:RECORD_BATCH_OVERHEAD] + pack(plain[RECORD_BATCH_OVERHEAD:]))
+    )
+    header = parse_header(data, 0, 0)
+    header.attributes |= kind
+    write_header(data, header)
+    batch = twin.RecordBatch(data)
+    batch.ensure_valid()
+    assert [record[1:] for record in batch.records()] == written
+    taken = twin.BatchCursor(batch, "t", 0).take()
+    assert [(r.timestamp_ms, r.key, r.value, r.headers) for r in taken] == written
+    columns = twin.decode_columns([batch])
+    assert columns == twin.decode_columns([twin.RecordBatch(plain)])
+    assert columns.length == len(written)
 
 
 @pytest.mark.parametrize(
