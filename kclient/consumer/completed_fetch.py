@@ -16,6 +16,7 @@ from kclient.record import (
     ConsumerRecord,
     ControlRecordType,
     PartitionCursor,
+    iter_records,
 )
 from kclient.record.record_batch import AbstractRecordBatch
 
@@ -91,8 +92,8 @@ class AbortedTransactions:
 
 
 def _is_abort_marker(batch: AbstractRecordBatch) -> bool:
-    records = batch.records()
-    return bool(records) and ControlRecordType.parse(records[0].key) is ControlRecordType.ABORT
+    record = next(iter_records(batch), None)
+    return record is not None and ControlRecordType.parse(record.key) is ControlRecordType.ABORT
 
 
 class CompletedFetch:
@@ -321,6 +322,7 @@ def _cursor(
         hides=_hides(data) if config.isolation_level == READ_COMMITTED else None,
         key_deserializer=config.key_deserializer,
         value_deserializer=config.value_deserializer,
+        max_record_bytes=config.max_decompressed_record_bytes,
     )
 
 

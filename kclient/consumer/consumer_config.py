@@ -152,6 +152,14 @@ class ConsumerConfig(ClientConfig):
     max_poll_records: int = whole_number(
         "max.poll.records", 500, "Maximum number of records per poll.", low=1, high=INT_MAX
     )
+    max_decompressed_record_bytes: int = whole_number(
+        "max.decompressed.record.bytes",
+        INT_MAX,
+        "Maximum size of a single record in a compressed batch, which determines the memory that "
+        "a hostile batch can use. Batches are decompressed in pieces; their size is not limited.",
+        low=1,
+        high=INT_MAX,
+    )
     check_crcs: bool = switch(
         "check.crcs",
         "Verify the checksum of every batch.",
@@ -308,6 +316,7 @@ class PlainConsumerOptions(ClientOptions, total=False):
     heartbeat_interval_ms: int
     interceptor_classes: Sequence[ConsumerInterceptor | type[ConsumerInterceptor]]
     isolation_level: Literal["read_uncommitted", "read_committed"]
+    max_decompressed_record_bytes: int
     max_partition_fetch_bytes: int
     max_poll_interval_ms: int
     max_poll_records: int

@@ -3,7 +3,7 @@
 import weakref
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Any, Generic, overload
+from typing import Generic, overload
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidTypeError

@@ -10,6 +10,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import CompressionError, InvalidOffsetError, KafkaError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
+from kclient.record.errors import DecompressedRecordSizeError
 
 __all__ = [
     "CorruptBatchError",
@@ -75,11 +76,16 @@ class UnreadableBatchError(KafkaError):
     """
 
     def __init__(
-        self, topic_partition: TopicPartition, offset: int, next_offset: int, what: str
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        next_offset: int,
+        what: str,
+        *,
+        is_intact: bool = False,
     ) -> None:
-        super().__init__(
-            f"{topic_partition} at offset {offset}: {what}; seek to {next_offset} to continue"
-        )
+        advice = "" if is_intact else f"; seek to {next_offset} to continue"
+        super().__init__(f"{topic_partition} at offset {offset}: {what}{advice}")
         self.topic_partition = topic_partition
         self.offset = offset
         self.next_offset = next_offset
@@ -98,7 +104,11 @@ class IncompleteBatchError(CorruptBatchError, RecordTooLargeError):
 
 
 class UndecompressableBatchError(UnreadableBatchError, CompressionError):
-    """The compressed records are corrupt, use an unknown codec, or exceed the size limit."""
+    """The compressed records are corrupt, use an unknown codec, or one exceeds the size limit.
+
+    The limit is ``max.decompressed.record.bytes``; the batch is intact, and the text names the
+    option. Its records before the error have been returned.
+    """
 
 
 class UnsupportedBatchError(UnreadableBatchError, UnsupportedForMessageFormatError):
@@ -112,7 +122,11 @@ def unreadable(
     for general, located in _LOCATED.items():
         if isinstance(error, general) and lacks_place(error):
             found: KafkaError = located(
-                topic_partition, offset, max(next_offset, offset + 1), str(error)
+                topic_partition,
+                offset,
+                max(next_offset, offset + 1),
+                str(error),
+                is_intact=isinstance(error, DecompressedRecordSizeError),
             )
             found.__cause__ = error
             return found

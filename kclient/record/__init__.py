@@ -26,16 +26,16 @@ from kclient.record.batch_header import (
 from kclient.record.checksum import crc32c
 from kclient.record.columns import BinaryColumn, Columns, HeaderColumn, read_headers
 from kclient.record.compression import (
-    DEFAULT_MAX_DECOMPRESSED,
     CompressionType,
     check_level,
     codec_library,
     compress,
-    decompress,
 )
 from kclient.record.control_records import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from kclient.record.errors import RecordDeserializationError
+from kclient.record.payload_window import DEFAULT_MAX_RECORD_BYTES
 from kclient.record.record import Deserializer, Header, Record, RecordsSummary
+from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.record_encoder import encode_headers
 from kclient.record.varints import (
     decode_varint,
@@ -45,7 +45,7 @@ from kclient.record.varints import (
 )
 
 __all__ = [
-    "DEFAULT_MAX_DECOMPRESSED",
+    "DEFAULT_MAX_RECORD_BYTES",
     "IMPLEMENTATION",
     "LOG_OVERHEAD",
     "MAX_SEQUENCE",
@@ -80,7 +80,6 @@ __all__ = [
     "decode_columns",
     "decode_varint",
     "decode_varlong",
-    "decompress",
     "decrement_sequence",
     "encode_headers",
     "encode_varint",
@@ -140,17 +139,21 @@ scan_batches = _scanner.scan_batches
 scan_headers = _scanner.scan_headers
 
 _SLICE = 512
+_SLICE_BYTES = 1024 * 1024
 
 
 def iter_records(
-    batch: RecordBatch, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
+    batch: AbstractRecordBatch, max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES
 ) -> Iterator[ConsumerRecord]:
-    """Yield a batch's records without holding all of them in memory.
+    """Yield a batch's records without holding all of them in memory, but about `_SLICE_BYTES`.
 
     Raises:
         CorruptRecordError: As `RecordBatch.records`, after the records before the corrupt one.
         CompressionError: As `RecordBatch.records`.
     """
-    cursor = BatchCursor(batch, "", 0, max_decompressed=max_decompressed)
-    while taken := cursor.take(_SLICE):
+    cursor = BatchCursor(batch, "", 0, max_record_bytes=max_record_bytes)
+    count = 1
+    while taken := cursor.take(count):
         yield from taken
+        size = sum(each.serialized_key_size + each.serialized_value_size for each in taken)
+        count = min(2 * count, _SLICE) if size < _SLICE_BYTES else max(1, count // 2)

@@ -22,15 +22,16 @@ from kclient.record._speed_column_builder cimport ColumnBuilder, Rows, add_row
 
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.converters import DataOnly
-from kclient.common.errors import IllegalStateError, KafkaError
+from kclient.common.errors import CompressionError, IllegalStateError, KafkaError
 from kclient.common.foreign_names import ForeignName
 from kclient.common.types import TopicPartition
 from kclient.record.batch_header import TimestampType
 from kclient.record.checksum import crc32c
-from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
 from kclient.record.errors import RecordDeserializationError
+from kclient.record.payload_window import DEFAULT_MAX_RECORD_BYTES
 from kclient.record.record import IN_USE, RECORD_NAMES, Record, RecordsSummary
 from kclient.record.record_batch import AbstractRecordBatch, read_batches as read_batches_of_kind
+from kclient.record.varints import MalformedRecordError
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void *)
@@ -107,26 +108,10 @@ cdef inline bint take_blob(Place *at, Place end, Blob *out) noexcept nogil:
         at[0] += size
     return True
 
-cdef const char *parse_record(Place at, Place data_end, Fields *out) noexcept nogil:
-    """Parse a record; return NULL, or the error message."""
-    cdef int64_t length = 0
-    cdef Place end
+cdef inline const char *parse_headers(Place at, Place end, Fields *out) noexcept nogil:
+    """Parse the headers of a record, which ends with them; return NULL, or the error message."""
     cdef Blob part
     cdef int64_t i
-    if not take_varint(&at, data_end, VARINT_BYTES, &length):
-        return "the data is truncated"
-    if length < MIN_RECORD_SIZE - 1 or length > data_end - at:
-        return "its length is invalid"
-    end = at + length
-    at += 1  # attributes, unused
-    if not take_varint(&at, end, VARLONG_BYTES, &out.timestamp):
-        return "its timestamp delta is invalid"
-    if not take_varint(&at, end, VARINT_BYTES, &out.offset_delta):
-        return "its offset delta is invalid"
-    if not take_blob(&at, end, &out.key):
-        return "its key exceeds the record"
-    if not take_blob(&at, end, &out.value):
-        return "its value exceeds the record"
     if not take_varint(&at, end, VARINT_BYTES, &out.header_count):
         return "its header count is invalid"
     if out.header_count < 0 or out.header_count > (end - at) // 2:
@@ -141,6 +126,26 @@ cdef const char *parse_record(Place at, Place data_end, Fields *out) noexcept no
         return "its fields do not fill its length"
     out.next = out.end = end
     return NULL
+
+cdef const char *parse_record(Place at, Place data_end, Fields *out) noexcept nogil:
+    """Parse a record; return NULL, or the error message."""
+    cdef int64_t length = 0
+    cdef Place end
+    if not take_varint(&at, data_end, VARINT_BYTES, &length):
+        return "the data is truncated"
+    if length < MIN_RECORD_SIZE - 1 or length > data_end - at:
+        return "its length is invalid"
+    end = at + length
+    at += 1  # attributes, unused
+    if not take_varint(&at, end, VARLONG_BYTES, &out.timestamp):
+        return "its timestamp delta is invalid"
+    if not take_varint(&at, end, VARINT_BYTES, &out.offset_delta):
+        return "its offset delta is invalid"
+    if not take_blob(&at, end, &out.key):
+        return "its key exceeds the record"
+    if not take_blob(&at, end, &out.value):
+        return "its value exceeds the record"
+    return parse_headers(at, end, out)
 
 cdef inline object blob_bytes(Blob blob):
     if blob.at == NULL:
@@ -168,9 +173,9 @@ class RecordBatch(AbstractRecordBatch):
 
     __slots__ = ()
 
-    def records(self, max_decompressed=DEFAULT_MAX_DECOMPRESSED):
+    def records(self, max_record_bytes=DEFAULT_MAX_RECORD_BYTES):
         """Return all records."""
-        cdef RecordParser cursor = BatchCursor(self, "", 0, max_decompressed=max_decompressed)
+        cdef RecordParser cursor = BatchCursor(self, "", 0, max_record_bytes=max_record_bytes)
         cdef Fields fields
         cdef list records = []
         while cursor._next(&fields):
@@ -181,12 +186,13 @@ class RecordBatch(AbstractRecordBatch):
             cursor._advance(&fields)
         return records
 
-    def summary(self, max_decompressed=DEFAULT_MAX_DECOMPRESSED):
-        """Read all records and return their summary."""
+    def summary(self):
+        """Read all records and return their summary; the memory does not depend on their size."""
         cdef RecordParser cursor = RecordParser.__new__(RecordParser)
         cdef Fields fields
         cdef int64_t low = -1, high = -1, at = -1, last_delta = -1, count = 0, null_keys = 0
-        cursor._max_decompressed = max_decompressed
+        cursor._max_record_bytes = DEFAULT_MAX_RECORD_BYTES
+        cursor._skims = True
         cursor._set_batch(self, 0)
         while cursor._next(&fields):
             low = min(low, fields.timestamp) if count else fields.timestamp
@@ -302,21 +308,23 @@ cdef class ConsumerRecord:
 cdef class RecordParser:
     """Base class of cursors: parses the records of one batch after another."""
     cdef object _batch  # None until it is needed, if `_view` has it
-    cdef object _view, _topic, _key_deserializer, _value_deserializer, _max_decompressed
+    cdef object _view, _topic, _key_deserializer, _value_deserializer, _max_record_bytes
     cdef bint _key_data_only, _value_data_only, _deserializes
     cdef object _timestamp_type
     cdef int64_t _base_offset, _base_timestamp, _max_timestamp, _last_delta, _count, _stated
     cdef int32_t _partition, _leader_epoch
     cdef bint _append_time, _loaded
+    cdef bint _skims  # whether large records are parsed without key and value
     cdef int64_t _position
+    cdef object _window  # of a batch that is not decompressed at once, else None
     cdef object _payload
     cdef bint _in_use
     cdef Memory _data
     cdef Py_ssize_t _byte, _at
-    cdef int64_t _index, _previous
+    cdef int64_t _index, _previous, _window_number
 
     cdef int _prepare(
-        self, topic, partition, key_deserializer, value_deserializer, max_decompressed
+        self, topic, partition, key_deserializer, value_deserializer, max_record_bytes
     ) except -1:
         self._topic = topic
         self._partition = partition
@@ -327,10 +335,10 @@ cdef class RecordParser:
         self._value_deserializer = (
             value_deserializer.function if self._value_data_only else value_deserializer
         )
-        self._max_decompressed = max_decompressed
+        self._max_record_bytes = max_record_bytes
         return 0
 
-    cdef int _use(self) except -1:
+    cdef int _begin_call(self) except -1:
         """Begin a call; the caller sets `_in_use` to False at its end.
 
         Code of the application runs meanwhile, as deserializers and finalizers: if it changed the
@@ -364,20 +372,55 @@ cdef class RecordParser:
         return self._batch
 
     cdef int _load(self) except -1:
-        self._payload = memoryview(self._the_batch().payload(self._max_decompressed)).cast("B")
-        self._data = memory_of(self._payload)
+        window = self._the_batch().window(self._max_record_bytes)
+        self._use(window)
         self._loaded = True
-        if self._stated == 0 and self._data.size != 0:
-            raise self._surplus(self._data.size)
+        if self._stated == 0 and not window.ends_at(0):
+            raise self._surplus()
+        return 0
+
+    cdef int _use(self, window) except -1:
+        """Parse the data of a window; one that is not the last is moved later."""
+        self._payload = memoryview(window.data).cast("B")
+        self._data = memory_of(self._payload)
+        self._window = None if window.is_last else window
+        self._window_number += 1
+        return 0
+
+    cdef bint _advance_window(self) except -1:
+        """Move the window to the next record; False if it need not be moved."""
+        window = self._window
+        has_moved = False
+        self._payload = None  # so that its memory is freed before the new window grows
+        self._data = Memory(NULL, 0)
+        try:
+            has_moved = window.advance(self._byte)
+        except KafkaError:
+            self._use(window)
+            raise
+        except BaseException:  # an interrupt while the window was moved
+            self._restart(self._position)
+            raise
+        if has_moved:
+            self._byte = 0
+        self._use(window)
+        return has_moved
+
+    cdef int _restart(self, int64_t position) except -1:
+        """Read the batch from its start again, up to a position; it may be out of the window."""
+        self._loaded = False
+        self._payload = self._window = None
+        self._data = Memory(NULL, 0)
+        self._byte = self._index = 0
+        self._previous = -1
+        self._position = position
         return 0
 
     cdef object _corrupt(self, what):
         return self._the_batch().corrupt(f"record {self._index}: {what}")
 
-    cdef object _surplus(self, Py_ssize_t size):
-        return self._the_batch().corrupt(
-            f"{size} bytes follow the last of its {self._count} records"
-        )
+    cdef object _surplus(self):
+        return self._the_batch().corrupt(f"data follows the last of its {self._stated} records")
 
     cdef inline bint _next(self, Fields *out) except -1:
         """Parse the next record to return, without advancing; False at the end."""
@@ -397,7 +440,7 @@ cdef class RecordParser:
         cdef const char *wrong = parse_record(self._data.at + self._byte, end, out)
         cdef int64_t base = self._base_timestamp
         if wrong != NULL:
-            raise self._corrupt(wrong.decode())
+            end = self._parse_incomplete(out, wrong)
         if out.offset_delta <= self._previous or out.offset_delta > self._last_delta:
             raise self._corrupt(
                 f"its offset delta {out.offset_delta} is not between the "
@@ -410,12 +453,57 @@ cdef class RecordParser:
             else base < -INT64_MAX - out.timestamp
         ):
             raise self._corrupt("its timestamp has more than 64 bits")
-        if self._index == self._count - 1 and out.next != end:
-            raise self._surplus(end - out.next)
+        if self._index == self._count - 1:
+            self._check_end(out.next == end)
         if self._append_time:
             out.timestamp = self._max_timestamp
         else:
             out.timestamp += base
+        return 0
+
+    cdef Place _parse_incomplete(self, Fields *out, const char *wrong) except NULL:
+        """Parse a record whose rest is not in the window, and return the new end of the window."""
+        cdef Place end = NULL
+        while wrong != NULL:
+            if self._skims and self._window is not None and self._skim(out):
+                return self._data.at + self._data.size
+            if self._window is None or not self._advance_window():
+                raise self._corrupt(wrong.decode())
+            end = self._data.at + self._data.size
+            wrong = parse_record(self._data.at + self._byte, end, out)
+        return end
+
+    cdef bint _skim(self, Fields *out) except -1:
+        """Parse a record that is larger than a window without key and value; False if it is not."""
+        cdef const char *wrong
+        cdef int64_t size
+        window = self._window
+        try:
+            large = window.skim(self._byte)
+        except MalformedRecordError as error:
+            raise self._corrupt(str(error)) from None
+        if large is None:
+            return False
+        self._use(window)
+        self._window = window  # its end was not checked
+        self._byte = 0
+        out.timestamp = large.timestamp_delta
+        out.offset_delta = large.offset_delta
+        out.key = Blob(NULL, -1)
+        if large.has_key:
+            out.key = Blob(self._data.at, 0)
+        out.value = Blob(NULL, -1)
+        size = large.headers_size
+        wrong = parse_headers(self._data.at, self._data.at + size, out)
+        if wrong != NULL:
+            raise self._corrupt(wrong.decode())
+        return True
+
+    cdef int _check_end(self, bint is_end_of_window) except -1:
+        if not is_end_of_window or (
+            self._window is not None and not self._window.ends_at(self._data.size)
+        ):
+            raise self._surplus()
         return 0
 
     cdef inline void _advance(self, Fields *fields) noexcept:
@@ -437,15 +525,20 @@ cdef class RecordParser:
     ) except -1:
         """Append the next records of the batch to columns, until there are `most`."""
         cdef Fields fields
+        cdef int64_t reserved = -1  # number of the window whose rows have reserved memory
         if taken[0] >= most:
             return 0
         if not self._loaded:
             self._load()
-        self._reserve_rows(columns, most - taken[0])
         while True:
+            if reserved != self._window_number:
+                self._reserve_rows(columns, most - taken[0])
+                reserved = self._window_number
             taken[0] += self._take_rows(columns, most - taken[0])
             if taken[0] == most or not self._next(&fields):
                 break
+            if reserved != self._window_number:
+                continue  # the record is parsed again, with memory for those of its window
             if not columns.has_capacity(fields.next - self._data.at - self._byte):
                 break
             if fields.header_count:
@@ -558,9 +651,9 @@ cdef class BatchCursor(RecordParser):
 
     def __cinit__(
         self, batch, topic, partition, start_offset=0, *,
-        key_deserializer=None, value_deserializer=None, max_decompressed=DEFAULT_MAX_DECOMPRESSED,
+        key_deserializer=None, value_deserializer=None, max_record_bytes=DEFAULT_MAX_RECORD_BYTES,
     ):
-        self._prepare(topic, partition, key_deserializer, value_deserializer, max_decompressed)
+        self._prepare(topic, partition, key_deserializer, value_deserializer, max_record_bytes)
         self._set_batch(batch, as_int64(start_offset, "start_offset", 0))
 
     @property
@@ -579,15 +672,17 @@ cdef class BatchCursor(RecordParser):
         """Return the next records, at most `max_records`; an empty list at the end."""
         cdef list taken = []
         cdef Py_ssize_t most = as_int64(max_records, "max_records", 0)
-        before = (self._byte, self._index, self._previous, self._position)
-        self._use()
+        cdef int64_t index = self._index
+        cdef int64_t position = self._position
+        self._begin_call()
         try:
             self._take(taken, most)
-        except (CorruptRecordError, RecordDeserializationError):
+        except (CorruptRecordError, CompressionError, RecordDeserializationError):
             if not taken:
                 raise
         except BaseException:
-            self._byte, self._index, self._previous, self._position = before
+            if self._index != index:
+                self._restart(position)
             raise
         finally:
             self._in_use = False
@@ -597,10 +692,10 @@ cdef class BatchCursor(RecordParser):
         """Append the next records to columns, without deserialization, and return their number."""
         cdef Py_ssize_t taken = 0
         cdef Py_ssize_t most = as_int64(max_records, "max_records", 0)
-        self._use()
+        self._begin_call()
         try:
             self._take_columns(columns, most, &taken)
-        except CorruptRecordError:
+        except (CorruptRecordError, CompressionError):
             if not taken:
                 raise
         finally:
@@ -612,7 +707,7 @@ cdef class BatchCursor(RecordParser):
     def skip(self):
         """Skip the next record without deserializing it."""
         cdef Fields fields
-        self._use()
+        self._begin_call()
         try:
             if self._next(&fields):
                 self._advance(&fields)
@@ -675,10 +770,9 @@ cdef class PartitionCursor(RecordParser):
     def __cinit__(
         self, buffer, topic, partition, start_offset=0, start_epoch=-1, *, check_crcs=True,
         hides=None, key_deserializer=None, value_deserializer=None,
+        max_record_bytes=DEFAULT_MAX_RECORD_BYTES,
     ):
-        self._prepare(
-            topic, partition, key_deserializer, value_deserializer, DEFAULT_MAX_DECOMPRESSED
-        )
+        self._prepare(topic, partition, key_deserializer, value_deserializer, max_record_bytes)
         self._check_crcs = check_crcs
         self._hides = hides
         self._view = memoryview(buffer).cast("B")
@@ -732,7 +826,7 @@ cdef class PartitionCursor(RecordParser):
         cdef list taken = []
         cdef int64_t position = self.position
         cdef int32_t epoch = self.last_epoch
-        self._use()
+        self._begin_call()
         try:
             while len(taken) < most and (self._reading or self._open()):
                 self._take(taken, most)
@@ -754,7 +848,7 @@ cdef class PartitionCursor(RecordParser):
         cdef Py_ssize_t taken = 0
         cdef int64_t position = self.position
         cdef int32_t epoch = self.last_epoch
-        self._use()
+        self._begin_call()
         try:
             self._reserve_batches(columns, most)
             while taken < most and (self._reading or self._open()):
@@ -804,6 +898,9 @@ cdef class PartitionCursor(RecordParser):
 
     cdef int _seek(self, int64_t offset, int32_t epoch) except -1:
         cdef BatchRow *row
+        if self._reading and offset == self.position == self._position:
+            self.last_epoch = epoch  # the batch need not be decompressed again
+            return 0
         self.position, self.last_epoch = offset, epoch
         self._reading = False
         self._row = 0
@@ -870,6 +967,7 @@ cdef class PartitionCursor(RecordParser):
             not row.attributes & COMPRESSION_MASK
             and 0 < row.count <= self._data.size // MIN_RECORD_SIZE
         )
+        self._payload = self._window = None
         self._reading = True
         return 0
 
@@ -895,7 +993,7 @@ cdef class PartitionCursor(RecordParser):
         self.remaining -= row.size
         self._row += 1
         self._reading = False
-        self._payload = None
+        self._payload = self._window = None
         return 0
 
 # ---- columns -----------------------------------------------------------------------------------

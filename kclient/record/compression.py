@@ -7,14 +7,15 @@ Snappy has Kafka's framing, the block format of the snappy-java library ("xerial
 bytes, followed by blocks, each a length of 4 bytes, big-endian, and that many bytes of raw snappy.
 A single raw block without framing, as some producers send it, is accepted.
 
-Decompression does not trust sizes in the data: the output grows as data is decompressed, and stops
-at the caller's limit, so that a small batch cannot allocate excessive memory.
+A stream is decompressed in pieces of a size that the caller chooses, so that memory does not depend
+on the size of the content. Sizes in the data are not trusted: memory grows as data is decompressed.
 """
 
 import struct
 import zlib
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import cache
@@ -53,10 +54,6 @@ class CompressionType(IntEnum):
             raise CompressionError(
                 f"compression type: got id {number}, expected 0 to {max(cls)}"
             ) from None
-
-
-DEFAULT_MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
-"""Default limit of the decompressed size of a batch."""
 
 
 class LevelRange(NamedTuple):
@@ -135,22 +132,74 @@ def compress(kind: CompressionType, data: WireBytes, level: int | None = None) -
     return _COMPRESSORS[kind](data, check_level(kind, level))
 
 
-def decompress(
-    kind: CompressionType, data: WireBytes, limit: int = DEFAULT_MAX_DECOMPRESSED
-) -> WireBytes:
-    """Return `data` decompressed; without a codec, `data` itself.
-
-    Args:
-        kind: Codec.
-        data: The whole compressed stream.
-        limit: Maximum decompressed size in bytes.
+def compress_pieces(
+    kind: CompressionType, pieces: Iterable[WireBytes], level: int | None = None
+) -> Iterator[WireBytes]:
+    """Yield the compressed stream of data that is given in pieces.
 
     Raises:
-        CompressionError: The stream is corrupt, truncated or, with snappy and zstd, followed by
-            other data, or contains more than `limit` bytes.
+        InvalidArgumentError: The level is outside of the codec's range.
         UnsupportedCompressionTypeError: The codec's package is not installed.
     """
-    return _DECOMPRESSORS[kind](data, limit)
+    yield from _PIECE_COMPRESSORS[kind](pieces, check_level(kind, level))
+
+
+class Decompressor(ABC):
+    """Content of one compressed stream, read in pieces.
+
+    After an error, the stream must not be read again.
+    """
+
+    @abstractmethod
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, at most `size`; none at the end of the stream.
+
+        Raises:
+            CompressionError: The stream is corrupt, truncated or, with snappy and zstd, followed by
+                other data.
+        """
+
+
+def open_stream(kind: CompressionType, data: WireBytes) -> Decompressor:
+    """Return a decompressor of a whole stream; the codec is not `CompressionType.NONE`.
+
+    Raises:
+        CompressionError: The stream is corrupt.
+        UnsupportedCompressionTypeError: The codec's package is not installed.
+    """
+    return _DECOMPRESSORS[kind](memoryview(data))
+
+
+def decompress(
+    kind: CompressionType, data: WireBytes, most: int
+) -> tuple[bytes, Decompressor | None]:
+    """Return the first `most` bytes of a stream, and the rest of it, None if there is no more.
+
+    A rest may turn out to be empty.
+
+    Raises:
+        CompressionError: As `Decompressor.read`.
+        UnsupportedCompressionTypeError: As `open_stream`.
+    """
+    at_once = _AT_ONCE.get(kind)
+    if at_once is not None and (whole := at_once(data, most)) is not None:
+        return whole, None
+    stream = open_stream(kind, data)
+    content = read_fully(stream, most)
+    return content, None if len(content) < most else stream
+
+
+def read_fully(stream: Decompressor, size: int) -> bytes:
+    """Read so many bytes, or fewer if the stream ends.
+
+    Raises:
+        CompressionError: As `Decompressor.read`.
+    """
+    pieces: list[bytes] = []
+    while piece := stream.read(size):
+        pieces.append(piece)
+        size -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _unchanged(data: WireBytes, _: int) -> WireBytes:
@@ -175,52 +224,30 @@ class IdleCodecs(Generic[Codec]):
         self._make = make
         self._idle: deque[Codec] = deque(maxlen=_MAX_IDLE)
 
+    def take(self) -> Codec:
+        """Return an idle codec, or a new one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._make()
+
+    def put_back(self, codec: Codec) -> None:
+        """Take back a codec that has completed its work; after an error its state is unknown."""
+        self._idle.append(codec)
+
     @contextmanager
     def borrow(self) -> Iterator[Codec]:
-        """Provide a codec; it is discarded after an error, since its state is unknown."""
-        try:
-            codec = self._idle.pop()
-        except IndexError:
-            codec = self._make()
+        """Provide a codec; it is discarded after an error."""
+        codec = self.take()
         yield codec
-        self._idle.append(codec)
+        self.put_back(codec)
 
 
 _OUTPUT_STEP: Final = 256 * 1024
 
 
-class _Output:
-    """Decompressed data, bounded by the limit."""
-
-    __slots__ = ("_codec", "_limit", "data")
-
-    def __init__(self, codec: str, limit: int) -> None:
-        self._codec = codec
-        self._limit = limit
-        self.data = bytearray()
-
-    def request_size(self) -> int:
-        """Return the next number of bytes to request; one above the limit detects an excess."""
-        return min(_OUTPUT_STEP, self._limit - len(self.data) + 1)
-
-    def add(self, piece: bytes) -> None:
-        """Append a chunk.
-
-        Raises:
-            CompressionError: The limit is exceeded.
-        """
-        self.data += piece
-        if len(self.data) > self._limit:
-            raise CompressionError(f"{self._codec}: got more than the limit of {self._limit} bytes")
-
-
+# A decompressor copies the rest of its input at every stop.
 _INPUT_STEP: Final = 64 * 1024
-
-
-def _pieces(data: WireBytes) -> list[memoryview]:
-    """Split the input, since a decompressor copies the unused rest at every stop."""
-    view = memoryview(data)
-    return [view[start : start + _INPUT_STEP] for start in range(0, len(view), _INPUT_STEP)]
 
 
 _GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
@@ -235,30 +262,48 @@ def _compress_gzip(data: WireBytes, level: int) -> bytes:
     return codec.compress(data) + codec.flush()
 
 
-def _decompress_gzip(data: WireBytes, limit: int) -> bytearray:
-    output = _Output("gzip", limit)
-    codec = zlib.decompressobj(_GZIP_FORMAT)
-    view = memoryview(data)
-    position = 0
-    while position < len(view):
-        if codec.eof:
-            if bytes(view[position : position + len(_GZIP_MAGIC)]) != _GZIP_MAGIC:
-                break  # Kafka's reader ignores what follows a member and is not another one
-            codec = zlib.decompressobj(_GZIP_FORMAT)
-        piece = view[position : position + _INPUT_STEP]
-        try:
-            output.add(codec.decompress(piece, output.request_size()))
-        except zlib.error as error:
-            raise CompressionError("gzip: the stream is corrupt") from error
-        rest = codec.unused_data if codec.eof else codec.unconsumed_tail
-        position += len(piece) - len(rest)
-    # Output that is still buffered after the end of the input.
-    while not codec.eof:
-        last = codec.decompress(b"", output.request_size())
-        if not last:
-            raise CompressionError("gzip: the stream is truncated")
-        output.add(last)
-    return output.data
+def _compress_gzip_pieces(pieces: Iterable[WireBytes], level: int) -> Iterator[bytes]:
+    codec = zlib.compressobj(level, zlib.DEFLATED, _GZIP_FORMAT, _GZIP_MEMORY)
+    for piece in pieces:
+        yield codec.compress(piece)
+    yield codec.flush()
+
+
+class _GzipStream(Decompressor):
+    """Members of a gzip stream (RFC 1952, 2.2)."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._position = 0
+        self._codec = zlib.decompressobj(_GZIP_FORMAT)
+
+    def read(self, size: int) -> bytes:
+        content = b""
+        while size > 0 and not content and self._has_more():
+            piece = self._data[self._position : self._position + _INPUT_STEP]
+            try:
+                content = self._codec.decompress(piece, min(size, _OUTPUT_STEP))
+            except zlib.error as error:
+                raise CompressionError("gzip: the stream is corrupt") from error
+            codec = self._codec
+            rest = codec.unused_data if codec.eof else codec.unconsumed_tail
+            self._position += len(piece) - len(rest)
+            if not (content or piece or codec.eof):
+                raise CompressionError("gzip: the stream is truncated")
+        return content
+
+    def _has_more(self) -> bool:
+        """Return whether the member continues; at its end begin the next one, if there is one.
+
+        Like Kafka's reader this ignores what follows a member and is not another one.
+        """
+        if not self._codec.eof:
+            return True
+        magic = self._data[self._position : self._position + len(_GZIP_MAGIC)]
+        if bytes(magic) != _GZIP_MAGIC:
+            return False
+        self._codec = zlib.decompressobj(_GZIP_FORMAT)
+        return True
 
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
@@ -275,55 +320,90 @@ _SNAPPY_EXPANSION: Final = 22
 
 def compress_xerial(data: WireBytes) -> bytes:
     """Return `data` as a xerial stream, in blocks of 32 KiB as Kafka's producer writes them."""
+    return b"".join(_compress_snappy_pieces((data,), 0))
+
+
+def _compress_snappy_pieces(pieces: Iterable[WireBytes], _: int) -> Iterator[bytes]:
     snappy = codec_library(CompressionType.SNAPPY)
-    view = memoryview(data)
-    parts: list[bytes] = [_XERIAL_HEADER]
-    for start in range(0, len(view), _XERIAL_BLOCK_SIZE):
-        block: bytes = snappy.compress(view[start : start + _XERIAL_BLOCK_SIZE])
-        parts.append(_XERIAL_LENGTH.pack(len(block)))
-        parts.append(block)
-    return b"".join(parts)
+    yield _XERIAL_HEADER
+    for piece in pieces:
+        view = memoryview(piece)
+        for start in range(0, len(view), _XERIAL_BLOCK_SIZE):
+            block: bytes = snappy.compress(view[start : start + _XERIAL_BLOCK_SIZE])
+            yield _XERIAL_LENGTH.pack(len(block))
+            yield block
 
 
 def _compress_snappy(data: WireBytes, _: int) -> bytes:
     return compress_xerial(data)
 
 
-def decompress_snappy(data: WireBytes, limit: int) -> bytes | bytearray:
-    """Return the contents of a xerial stream or of a raw block.
+class _SnappyStream(Decompressor):
+    """Blocks of a xerial stream, or a raw block, which is decompressed as a whole."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._position = 0
+        self._rest = memoryview(b"")
+        if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+            self._position = len(data)
+            self._rest = memoryview(_decompress_snappy_block(data))
+
+    def read(self, size: int) -> bytes:
+        if self._rest:
+            part, self._rest = self._rest[:size], self._rest[size:]
+            return bytes(part)
+        content = b""
+        while size > 0 and not content and self._position < len(self._data):
+            content = self._next_block()
+        if len(content) <= size:
+            return content
+        self._rest = memoryview(content)[size:]
+        return content[:size]
+
+    def _next_block(self) -> bytes:
+        """Decompress the next block; none at the header of a stream.
+
+        Kafka's reader appends another stream that follows.
+        """
+        data, position = self._data, self._position
+        start = position + _XERIAL_LENGTH.size
+        if start > len(data):
+            raise CompressionError("snappy: a xerial block length is truncated")
+        (length,) = _XERIAL_LENGTH.unpack_from(data, position)
+        if length < 0 and bytes(data[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
+            self._position += len(_XERIAL_HEADER)
+            if self._position > len(data):
+                raise CompressionError("snappy: the xerial header is truncated")
+            return b""
+        if not 0 <= length <= len(data) - start:
+            raise CompressionError(
+                f"snappy: got a xerial block of {length} bytes, {len(data) - start} remain"
+            )
+        self._position = start + length
+        return _decompress_snappy_block(data[start : self._position])
+
+
+def _decompress_single_block(data: WireBytes, most: int) -> bytes | None:
+    """Decompress a xerial stream at once if it is one block, with at most `most` bytes of content.
 
     Raises:
-        CompressionError: The stream is corrupt or contains more than `limit` bytes.
+        CompressionError: The stream is corrupt.
     """
     view = memoryview(data)
-    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        return _decompress_snappy_block(view, limit)
-    if len(view) < len(_XERIAL_HEADER):
-        raise CompressionError("snappy: the xerial header is truncated")
-    output = bytearray()
-    position = len(_XERIAL_HEADER)
-    while position < len(view):
-        if len(view) - position < _XERIAL_LENGTH.size:
-            raise CompressionError("snappy: a xerial block length is truncated")
-        (length,) = _XERIAL_LENGTH.unpack_from(view, position)
-        if bytes(view[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
-            position += len(_XERIAL_HEADER)  # of another stream, which Kafka's reader appends
-            continue
-        position += _XERIAL_LENGTH.size
-        if not 0 <= length <= len(view) - position:
-            raise CompressionError(
-                f"snappy: got a xerial block of {length} bytes, {len(view) - position} remain"
-            )
-        output += _decompress_snappy_block(view[position : position + length], limit - len(output))
-        position += length
-    return output
+    start = len(_XERIAL_HEADER) + _XERIAL_LENGTH.size
+    if len(view) < start or bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return None
+    (length,) = _XERIAL_LENGTH.unpack_from(view, len(_XERIAL_HEADER))
+    block = view[start:]
+    if length != len(block) or _stated_snappy_size(block) > most:
+        return None
+    return _decompress_snappy_block(block)
 
 
-def _decompress_snappy_block(block: memoryview, limit: int) -> bytes:
+def _decompress_snappy_block(block: memoryview) -> bytes:
     """Return the contents of a raw block; its stated size is checked first."""
     stated = _stated_snappy_size(block)
-    if stated > limit:
-        raise CompressionError(f"snappy: got more than {limit} bytes left of the limit")
     if stated > len(block) * _SNAPPY_EXPANSION:
         raise CompressionError(f"snappy: {len(block)} bytes cannot contain the stated {stated}")
     snappy = codec_library(CompressionType.SNAPPY)
@@ -352,43 +432,55 @@ _LZ4_HIGH_MAX: Final = 12
 
 
 def _compress_lz4(data: WireBytes, level: int) -> bytes:
-    # As in Kafka, the default level selects the fast compressor, any other the high one.
-    effort = _LZ4_FAST
-    if level != LEVELS[CompressionType.LZ4].default:
-        effort = min(max(level, _LZ4_HIGH_MIN), _LZ4_HIGH_MAX)
-    frames = codec_library(CompressionType.LZ4)
-    # Kafka's reader accepts independent blocks only.
-    output: bytes = frames.compress(
-        data,
-        compression_level=effort,
-        block_size=frames.BLOCKSIZE_MAX64KB,
-        block_linked=False,
-        store_size=False,
+    output: bytes = codec_library(CompressionType.LZ4).compress(
+        data, store_size=False, **_lz4_options(level)
     )
     return output
 
 
-def _decompress_lz4(data: WireBytes, limit: int) -> bytearray:
-    output = _Output("lz4", limit)
-    codec = codec_library(CompressionType.LZ4).LZ4FrameDecompressor()
-    for piece in _pieces(data):
-        rest: WireBytes = piece
-        while len(rest) > 0 or not (codec.needs_input or codec.eof):
-            if codec.eof:
-                return output.data  # Kafka's reader ignores what follows the first frame
+def _compress_lz4_pieces(pieces: Iterable[WireBytes], level: int) -> Iterator[bytes]:
+    codec = codec_library(CompressionType.LZ4).LZ4FrameCompressor(**_lz4_options(level))
+    yield codec.begin()
+    for piece in pieces:
+        yield codec.compress(piece)
+    yield codec.flush()
+
+
+def _lz4_options(level: int) -> dict[str, Any]:
+    # As in Kafka, the default level selects the fast compressor, any other the high one.
+    effort = _LZ4_FAST
+    if level != LEVELS[CompressionType.LZ4].default:
+        effort = min(max(level, _LZ4_HIGH_MIN), _LZ4_HIGH_MAX)
+    return {
+        "compression_level": effort,
+        "block_size": codec_library(CompressionType.LZ4).BLOCKSIZE_MAX64KB,
+        "block_linked": False,  # Kafka's reader accepts independent blocks only
+    }
+
+
+class _Lz4Stream(Decompressor):
+    """First frame of an lz4 stream: Kafka's reader ignores what follows it."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._position = 0
+        self._codec = codec_library(CompressionType.LZ4).LZ4FrameDecompressor()
+
+    def read(self, size: int) -> bytes:
+        codec, content = self._codec, b""
+        while size > 0 and not (content or codec.eof):
+            piece: WireBytes = b""
+            if codec.needs_input:
+                piece = self._data[self._position : self._position + _INPUT_STEP]
+                self._position += len(piece)
+                if not piece:
+                    raise CompressionError("lz4: the stream is truncated")
             try:
-                output.add(codec.decompress(rest, max_length=output.request_size()))
+                content = codec.decompress(piece, max_length=min(size, _OUTPUT_STEP))
             except RuntimeError as error:
                 raise CompressionError("lz4: the stream is corrupt") from error
-            rest = codec.unused_data or b""
-    if not codec.eof:
-        raise CompressionError("lz4: the stream is truncated")
-    return output.data
+        return content
 
-
-# A single frame with a larger window is decompressed at once: a streaming decompressor would hold
-# the window in addition to the output.
-_ZSTD_STREAM_WINDOW: Final = 8 * 1024 * 1024
 
 # Largest window that a streaming decompressor, that of Kafka included, accepts.
 _ZSTD_MAX_WINDOW: Final = 128 * 1024 * 1024
@@ -434,35 +526,63 @@ def _compress_zstd(data: WireBytes, level: int) -> bytes:
         return usual
 
 
-def _decompress_zstd(data: WireBytes, limit: int) -> WireBytes:
+def _compress_zstd_pieces(pieces: Iterable[WireBytes], level: int) -> Iterator[bytes]:
+    codec = _zstd().ZstdCompressor(level=level).compressobj()
+    for piece in pieces:
+        yield codec.compress(piece)
+    yield codec.flush()
+
+
+def _decompress_zstd_frame(data: WireBytes, most: int) -> bytes | None:
+    """Decompress a stream at once if it is one frame that states its size, which is at most `most`.
+
+    Raises:
+        CompressionError: The stream is corrupt.
+    """
     zstandard = _zstd()
     try:
-        frame = zstandard.get_frame_parameters(data)
         stated: int = zstandard.frame_content_size(data)
-        if stated > limit:
-            raise CompressionError(f"zstd: got {stated} bytes, more than the limit of {limit}")
-        # Decompressing at once allocates the output first, by the stated size or the limit.
-        most = min(limit, -(-len(data) // _ZSTD_SMALLEST_BLOCK) * _ZSTD_BLOCK_CONTENT)
-        if stated > most:
-            raise CompressionError(f"zstd: {len(data)} bytes cannot contain the stated {stated}")
-        is_single = stated <= 0 and _count_zstd_frames(data) == 1
-        if stated > 0 or (is_single and frame.window_size > _ZSTD_STREAM_WINDOW):
-            try:
-                with _ZSTD_DECOMPRESSORS.borrow() as codec:
-                    whole: bytes = codec.decompress(
-                        data, max_output_size=most, allow_extra_data=False
-                    )
-                    return whole
-            except zstandard.ZstdError:
-                if is_single or _count_zstd_frames(data) == 1:
-                    raise
-        return _stream_zstd(data, limit)
-    except zstandard.ZstdError as error:
+        # The output is allocated first, by the stated size.
+        possible = -(-len(data) // _ZSTD_SMALLEST_BLOCK) * _ZSTD_BLOCK_CONTENT
+        if not 0 < stated <= min(most, possible):
+            return None
+        with _ZSTD_DECOMPRESSORS.borrow() as codec:
+            whole: bytes = codec.decompress(data, allow_extra_data=False)
+            return whole
+    except zstandard.ZstdError:
+        return None  # several frames, or an error that the stream reports
+
+
+class _ZstdStream(Decompressor):
+    """Frames of a zstd stream."""
+
+    def __init__(self, data: memoryview) -> None:
+        with _zstd_errors():
+            _check_zstd_frames(data)
+            self._codec = _ZSTD_STREAM_DECOMPRESSORS.take()
+            self._reader = self._codec.stream_reader(data, read_across_frames=True)
+
+    def read(self, size: int) -> bytes:
+        if size == 0 or self._reader is None:
+            return b""
+        with _zstd_errors():
+            content: bytes = self._reader.read(min(size, _OUTPUT_STEP))
+        if not content:
+            self._reader = None
+            _ZSTD_STREAM_DECOMPRESSORS.put_back(self._codec)
+        return content
+
+
+@contextmanager
+def _zstd_errors() -> Iterator[None]:
+    try:
+        yield
+    except _zstd().ZstdError as error:
         raise CompressionError(f"zstd: the stream is corrupt: {error}") from error
 
 
-def _count_zstd_frames(data: WireBytes) -> int:
-    """Count the frames of a stream, which may be skippable ones (RFC 8878, 3.1).
+def _check_zstd_frames(view: memoryview) -> None:
+    """Check that a stream consists of whole frames, which may be skippable ones (RFC 8878, 3.1).
 
     The streaming decompressor does not report that the last frame is truncated.
 
@@ -470,14 +590,11 @@ def _count_zstd_frames(data: WireBytes) -> int:
         CompressionError: The last frame is truncated.
         zstandard.ZstdError: Other data follows a frame.
     """
-    view = memoryview(data)
-    position = count = 0
+    position = 0
     while position < len(view):
         position = _end_of_zstd_frame(view, position)
-        count += 1
-    if position > len(view):
+    if position == 0 or position > len(view):
         raise CompressionError("zstd: the stream is truncated")
-    return count
 
 
 def _end_of_zstd_frame(view: memoryview, position: int) -> int:
@@ -501,21 +618,7 @@ def _end_of_zstd_frame(view: memoryview, position: int) -> int:
     return position + _ZSTD_CHECKSUM * has_checksum
 
 
-def _stream_zstd(data: WireBytes, limit: int) -> bytearray:
-    """Decompress frames that do not state their content size, or several frames."""
-    output = _Output("zstd", limit)
-    with (
-        _ZSTD_STREAM_DECOMPRESSORS.borrow() as codec,
-        codec.stream_reader(data, read_across_frames=True) as reader,
-    ):
-        while piece := reader.read(output.request_size()):
-            output.add(piece)
-    return output.data
-
-
-_Codec = Callable[[WireBytes, int], WireBytes]
-
-_COMPRESSORS: Final[dict[CompressionType, _Codec]] = {
+_COMPRESSORS: Final[dict[CompressionType, Callable[[WireBytes, int], WireBytes]]] = {
     CompressionType.NONE: _unchanged,
     CompressionType.GZIP: _compress_gzip,
     CompressionType.SNAPPY: _compress_snappy,
@@ -523,10 +626,25 @@ _COMPRESSORS: Final[dict[CompressionType, _Codec]] = {
     CompressionType.ZSTD: _compress_zstd,
 }
 
-_DECOMPRESSORS: Final[dict[CompressionType, _Codec]] = {
-    CompressionType.NONE: _unchanged,
-    CompressionType.GZIP: _decompress_gzip,
-    CompressionType.SNAPPY: decompress_snappy,
-    CompressionType.LZ4: _decompress_lz4,
-    CompressionType.ZSTD: _decompress_zstd,
+_PIECE_COMPRESSORS: Final[
+    dict[CompressionType, Callable[[Iterable[WireBytes], int], Iterable[WireBytes]]]
+] = {
+    CompressionType.NONE: lambda pieces, _: pieces,
+    CompressionType.GZIP: _compress_gzip_pieces,
+    CompressionType.SNAPPY: _compress_snappy_pieces,
+    CompressionType.LZ4: _compress_lz4_pieces,
+    CompressionType.ZSTD: _compress_zstd_pieces,
+}
+
+_AT_ONCE: Final[dict[CompressionType, Callable[[WireBytes, int], bytes | None]]] = {
+    CompressionType.SNAPPY: _decompress_single_block,
+    CompressionType.ZSTD: _decompress_zstd_frame,
+}
+"""Decompress streams of the usual form faster; None for others."""
+
+_DECOMPRESSORS: Final[dict[CompressionType, Callable[[memoryview], Decompressor]]] = {
+    CompressionType.GZIP: _GzipStream,
+    CompressionType.SNAPPY: _SnappyStream,
+    CompressionType.LZ4: _Lz4Stream,
+    CompressionType.ZSTD: _ZstdStream,
 }

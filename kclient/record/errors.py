@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kclient.common.errors import SerializationError
+from kclient.common.errors import CompressionError, SerializationError
 from kclient.common.types import TopicPartition
 from kclient.record.record import Header
 
@@ -18,6 +18,10 @@ _ERRORS_OF_CODE = (
     NotImplementedError,
     TypeError,
 )
+
+
+class DecompressedRecordSizeError(CompressionError):
+    """A record of an intact batch is larger than the reader's limit."""
 
 
 class RecordDeserializationError(SerializationError):

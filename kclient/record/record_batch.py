@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from kclient.common.broker_errors import CorruptRecordError, UnsupportedForMessageFormatError
-from kclient.common.errors import CompressionError, InvalidArgumentError
+from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
 from kclient.record.batch_header import (
     ATTRIBUTES,
     ATTRIBUTES_AT,
     BASE_OFFSET,
-    COMPRESSION_MASK,
     CRC,
     CRC_AT,
     HEADER,
@@ -23,7 +22,6 @@ from kclient.record.batch_header import (
     MAGIC_BYTE,
     MAX_INT64,
     MAX_TIMESTAMP_AT,
-    MIN_RECORD_SIZE,
     OFFSET_AND_LENGTH,
     RECORD_BATCH_OVERHEAD,
     SMALLEST_LEGACY_LENGTH,
@@ -32,7 +30,7 @@ from kclient.record.batch_header import (
     BatchHeader,
 )
 from kclient.record.checksum import crc32c
-from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED, decompress
+from kclient.record.payload_window import DEFAULT_MAX_RECORD_BYTES, PayloadWindow
 from kclient.record.record import Record, RecordsSummary
 
 
@@ -87,20 +85,21 @@ class AbstractRecordBatch(BatchHeader, ABC):
             self.check_counts()
 
     @abstractmethod
-    def records(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> list[Record]:
+    def records(self, max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES) -> list[Record]:
         """Return all records.
 
         Raises:
-            CompressionError: As `payload`.
+            CompressionError: The compressed stream is corrupt, or a record is larger than
+                `max_record_bytes`.
             CorruptRecordError: A record is malformed, or the number of records is wrong.
         """
 
     @abstractmethod
-    def summary(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> RecordsSummary:
-        """Read all records and return their summary.
+    def summary(self) -> RecordsSummary:
+        """Read all records and return their summary; the memory does not depend on their size.
 
         Raises:
-            CompressionError: As `payload`.
+            CompressionError: The compressed stream is corrupt.
             CorruptRecordError: As `records`.
         """
 
@@ -139,23 +138,14 @@ class AbstractRecordBatch(BatchHeader, ABC):
         if self.crc != computed:
             raise self.corrupt(f"got checksum {self.crc:#010x}, expected {computed:#010x}")
 
-    def payload(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> WireBytes:
-        """Return the records as decompressed bytes; without a codec, a view.
+    def window(self, max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES) -> PayloadWindow:
+        """Return the first window of the records.
 
         Raises:
-            CompressionError: The payload is corrupt, or larger than `max_decompressed` bytes.
+            CompressionError: The compressed stream is corrupt.
             CorruptRecordError: The payload is too short for the number of records.
         """
-        payload: WireBytes = self.buffer[RECORD_BATCH_OVERHEAD:]
-        if self.attributes & COMPRESSION_MASK:
-            try:
-                payload = decompress(self.compression_type, payload, max_decompressed)
-            except CompressionError as error:
-                where = f"record batch at offset {self.base_offset}"
-                raise CompressionError(f"{where}: {error}") from error
-        if self.count > len(payload) // MIN_RECORD_SIZE:
-            raise self.corrupt(f"it states {self.count} records in {len(payload)} bytes")
-        return payload
+        return PayloadWindow(self, self.buffer[RECORD_BATCH_OVERHEAD:], max_record_bytes)
 
     def assign(self, base_offset: int, leader_epoch: int) -> None:
         """Write the offset and the leader epoch into the batch; the checksum excludes them.

@@ -17,7 +17,7 @@ from kclient.consumer.errors import (
     UnreadableBatchError,
     UnsupportedBatchError,
 )
-from kclient.record import RECORD_BATCH_OVERHEAD, crc32c
+from kclient.record import RECORD_BATCH_OVERHEAD, crc32c, encode_varint
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
 from tests.support.virtual.virtual_log_broker import (
     ATTRIBUTES_AT,
@@ -34,7 +34,6 @@ _LZ4 = 3
 _ZSTD = 4
 _UNKNOWN_CODEC = 7
 _MIB = 1 << 20
-_LIMIT = 64 * _MIB
 _XERIAL = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
 
 Change = Callable[[bytearray], None]
@@ -234,7 +233,6 @@ _STREAMS = {
     ),
     "broken lz4": (_LZ4, b"\x04\x22\x4d\x18" + bytes(30)),
     "zstd that claims 16 EiB": (_ZSTD, b"\x28\xb5\x2f\xfd\xe0" + b"\xff" * 8 + bytes(10)),
-    "gzip bomb": (_GZIP, gzip.compress(bytes(_LIMIT + 1), 1)),
 }
 
 
@@ -247,11 +245,41 @@ def test_decompression_errors_raise_within_memory_bounds(
     tracemalloc.start()
     try:
         error = check_error_and_seek(world, world.assigned(), UndecompressableBatchError)
-        assert tracemalloc.get_traced_memory()[1] < _LIMIT + 32 * _MIB
+        assert tracemalloc.get_traced_memory()[1] < 32 * _MIB
     finally:
         tracemalloc.stop()
     assert isinstance(error, CompressionError)
     assert error.next_offset == 7
+
+
+@pytest.mark.fault("R5")
+def test_record_beyond_the_limit_raises_with_option_name(world: ConsumerWorld) -> None:
+    length = encode_varint(2**31 - 1)
+    plant(world, payload(_GZIP, gzip.compress(length + bytes(128 * _MIB), 1)))
+    consumer = world.assigned(max_decompressed_record_bytes=_MIB)
+    tracemalloc.start()
+    try:
+        error = check_error_and_seek(world, consumer, UndecompressableBatchError)
+        assert tracemalloc.get_traced_memory()[1] < 32 * _MIB
+    finally:
+        tracemalloc.stop()
+    assert str(error).endswith(
+        f"got a record of {2**31 + 4} bytes, expected at most {_MIB}; "
+        "raise max.decompressed.record.bytes to read it"
+    )
+
+
+@pytest.mark.fault("R5")
+def test_announced_record_allocates_only_received_data(world: ConsumerWorld) -> None:
+    length = encode_varint(2**31 - 6)
+    plant(world, payload(_GZIP, gzip.compress(length + bytes(9 * _MIB), 1)))
+    consumer = world.assigned()
+    tracemalloc.start()
+    try:
+        check_error_and_seek(world, consumer, CorruptBatchError)
+        assert tracemalloc.get_traced_memory()[1] < 48 * _MIB
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.fault("R2")

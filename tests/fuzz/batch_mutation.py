@@ -132,7 +132,7 @@ def _changed_payload(batch: bytearray, random: Random) -> bytearray:
 
 def _repacked(batch: bytearray, codec: CompressionType, random: Random) -> bytes:
     try:
-        records = bytes(RecordBatch(fixed_up(batch)).payload(_MAX_UNFOLDED))
+        records = bytes(RecordBatch(fixed_up(batch)).window(_MAX_UNFOLDED).data)
     except KafkaError:
         records = b"\x0c\x00\x00\x00\x01\x01\x00"
     return bytes(compress(codec, spoil(records, random)))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.record import Record, TimestampType, crc32c, encode_varint
+from kclient.record.payload_window import PayloadWindow
 from kclient.record.reference import RecordBatch, RecordBatchBuilder, record_batch
 from kclient.record.reference.equal_records import ParsedRecord, equal_records
 from kclient.record.reference.record_batch import parsed_records
@@ -34,9 +35,15 @@ def equal_rows(count: int, first: int = 0, key: bytes | None = None, size: int =
     return [(first + number, NOW_MS, key, b"v" * size, None) for number in range(count)]
 
 
+def window_of(batch: RecordBatch) -> PayloadWindow:
+    window = batch.window()
+    window.data = bytes(window.data)
+    return window
+
+
 def found(batch: RecordBatch, most: int = 10_000) -> list[ParsedRecord]:
     """Return the equal records at the start of a batch."""
-    equal = equal_records(batch, bytes(batch.payload()), 0, 0, -1, most)
+    equal = equal_records(batch, bytes(batch.window().data), 0, 0, -1, most)
     if equal is None:
         return []
     count, end, records = equal
@@ -60,7 +67,7 @@ def story(records: Iterator[ParsedRecord]) -> list[Any]:
 def singly(batch: RecordBatch) -> list[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_batch, "equal_records", lambda *_: None)
-        return story(parsed_records(batch, bytes(batch.payload())))
+        return story(parsed_records(batch, window_of(batch)))
 
 
 # ---- what is recognized
@@ -122,13 +129,13 @@ def test_timestamps_of_all_widths(timestamp_type: TimestampType) -> None:
             delta = sign * (1 << bits)
             rows = [(n, NOW_MS + delta * bool(n) + n % 2, None, b"", None) for n in range(30)]
             batch = RecordBatch(sealed(rows, timestamp_type))
-            assert story(parsed_records(batch, bytes(batch.payload()))) == singly(batch)
+            assert story(parsed_records(batch, window_of(batch))) == singly(batch)
 
 
 def test_batch_with_offset_deltas_of_all_widths() -> None:
     batch = RecordBatch(sealed(equal_rows(8300, size=1)))
     assert [record.offset for record in batch.records()] == list(range(8300))
-    assert story(parsed_records(batch, bytes(batch.payload()))) == singly(batch)
+    assert story(parsed_records(batch, window_of(batch))) == singly(batch)
 
 
 # ---- comparison with single records
@@ -173,9 +180,8 @@ def rows_of(parts: list[dict[str, Any]]) -> list[Row]:
 def test_records_are_those_of_single_decoding(parts: Any, kind: TimestampType, ahead: int) -> None:
     rows = rows_of(parts)
     batch = RecordBatch(sealed(rows, kind))
-    data = bytes(batch.payload())
-    assert story(parsed_records(batch, data)) == singly(batch)
-    assert story(parsed_records(batch, data, ahead=ahead)) == singly(batch)
+    assert story(parsed_records(batch, window_of(batch))) == singly(batch)
+    assert story(parsed_records(batch, window_of(batch), ahead=ahead)) == singly(batch)
     stamp = batch.max_timestamp if kind is TimestampType.LOG_APPEND_TIME else None
     assert batch.records() == [
         Record(offset, timestamp if stamp is None else stamp, key, value, headers or [])
@@ -208,22 +214,22 @@ def test_errors_are_those_of_single_decoding(
     data[17:21] = crc32c(data[21:]).to_bytes(4)
     try:
         batch = RecordBatch(data)
-        batch.payload()
+        batch.window()
     except CorruptRecordError:
         return
-    assert story(parsed_records(batch, bytes(batch.payload()))) == singly(batch)
+    assert story(parsed_records(batch, window_of(batch))) == singly(batch)
 
 
 @given(groups, st.integers(1, 50))
 def test_slices_are_those_of_single_decoding(parts: Any, step: int) -> None:
     rows = rows_of(parts)
     batch = RecordBatch(sealed(rows))
-    data = bytes(batch.payload())
+    window = window_of(batch)
     whole = singly(batch)
     position, index, previous = 0, 0, -1
     seen: list[Any] = []
     while index < batch.count:
-        following = parsed_records(batch, data, position, index, previous, ahead=step)
+        following = parsed_records(batch, window, position, index, previous, ahead=step)
         seen += story(islice(following, step))
         index, position, _, previous, *_ = seen[-1]
         index += 1
@@ -290,14 +296,14 @@ def test_any_byte_changed(shape: bytes, width: int, changed: slice) -> None:
             for record in damaged[changed]:
                 record[at] = value
             batch = batch_of(b"".join(damaged), COUNT)
-            assert story(parsed_records(batch, bytes(batch.payload()))) == singly(batch)
+            assert story(parsed_records(batch, window_of(batch))) == singly(batch)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("base", [-(2**63), -(2**62) - 1, -(2**62), 2**62, 2**62 + 1, 2**63 - 1])
 def test_timestamps_at_the_limits_of_64_bits(shape: bytes, base: int) -> None:
     batch = batch_of(b"".join(record_of(shape, delta, 1) for delta in range(COUNT)), COUNT, base)
-    assert story(parsed_records(batch, bytes(batch.payload()))) == singly(batch)
+    assert story(parsed_records(batch, window_of(batch))) == singly(batch)
 
 
 def test_offset_deltas_beyond_the_last_one_are_refused() -> None:
@@ -305,8 +311,8 @@ def test_offset_deltas_beyond_the_last_one_are_refused() -> None:
     payload = sealed([first, *equal_rows(COUNT, second[0] + 5)])
     batch = RecordBatch(payload)
     batch.last_offset_delta -= 3
-    size = len(batch.payload()) // batch.count
-    following = parsed_records(batch, bytes(batch.payload()), size, 1, 5)
+    size = len(batch.window().data) // batch.count
+    following = parsed_records(batch, window_of(batch), size, 1, 5)
     seen = story(following)
     assert len(seen) == COUNT - 3 + 1
     assert "its offset delta" in seen[-1]
@@ -315,13 +321,14 @@ def test_offset_deltas_beyond_the_last_one_are_refused() -> None:
 @pytest.mark.parametrize("surplus", [b"\0", b"x" * 200])
 def test_data_after_the_last_record_is_refused(surplus: bytes) -> None:
     payload = b"".join(record_of(SHAPES["null key"], delta, 1) for delta in range(COUNT))
-    seen = story(parsed_records(batch_of(payload + surplus, COUNT), payload + surplus))
+    batch = batch_of(payload + surplus, COUNT)
+    seen = story(parsed_records(batch, window_of(batch)))
     assert len(seen) == COUNT
-    assert "bytes follow the last of its 20 records" in seen[-1]
+    assert "data follows the last of its 20 records" in seen[-1]
 
 
 def test_truncated_payloads() -> None:
     payload = b"".join(record_of(SHAPES["null key"], delta, 1) for delta in range(COUNT))
     for end in range(140, len(payload)):
         batch = batch_of(payload[:end], COUNT)
-        assert story(parsed_records(batch, payload[:end])) == singly(batch)
+        assert story(parsed_records(batch, window_of(batch))) == singly(batch)

@@ -223,7 +223,7 @@ def test_timestamps_beyond_64_bits_are_corrupt(twin: ModuleType, base: int, delt
         ({"base_offset": -1}, "base offset is negative"),
         ({"magic": 3}, "got magic 3"),
         ({"magic": -1}, "got magic -1"),
-        ({"count": 0}, "7 bytes follow"),
+        ({"count": 0}, "data follows the last"),
     ],
 )
 def test_inconsistent_header_is_corrupt(
@@ -259,7 +259,7 @@ def test_decompression_limit_is_enforced(twin: ModuleType) -> None:
     builder.append(0, None, bytes(90_000))
     batch = twin.RecordBatch(builder.seal(compression=CompressionType.LZ4))
     assert len(batch.records(90_100)) == 1
-    with pytest.raises(CompressionError, match="limit of 80000 bytes"):
+    with pytest.raises(CompressionError, match="at most 80000"):
         batch.records(80_000)
 
 

@@ -19,11 +19,12 @@ from kclient.common.errors import CompressionError, InvalidArgumentError, KafkaE
 from kclient.common.files import Files
 from kclient.record import (
     BatchHeader,
+    ConsumerRecord,
     EndTxnMarker,
-    Record,
     RecordBatch,
     TimestampType,
     increment_sequence,
+    iter_records,
 )
 
 RecordDecoder = Callable[[bytes | None, bytes | None], tuple[str | None, str | None]]
@@ -160,22 +161,23 @@ class LogDump:
 
     def _record_lines(self, batch: RecordBatch) -> Iterator[str]:
         try:
-            records = batch.records()
+            for record in iter_records(batch):
+                yield self._checked_record_line(batch, record)
         except KafkaError as problem:
             yield self._problem(f"| {problem}")
-            return
-        for record in records:
-            sequence = -1
-            if batch.base_sequence >= 0:
-                # By offset: compaction may have removed records before it.
-                delta = record.offset - batch.base_offset
-                sequence = increment_sequence(batch.base_sequence, delta)
-            try:
-                yield f"| {self._record_line(batch, record, sequence)}"
-            except CorruptRecordError as problem:
-                yield self._problem(f"| {problem}")
 
-    def _record_line(self, batch: RecordBatch, record: Record, sequence: int) -> str:
+    def _checked_record_line(self, batch: RecordBatch, record: ConsumerRecord) -> str:
+        sequence = -1
+        if batch.base_sequence >= 0:
+            # By offset: compaction may have removed records before it.
+            delta = record.offset - batch.base_offset
+            sequence = increment_sequence(batch.base_sequence, delta)
+        try:
+            return f"| {self._record_line(batch, record, sequence)}"
+        except CorruptRecordError as problem:
+            return self._problem(f"| {problem}")
+
+    def _record_line(self, batch: RecordBatch, record: ConsumerRecord, sequence: int) -> str:
         fields: dict[str, object] = {
             "offset": record.offset,
             _time_label(batch): record.timestamp,
@@ -314,7 +316,7 @@ def _header_at(records: FileRecords, position: int) -> BatchHeader | None:
         return None
 
 
-def _control_fields(batch: RecordBatch, record: Record) -> dict[str, object]:
+def _control_fields(batch: RecordBatch, record: ConsumerRecord) -> dict[str, object]:
     if batch.producer_id < 0:
         return {}
     marker = EndTxnMarker.parse(record.key, record.value)

@@ -17,11 +17,11 @@ from kclient.record import (
     CompressionType,
     RecordBatch,
     RecordsSummary,
-    compress,
     iter_records,
     parse_header,
 )
 from kclient.record.batch_header import COMPRESSION_MASK, CONTROL_FLAG, TIMESTAMP_TYPE_FLAG
+from kclient.record.recompression import recompress_records
 from kclient.record.sealing import write_header
 
 NO_TIMESTAMP = -1
@@ -227,7 +227,8 @@ def _client_problem(batch: RecordBatch) -> str | None:
 def recompress(records: MemoryRecords, config: LogConfig) -> MemoryRecords:
     """Return the batches with the topic's codec; the argument if all have it already.
 
-    The records are not modified, only their compression.
+    The records are not modified, only their compression, in pieces: the memory is bounded by
+    max.message.bytes.
 
     Args:
         records: Validated batches.
@@ -244,13 +245,7 @@ def recompress(records: MemoryRecords, config: LogConfig) -> MemoryRecords:
     packed = bytearray()
     for batch in records.batches:
         same = batch.attributes & COMPRESSION_MASK == codec
-        data = batch.buffer if same else _recompressed(batch, codec, config)
-        if len(data) > config.max_message_bytes:
-            raise RecordTooLargeError(
-                f"got a batch of {len(data)} bytes as {config.compression_type}, expected at most "
-                f"{config.max_message_bytes} (max.message.bytes)"
-            )
-        packed += data
+        packed += batch.buffer if same else _recompressed(batch, codec, config)
     recompressed = MemoryRecords(packed)
     for batch, validated in zip(recompressed.batches, records.batches, strict=True):
         batch.max_timestamp = validated.max_timestamp
@@ -258,13 +253,19 @@ def recompress(records: MemoryRecords, config: LogConfig) -> MemoryRecords:
 
 
 def _recompressed(batch: RecordBatch, codec: CompressionType, config: LogConfig) -> memoryview:
-    body = compress(codec, batch.payload(), _level(codec, config))
-    packed = memoryview(bytearray(RECORD_BATCH_OVERHEAD + len(body)))
-    packed[RECORD_BATCH_OVERHEAD:] = body
+    packed = bytearray(RECORD_BATCH_OVERHEAD)
+    for piece in recompress_records(batch, codec, _level(codec, config)):
+        packed += piece
+        if len(packed) > config.max_message_bytes:
+            raise RecordTooLargeError(
+                f"got a batch of at least {len(packed)} bytes as {config.compression_type}, "
+                f"expected at most {config.max_message_bytes} (max.message.bytes)"
+            )
+    view = memoryview(packed)
     header = parse_header(batch.buffer, 0, 0)
     header.attributes = header.attributes & ~COMPRESSION_MASK | codec
-    write_header(packed, header)
-    return packed
+    write_header(view, header)
+    return view
 
 
 def _level(codec: CompressionType, config: LogConfig) -> int | None:

@@ -13,7 +13,7 @@ from kclient.broker.log.producer_state_entry import ProducerStateEntry
 from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import WireBytes
-from kclient.record import ControlRecordType, Record, RecordBatch
+from kclient.record import ControlRecordType, Record, RecordBatch, iter_records
 from kclient.record.sealing import with_records, without_records
 
 _DIGEST_SIZE = 16
@@ -318,6 +318,6 @@ class SegmentCleaner:
 
 
 def _put_keys(offsets: OffsetMap, batch: RecordBatch) -> None:
-    for record in batch.records():
+    for record in iter_records(batch):
         if record.key is not None:
             offsets.put(record.key, record.offset)

@@ -6,12 +6,17 @@ from typing import Any
 
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.converters import DataOnly
-from kclient.common.errors import IllegalStateError, InvalidArgumentError
+from kclient.common.errors import (
+    CompressionError,
+    IllegalStateError,
+    InvalidArgumentError,
+    KafkaError,
+)
 from kclient.common.types import TopicPartition
 from kclient.record.batch_header import MAX_INT32
 from kclient.record.columns import Columns
-from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
 from kclient.record.errors import RecordDeserializationError
+from kclient.record.payload_window import DEFAULT_MAX_RECORD_BYTES, PayloadWindow
 from kclient.record.record import IN_USE, Deserializer
 from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.reference.column_builder import ColumnBuilder
@@ -23,7 +28,7 @@ from kclient.record.reference.record_batch import check_end, parsed_records
 class BatchCursor:
     """Position in a batch, from which records are taken.
 
-    The payload is decompressed when the first record is taken. The cursor stops before a record
+    The records are decompressed in pieces while they are taken. The cursor stops before a record
     that is corrupt or cannot be deserialized: the records before it are returned, and the next call
     raises. After a deserializer's error the caller may call `skip`, or retry.
 
@@ -34,23 +39,23 @@ class BatchCursor:
         start_offset: First offset to return; records before it are skipped.
         key_deserializer: Deserializer of the key, or None for bytes.
         value_deserializer: Deserializer of the value, or None for bytes.
-        max_decompressed: Maximum decompressed size of the payload in bytes.
+        max_record_bytes: Maximum size of a record in a compressed batch.
     """
 
     __slots__ = (
         "_batch",
         "_byte",
         "_count",
-        "_data",
         "_in_use",
         "_index",
         "_key_deserializer",
-        "_max_decompressed",
+        "_max_record_bytes",
         "_partition",
         "_position",
         "_previous",
         "_topic",
         "_value_deserializer",
+        "_window",
     )
 
     def __init__(
@@ -62,7 +67,7 @@ class BatchCursor:
         *,
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
-        max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+        max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES,
     ) -> None:
         if start_offset < 0:
             raise InvalidArgumentError(f"start_offset: got {start_offset}, expected >= 0")
@@ -73,12 +78,9 @@ class BatchCursor:
         self._count = batch.count if self._position <= batch.last_offset else 0
         self._key_deserializer = key_deserializer
         self._value_deserializer = value_deserializer
-        self._max_decompressed = max_decompressed
-        self._data: bytes | None = None
+        self._max_record_bytes = max_record_bytes
         self._in_use = False
-        self._byte = 0
-        self._index = 0
-        self._previous = -1
+        self._restart(self._position)
 
     @property
     def position(self) -> int:
@@ -96,20 +98,21 @@ class BatchCursor:
         Raises:
             RecordDeserializationError: A deserializer raised for the next record.
             CorruptRecordError: The next record is malformed.
-            CompressionError: The payload is corrupt or too large.
+            CompressionError: The compressed stream is corrupt, or a record is too large.
             IllegalStateError: A deserializer called this method, or another that moves the cursor.
         """
         _check_max_records(max_records)
         taken: list[ConsumerRecord] = []
-        before = (self._byte, self._index, self._previous, self._position)
-        self._use()
+        index, position = self._index, self._position
+        self._begin_call()
         try:
             self._take(taken, max_records)
-        except (CorruptRecordError, RecordDeserializationError):
+        except (CorruptRecordError, CompressionError, RecordDeserializationError):
             if not taken:
                 raise
         except BaseException:  # an interrupt: the taken records are lost, so reset the position
-            self._byte, self._index, self._previous, self._position = before
+            if self._index != index:
+                self._restart(position)
             raise
         finally:
             self._in_use = False
@@ -125,7 +128,7 @@ class BatchCursor:
         _check_max_records(max_records)
         taken = 0
         base_offset, timestamp_type = self._batch.base_offset, self._batch.timestamp_type
-        self._use()
+        self._begin_call()
         try:
             for record in self._following(max_records):
                 _, end, timestamp, delta, key, value, headers = record
@@ -135,7 +138,7 @@ class BatchCursor:
                 columns.add(offset, timestamp, timestamp_type, key, value, headers)
                 self._advance(record)
                 taken += 1
-        except CorruptRecordError:
+        except (CorruptRecordError, CompressionError):
             if not taken:
                 raise
         finally:
@@ -151,14 +154,14 @@ class BatchCursor:
             CorruptRecordError: As `take`.
             CompressionError: As `take`.
         """
-        self._use()
+        self._begin_call()
         try:
             for record in self._following(1):
                 self._advance(record)
         finally:
             self._in_use = False
 
-    def _use(self) -> None:
+    def _begin_call(self) -> None:
         if self._in_use:
             raise IllegalStateError(IN_USE)
         self._in_use = True
@@ -168,22 +171,63 @@ class BatchCursor:
         self._index = index + 1
         self._position = self._batch.base_offset + self._previous + 1
 
+    def _restart(self, position: int) -> None:
+        """Read the batch from its start again, up to a position; it may be out of the window."""
+        self._window: PayloadWindow | None = None
+        self._byte = 0
+        self._index = 0
+        self._previous = -1
+        self._position = position
+
     def _following(self, most: int) -> Iterator[ParsedRecord]:
         """Parse the next records to return, at most so many, without advancing."""
         batch = self._batch
         if most == 0:
             return iter(())
-        if self._data is None:
-            self._data = bytes(batch.payload(self._max_decompressed))
+        if (window := self._window) is None:
+            window = batch.window(self._max_record_bytes)
+            window.data = bytes(window.data)
+            self._window = window
             if batch.count == 0:
-                check_end(batch, self._data, 0)
+                check_end(batch, window, 0)
         if self.exhausted:
             return iter(())
-        place = (self._byte, self._index, self._previous)
-        records = parsed_records(batch, self._data, *place, ahead=most)
+        if window.is_last:
+            place = (self._byte, self._index, self._previous)
+            records = parsed_records(batch, window, *place, ahead=most)
+        else:
+            records = self._windows(window, most)
         if self._position - batch.base_offset > self._previous + 1:
             records = self._from_position(records)
         return islice(records, most)
+
+    def _windows(self, window: PayloadWindow, most: int) -> Iterator[ParsedRecord]:
+        """Parse the records of the window, and of those after it.
+
+        The caller advances the cursor with each record before it asks for the next one.
+        """
+        while True:
+            place = (self._byte, self._index, self._previous)
+            try:
+                yield from parsed_records(self._batch, window, *place, ahead=most)
+            except CorruptRecordError:
+                if not self._advance_window(window):
+                    raise
+            else:
+                return
+
+    def _advance_window(self, window: PayloadWindow) -> bool:
+        """Move the window to the cursor; False if it need not be moved."""
+        try:
+            has_moved = window.advance(self._byte)
+        except KafkaError:
+            raise
+        except BaseException:  # an interrupt while the window was moved
+            self._restart(self._position)
+            raise
+        if has_moved:
+            self._byte = 0
+        return has_moved
 
     def _from_position(self, records: Iterator[ParsedRecord]) -> Iterator[ParsedRecord]:
         """Yield the records from the position; those before it advance the cursor."""
@@ -256,7 +300,7 @@ def decode_columns(
     start_offset: int = 0,
     *,
     max_records: int = MAX_INT32,
-    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+    max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES,
     cursor_kind: type[BatchCursor] = BatchCursor,
     builder_kind: type[ColumnBuilder] = ColumnBuilder,
 ) -> Columns:
@@ -266,13 +310,13 @@ def decode_columns(
         batches: Batches in order; their checksums are not verified.
         start_offset: First offset to return.
         max_records: Maximum number of records.
-        max_decompressed: Maximum decompressed size of a batch in bytes.
+        max_record_bytes: Maximum size of a record in a compressed batch.
         cursor_kind: Class of the cursors.
         builder_kind: Class of the column builder.
 
     Raises:
         CorruptRecordError: A record is malformed.
-        CompressionError: A payload is corrupt or too large.
+        CompressionError: A compressed stream is corrupt, or a record is too large.
     """
     columns = builder_kind()
     columns.next_offset = start_offset
@@ -282,7 +326,7 @@ def decode_columns(
         if batch.is_control:
             columns.next_offset = max(columns.next_offset, batch.next_offset)
             continue
-        cursor = cursor_kind(batch, "", 0, start_offset, max_decompressed=max_decompressed)
+        cursor = cursor_kind(batch, "", 0, start_offset, max_record_bytes=max_record_bytes)
         cursor.take_columns(columns, max_records - columns.length)
         if not cursor.exhausted:
             break

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.files import WireBytes
+from kclient.record.payload_window import DEFAULT_MAX_RECORD_BYTES
 from kclient.record.record import IN_USE, Deserializer
 from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.reference.batch_cursor import BatchCursor
@@ -32,6 +33,7 @@ class PartitionCursor:
             batch is skipped.
         key_deserializer: Deserializer of the key, or None for bytes.
         value_deserializer: Deserializer of the value, or None for bytes.
+        max_record_bytes: Maximum size of a record in a compressed batch.
 
     Attributes:
         position: Next offset to read.
@@ -51,6 +53,7 @@ class PartitionCursor:
         "_hides",
         "_in_use",
         "_index",
+        "_max_record_bytes",
         "_partition",
         "_topic",
         "_visible",
@@ -75,11 +78,13 @@ class PartitionCursor:
         hides: Callable[[AbstractRecordBatch], bool] | None = None,
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
+        max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._check_crcs = check_crcs
         self._hides = hides
+        self._max_record_bytes = max_record_bytes
         self._deserializers = (key_deserializer, value_deserializer)
         self._batches: list[RecordBatch] = []
         self._visible: list[bool] = []  # of each batch that was opened
@@ -104,13 +109,13 @@ class PartitionCursor:
 
         Raises:
             CorruptRecordError: The next batch or record is corrupt.
-            CompressionError: The payload of the next batch is corrupt or too large.
+            CompressionError: The compressed stream is corrupt, or the next record is too large.
             RecordDeserializationError: A deserializer raised for the next record.
             IllegalStateError: A deserializer called this method, or another that moves the cursor.
         """
         taken: list[ConsumerRecord] = []
         before = (self.position, self.last_epoch)
-        self._use()
+        self._begin_call()
         try:
             while len(taken) < max_records and (cursor := self._cursor or self._open()):
                 wanted = max_records - len(taken)
@@ -138,7 +143,7 @@ class PartitionCursor:
         """
         taken = 0
         before = (self.position, self.last_epoch)
-        self._use()
+        self._begin_call()
         try:
             while taken < max_records and (cursor := self._cursor or self._open()):
                 wanted = max_records - taken
@@ -157,7 +162,7 @@ class PartitionCursor:
             self._in_use = False
         return taken
 
-    def _use(self) -> None:
+    def _begin_call(self) -> None:
         if self._in_use:
             raise IllegalStateError(IN_USE)
         self._in_use = self.remaining > 0
@@ -177,6 +182,9 @@ class PartitionCursor:
         self._seek(offset, epoch)
 
     def _seek(self, offset: int, epoch: int) -> None:
+        if self._cursor is not None and self._cursor.position == offset == self.position:
+            self.last_epoch = epoch  # the batch need not be decompressed again
+            return
         self.position, self.last_epoch = offset, epoch
         self._cursor = None
         self._index = 0
@@ -210,6 +218,7 @@ class PartitionCursor:
                     self.position,
                     key_deserializer=key,
                     value_deserializer=value,
+                    max_record_bytes=self._max_record_bytes,
                 )
                 return self._cursor
             self._pass(batch)

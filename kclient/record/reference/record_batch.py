@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import WireBytes
 from kclient.record.batch_header import (
     MAX_INT32,
@@ -10,7 +11,7 @@ from kclient.record.batch_header import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_FLAG,
 )
-from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
+from kclient.record.payload_window import DEFAULT_MAX_RECORD_BYTES, PayloadWindow
 from kclient.record.record import Header, Record, RecordsSummary
 from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.record_batch import read_batches as read_batches_of_kind
@@ -28,7 +29,9 @@ def _parse(data: bytes, position: int) -> _Fields:
     # Integers of one byte are decoded inline, here and below: a call costs more.
     length, position = read_varint(data, position)
     end = position + length
-    if length < MIN_RECORD_SIZE - 1 or end > len(data):
+    if length < MIN_RECORD_SIZE - 1:
+        raise MalformedRecordError(f"it states {length} bytes")
+    if end > len(data):
         raise MalformedRecordError(f"it states {length} bytes, {len(data) - position} remain")
     position += 1  # attributes, unused
     byte = data[position]
@@ -82,18 +85,20 @@ def _read_headers(data: bytes, position: int, end: int) -> tuple[list[Header], i
 
 def parsed_records(
     batch: AbstractRecordBatch,
-    data: bytes,
+    window: PayloadWindow,
     position: int = 0,
     index: int = 0,
     previous: int = -1,
     *,
     ahead: int = MAX_INT32,
 ) -> Iterator[ParsedRecord]:
-    """Yield the records of a batch, with timestamps instead of their deltas.
+    """Yield the records of a window, with timestamps instead of their deltas.
+
+    The record after the last one of the window raises `CorruptRecordError`: it is incomplete.
 
     Args:
         batch: The batch.
-        data: The batch's payload.
+        window: Window of the batch's records; its data are bytes.
         position: Start position of the first record.
         index: Index of the first record.
         previous: Offset delta of the preceding record, -1 for the first.
@@ -103,9 +108,9 @@ def parsed_records(
         CorruptRecordError: A record is malformed or inconsistent with the batch, or data follows
             the last record.
     """
-    count = batch.count
+    count, data = batch.count, bytes(window.data)  # which are bytes already: no copy
     if count == 0:
-        check_end(batch, data, position)
+        check_end(batch, window, position)
     pause, again = _FIRST_PAUSE, index
     while index < count:
         equal = None
@@ -120,7 +125,7 @@ def parsed_records(
             continue
         record = _parse_record_of(batch, data, position, index, previous)
         if index == count - 1:
-            check_end(batch, data, record[1])
+            check_end(batch, window, record[1])
         yield record
         _, position, _, previous, _, _, _ = record
         index += 1
@@ -135,6 +140,18 @@ def _parse_record_of(
         raise batch.corrupt(f"record {index}: {error}") from None
     except IndexError:
         raise batch.corrupt(f"record {index}: the data is truncated") from None
+    timestamp = _checked_timestamp(batch, index, previous, delta, offset_delta)
+    return index, end, timestamp, offset_delta, key, value, headers
+
+
+def _checked_timestamp(
+    batch: AbstractRecordBatch, index: int, previous: int, delta: int, offset_delta: int
+) -> int:
+    """Return the timestamp of a record.
+
+    Raises:
+        CorruptRecordError: Timestamp or offset are inconsistent with the batch.
+    """
     if not previous < offset_delta <= batch.last_offset_delta:
         raise batch.corrupt(
             f"record {index}: its offset delta {offset_delta} is not between the one before, "
@@ -145,19 +162,40 @@ def _parse_record_of(
         raise batch.corrupt(f"record {index}: its timestamp has more than 64 bits")
     if batch.attributes & TIMESTAMP_TYPE_FLAG:
         timestamp = batch.max_timestamp
-    return index, end, timestamp, offset_delta, key, value, headers
+    return timestamp
 
 
-def check_end(batch: AbstractRecordBatch, data: bytes, position: int) -> None:
+def _skimmed(
+    batch: AbstractRecordBatch, window: PayloadWindow, position: int, index: int, previous: int
+) -> ParsedRecord | None:
+    """Parse a record that is larger than a window without its key and value."""
+    try:
+        large = window.skim(position)
+        if large is None:
+            return None
+        _, end = _read_headers(bytes(window.data), 0, large.headers_size)
+        if end != large.headers_size:
+            raise MalformedRecordError("its fields do not fill its length")
+    except MalformedRecordError as error:
+        raise batch.corrupt(f"record {index}: {error}") from None
+    except IndexError:
+        raise batch.corrupt(f"record {index}: the data is truncated") from None
+    deltas = (large.timestamp_delta, large.offset_delta)
+    timestamp = _checked_timestamp(batch, index, previous, *deltas)
+    if index == batch.count - 1:
+        check_end(batch, window, end)
+    return index, end, timestamp, large.offset_delta, b"" if large.has_key else None, None, ()
+
+
+def check_end(batch: AbstractRecordBatch, window: PayloadWindow, position: int) -> None:
     """Check that no data follows the last record.
 
     Raises:
         CorruptRecordError: Data follows.
+        CompressionError: The compressed stream is corrupt.
     """
-    if position != len(data):
-        raise batch.corrupt(
-            f"{len(data) - position} bytes follow the last of its {batch.count} records"
-        )
+    if not window.ends_at(position):
+        raise batch.corrupt(f"data follows the last of its {batch.count} records")
 
 
 class RecordBatch(AbstractRecordBatch):
@@ -165,29 +203,29 @@ class RecordBatch(AbstractRecordBatch):
 
     __slots__ = ()
 
-    def records(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> list[Record]:
+    def records(self, max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES) -> list[Record]:
         """Return all records.
 
         Raises:
-            CompressionError: As `payload`.
+            CompressionError: As `AbstractRecordBatch.records`.
             CorruptRecordError: A record is malformed, or the number of records is wrong.
         """
         return [
             Record(self.base_offset + delta, timestamp, key, value, headers or [])
-            for _, _, timestamp, delta, key, value, headers in self._parsed(max_decompressed)
+            for _, _, timestamp, delta, key, value, headers in self._parsed(max_record_bytes)
         ]
 
-    def summary(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> RecordsSummary:
-        """Read all records and return their summary.
+    def summary(self) -> RecordsSummary:
+        """Read all records and return their summary; the memory does not depend on their size.
 
         Raises:
-            CompressionError: As `payload`.
+            CompressionError: As `AbstractRecordBatch.records`.
             CorruptRecordError: As `records`.
         """
         low = high = NO_TIMESTAMP
         top_delta = last_delta = -1
         count = null_keys = 0
-        for _, _, timestamp, delta, key, _value, _headers in self._parsed(max_decompressed):
+        for _, _, timestamp, delta, key, _value, _headers in self._parsed(skims=True):
             low = min(low, timestamp) if count else timestamp
             if not count or timestamp > high:
                 high, top_delta = timestamp, delta
@@ -203,8 +241,29 @@ class RecordBatch(AbstractRecordBatch):
             consecutive=last_delta == count - 1,
         )
 
-    def _parsed(self, max_decompressed: int) -> Iterator[ParsedRecord]:
-        return parsed_records(self, bytes(self.payload(max_decompressed)))
+    def _parsed(
+        self, max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES, *, skims: bool = False
+    ) -> Iterator[ParsedRecord]:
+        """Yield all records; with `skims` large ones without key and value."""
+        window = self.window(max_record_bytes)
+        position, index, previous = 0, 0, -1
+        while True:
+            window.data = bytes(window.data)
+            try:
+                for record in parsed_records(self, window, position, index, previous):
+                    yield record
+                    index, position, previous = record[0] + 1, record[1], record[3]
+                return
+            except CorruptRecordError:
+                large = _skimmed(self, window, position, index, previous) if skims else None
+                if large is None and not window.advance(position):
+                    raise
+                position = 0
+            if large is not None:
+                yield large
+                index, position, previous = large[0] + 1, large[1], large[3]
+                if index == self.count:
+                    return
 
 
 def read_batches(buffer: WireBytes, *, max_batch_size: int | None = None) -> Iterator[RecordBatch]:

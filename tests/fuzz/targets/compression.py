@@ -11,11 +11,12 @@ import lz4.frame
 import zstandard
 
 from kclient.common.errors import CompressionError
-from kclient.record import CompressionType, compress, decompress
+from kclient.record import CompressionType, compress
 from kclient.record.compression import compress_xerial
 from tests.fuzz.mutation import spoil
 from tests.fuzz.oracle import refusals
 from tests.fuzz.target import MEBIBYTE, Target
+from tests.support.checks.decompression import decompressed
 
 LIMIT = 256 * 1024
 _CODECS = [codec for codec in CompressionType if codec is not CompressionType.NONE]
@@ -28,11 +29,11 @@ def run(data: bytes) -> None:
         return
     codec, stream = _CODECS[data[0] % len(_CODECS)], data[1:]
     with refusals():
-        unfolded = bytes(decompress(codec, stream, LIMIT))
+        unfolded = bytes(decompressed(codec, stream, LIMIT))
         assert len(unfolded) <= LIMIT
-        assert bytes(decompress(codec, bytes(compress(codec, unfolded)), LIMIT)) == unfolded
+        assert bytes(decompressed(codec, bytes(compress(codec, unfolded)), LIMIT)) == unfolded
         try:
-            bound_holds = len(decompress(codec, stream, max(0, len(unfolded) - 1))) == 0
+            bound_holds = len(decompressed(codec, stream, max(0, len(unfolded) - 1))) == 0
         except CompressionError:
             bound_holds = True
         assert bound_holds, "the output exceeds the limit"
@@ -68,7 +69,7 @@ def mutate(data: bytes, random: Random) -> bytes:
     if action < 0.8:
         return data + data[1:]
     try:
-        text = bytes(decompress(codec, data[1:], LIMIT))
+        text = bytes(decompressed(codec, data[1:], LIMIT))
     except CompressionError:
         text = bytes(random.randrange(4 * LIMIT))
     return data[:1] + bytes(compress(codec, spoil(text, random)))

@@ -5,7 +5,7 @@ from typing import Any
 
 from kclient.common.errors import KafkaError
 
-MAX_DECOMPRESSED = 100_000
+MAX_RECORD_BYTES = 100_000
 
 
 def read_all(module: ModuleType, data: bytes, start: int, step: int) -> list[Any]:
@@ -14,8 +14,8 @@ def read_all(module: ModuleType, data: bytes, start: int, step: int) -> list[Any
     try:
         for batch in module.read_batches(data, max_batch_size=1 << 20):
             story.append((batch.base_offset, batch.next_offset, batch.is_valid(), batch.count))
-            story.append(outcome(lambda b=batch: [tuple(r) for r in b.records(MAX_DECOMPRESSED)]))
-            story.append(outcome(lambda b=batch: b.summary(MAX_DECOMPRESSED)))
+            story.append(outcome(lambda b=batch: [tuple(r) for r in b.records(MAX_RECORD_BYTES)]))
+            story.append(outcome(lambda b=batch: b.summary()))
             story.append(outcome(lambda b=batch: slices(module, b, start, step)))
             story.append(outcome(lambda b=batch: columns(module, b, start)))
     except KafkaError as error:
@@ -31,7 +31,7 @@ def outcome(read: Any) -> Any:
 
 
 def slices(module: ModuleType, batch: Any, start: int, step: int) -> list[str]:
-    cursor = module.BatchCursor(batch, "t", 1, start, max_decompressed=MAX_DECOMPRESSED)
+    cursor = module.BatchCursor(batch, "t", 1, start, max_record_bytes=MAX_RECORD_BYTES)
     story = []
     while not cursor.exhausted:
         try:
@@ -44,4 +44,4 @@ def slices(module: ModuleType, batch: Any, start: int, step: int) -> list[str]:
 
 
 def columns(module: ModuleType, batch: Any, start: int) -> Any:
-    return module.decode_columns([batch], start, max_decompressed=MAX_DECOMPRESSED)
+    return module.decode_columns([batch], start, max_record_bytes=MAX_RECORD_BYTES)

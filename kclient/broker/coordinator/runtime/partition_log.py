@@ -30,7 +30,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WireBytes
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
-from kclient.record import RecordBatch, read_batches
+from kclient.record import RecordBatch, iter_records, read_batches
 
 _LOAD_BUFFER_SIZE = 5 * 1024 * 1024
 
@@ -207,7 +207,7 @@ def _records(
 ) -> Iterator[tuple[WireBytes | None, WireBytes | None]]:
     for batch in batches:
         if not batch.is_control:
-            for record in batch.records():
+            for record in iter_records(batch):
                 yield record.key, record.value
 
 
