@@ -1,5 +1,6 @@
 """Decompression bombs: memory does not depend on the size of the content."""
 
+import os
 import subprocess
 import sys
 import tracemalloc
@@ -10,6 +11,7 @@ from kclient.common.errors import CompressionError
 from kclient.record import CompressionType
 from kclient.record.compression import decompress
 
+MIB = 1 << 20
 BOMB_MIB = 192
 SLACK_MIB = 24
 WINDOWS_MIB = {"zstd_wide": 128, "zstd_sized": 128}  # which the frames state
@@ -111,3 +113,70 @@ def test_zstd_allocation_is_bounded_by_the_input_size(frame: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 8 << 20
+
+
+READER = """
+import sys, zlib
+import zstandard
+from pathlib import Path
+from kclient.record import (
+    ColumnBuilder, CompressionType, PartitionCursor, RecordBatch, RecordBatchBuilder, encode_varint,
+    parse_header,
+)
+from kclient.record.sealing import write_header
+
+def peak():
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) // 1024
+
+codec, count, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+packer = (
+    zstandard.ZstdCompressor().compressobj() if codec == "ZSTD"
+    else zlib.compressobj(6, zlib.DEFLATED, 31)
+)
+stream = bytearray()
+for number in range(count):
+    # attributes, timestamp delta, offset delta, null key, value, no headers
+    head = bytes(2) + encode_varint(number) + b"\\x01" + encode_varint(size)
+    stream += packer.compress(encode_varint(len(head) + size + 1) + head)
+    for start in range(0, size, 1000):
+        stream += packer.compress(b"x" * min(1000, size - start))
+    stream += packer.compress(bytes(1))
+stream += packer.flush()
+builder = RecordBatchBuilder(bytearray(100))
+builder.append(0, None, None)
+data = memoryview(builder.seal().tobytes()[:61] + stream).toreadonly()
+batch = memoryview(bytearray(data))
+header = parse_header(batch, 0, 0)
+header.attributes |= CompressionType[codec]
+header.count, header.last_offset_delta = count, count - 1
+write_header(batch, header)
+assert RecordBatch(batch).summary().record_count == count
+before = peak()
+assert before < 64, "the broker's validation needs memory"
+cursor, seen = PartitionCursor(batch, "t", 0), 0
+while cursor.remaining:
+    for record in cursor.take(500):
+        assert len(record.value) == size
+        seen += 1
+        del record
+assert seen == count
+print(peak())
+"""
+
+
+@pytest.mark.parametrize("pure", ["", "1"], ids=["compiled", "pure"])
+@pytest.mark.parametrize(
+    ("codec", "count", "size"),
+    [("ZSTD", 1, 80_000_000), ("GZIP", 1, 80_000_000), ("ZSTD", 270_000, 1700)],
+)
+def test_memory_depends_on_the_largest_record(codec: str, count: int, size: int, pure: str) -> None:
+    """Twice the largest record, and 64 MiB for the interpreter, the window and a slice."""
+    ran = subprocess.run(
+        [sys.executable, "-c", READER, codec, str(count), str(size)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "KCLIENT_PURE_PYTHON": pure},
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout) < 2 * size / MIB + 64

@@ -41,8 +41,8 @@ ADVICE = {
     "RetriableError": "Try again.",
     "SerializationError": "Correct the serializer or the data; the `__cause__` says why.",
     "UndecompressableBatchError": "If the text names `max.decompressed.record.bytes`, raise it: "
-    "the batch is intact. Else poll again; where it remains, the log is damaged: seek to `next_offset` "
-    "to skip the batch.",
+    "the batch is intact. Else poll again; where it remains, the log is damaged: seek to "
+    "`next_offset` to skip the batch.",
     "UnknownPartitionError": "Send to a partition that exists, or add partitions.",
     "UnreadableBatchError": "Poll again; seek to `next_offset` to skip the batch.",
     "UnsupportedBatchError": "Have the topic's old segments rewritten or deleted, or seek to "
