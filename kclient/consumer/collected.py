@@ -7,6 +7,9 @@ from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.record import ColumnBuilder, ConsumerRecord
 from kclient.record.arrow import PartitionColumns
 
+_PIECE_BYTES = 64 * 1024 * 1024
+"""Size of a column that ends a piece: the records of one compressed batch may need any memory."""
+
 
 class Collected(Protocol):
     """Destination of collected records; ``len()`` is 0 while it is empty."""
@@ -102,7 +105,7 @@ class CollectedColumns:
 
     def take_from(self, fetch: CompletedFetch) -> None:
         """Take records from a fetch as columns, at most `remaining`."""
-        builder = ColumnBuilder()
+        builder = ColumnBuilder(_PIECE_BYTES)
         count = fetch.take_columns(builder, self.remaining)
         if count:
             self.remaining = 0 if self._single else self.remaining - count

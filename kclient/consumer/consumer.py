@@ -203,8 +203,8 @@ class Consumer(
         Args:
             timeout: As for `poll`.
             max_records: Maximum number of rows, of any partitions; None returns the rows of one
-                partition from one response (``max.partition.fetch.bytes``), which is fastest:
-                nothing is copied.
+                partition from one response (``max.partition.fetch.bytes``), at most 64 MiB in a
+                column unless the first row is larger, which is fastest: nothing is copied.
 
         Raises:
             ConfigError: pyarrow is not installed.

@@ -380,7 +380,7 @@ def test_record_up_to_the_limit_is_read(twin: ModuleType) -> None:
     assert len(batch.records(size)) == 2
     small = twin.PartitionCursor(data, "t", 1, max_record_bytes=size - 1)
     text = f"got a record of {size} bytes, expected at most {size - 1}; raise max.decompressed"
-    for read in (lambda: small.take(1), lambda: small.take_columns(twin.ColumnBuilder(), 1)):
+    for read in (partial(small.take, 1), partial(small.take_columns, twin.ColumnBuilder(), 1)):
         with pytest.raises(CompressionError, match=text):
             read()
 

@@ -9,8 +9,15 @@ import pytest
 from kclient.common.errors import BootstrapError, KafkaTimeoutError
 from kclient.common.types import TopicPartition
 from kclient.common.uuids import uuid_to_text
+from kclient.consumer.errors import UndecompressableBatchError
 from kclient.protocol.api_keys import ApiKey
-from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
+from kclient.record import (
+    CompressionType,
+    ControlRecordType,
+    EndTxnMarker,
+    RecordBatchBuilder,
+    build_end_txn_batch,
+)
 from kclient.spark.common.errors import DataLossError
 from kclient.spark.common.offsets import Span
 from kclient.spark.options.source_options import ReadSettings, SourceOptions
@@ -59,6 +66,31 @@ def marker(log: VirtualLog, producer_id: int, kind: ControlRecordType) -> None:
         EndTxnMarker(kind, 0), producer_id, 0, 1000, base_offset=base, partition_leader_epoch=1
     )
     log.append_bytes(base, base + 1, bytes(batch))
+
+
+def test_batch_of_any_decompressed_size_is_read_in_pieces(world: ConsumerWorld) -> None:
+    builder = RecordBatchBuilder(bytearray(80_000_000))
+    value = b"v" * 1000
+    for _ in range(75_000):
+        builder.append(1000, None, value)
+    batch = bytes(builder.seal(compression=CompressionType.ZSTD))
+    world.log().append_bytes(0, 75_000, batch)
+    reader = reading(world).reader
+    pieces = list(reader.read(Span(ORDERS_0, 10, 75_000)))
+    assert [offset for piece in pieces for offset in piece.column("offset").to_pylist()] == list(
+        range(10, 75_000)
+    )
+    assert len(pieces) > 1
+    assert all(piece.nbytes < 70 << 20 for piece in pieces)
+
+
+def test_record_limit_is_an_option_of_the_consumer(world: ConsumerWorld) -> None:
+    builder = RecordBatchBuilder(bytearray(10_000))
+    builder.append(1000, None, bytes(5000))
+    world.log().append_bytes(0, 1, bytes(builder.seal(compression=CompressionType.GZIP)))
+    limited = reading(world, **{"kafka.max.decompressed.record.bytes": "1000"})
+    with pytest.raises(UndecompressableBatchError, match="expected at most 1000"):
+        limited.offsets(0, 1)
 
 
 def test_rows_have_the_columns_of_the_source(world: ConsumerWorld) -> None:
