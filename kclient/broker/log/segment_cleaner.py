@@ -201,8 +201,8 @@ class BatchFilter:
         if is_obsolete:
             return []
         return [
-            record
-            for record in batch.records()
+            Record(record.offset, record.timestamp_ms, record.key, record.value, record.headers)
+            for record in iter_records(batch)  # those that are not kept need no memory
             if record.key is not None
             and self._offsets.is_latest(record.key, record.offset)
             and not (record.value is None and is_over)

@@ -27,6 +27,7 @@ from kclient.record import (
     TimestampType,
     build_end_txn_batch,
     crc32c,
+    payload_window,
 )
 from tests.support.disks.log_bench import NOW_MS, LogBench, make_batch, read_all
 
@@ -274,3 +275,20 @@ def test_decompression_bomb_is_rejected(log: UnifiedLog) -> None:
     batch = make_batch()[:61] + body
     struct.pack_into(">i", batch, LENGTH, len(batch) - 12)
     refused(log, patched(batch, ATTRIBUTES, ">h", 1), InvalidRecordError)
+
+
+@pytest.mark.parametrize("codec", [kind for kind in CompressionType if kind])
+def test_batch_is_validated_and_searched_in_pieces(
+    log: UnifiedLog, monkeypatch: pytest.MonkeyPatch, codec: CompressionType
+) -> None:
+    monkeypatch.setattr(payload_window, "FIRST_WINDOW", 500)
+    monkeypatch.setattr(payload_window, "NEXT_WINDOW", 200)
+    log.append_as_leader(make_batch(50, value=b"x" * 300, compression=codec), 0)
+    found = log.offset_for_timestamp(NOW_MS + 40)
+    (batch,) = read_all(log)
+    expected = [record for record in batch.records() if record.timestamp >= NOW_MS + 40]
+    assert (found and found.offset) == (expected[0].offset if expected else None)
+    assert len(batch.records()) == 50
+    damaged = make_batch(50, value=b"x" * 300, compression=codec)
+    with pytest.raises(InvalidRecordError):
+        log.append_as_leader(patched(damaged, COUNT, ">i", 49), 0)
