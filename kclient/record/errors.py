@@ -6,7 +6,7 @@ from kclient.common.errors import CompressionError, SerializationError
 from kclient.common.types import TopicPartition
 from kclient.record.record import Header
 
-__all__ = ["RecordDeserializationError"]
+__all__ = ["DecompressedRecordSizeError", "RecordDeserializationError"]
 
 
 # These indicate a defect of the deserializer, not of the data.
@@ -21,7 +21,10 @@ _ERRORS_OF_CODE = (
 
 
 class DecompressedRecordSizeError(CompressionError):
-    """A record of an intact batch is larger than the reader's limit."""
+    """A record of a compressed batch is larger than the reader's limit; the batch is intact.
+
+    It is the ``__cause__`` of an `UndecompressableBatchError`.
+    """
 
 
 class RecordDeserializationError(SerializationError):
