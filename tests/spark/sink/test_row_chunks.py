@@ -135,5 +135,7 @@ def test_values_other_than_rows_fail() -> None:
 
 
 def test_missing_column_fails_at_the_first_row() -> None:
-    with pytest.raises(ConfigError, match="key: got no column 'id'"):
+    with pytest.raises(
+        ConfigError, match="key: got the columns 'value', expected one with the name 'id'"
+    ):
         sent([Row(value="x")], ColumnSelection(topic="t", key="id"))

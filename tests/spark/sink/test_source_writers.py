@@ -46,7 +46,9 @@ def test_headers_are_sent_by_default_if_present(
 
 
 def test_required_headers_column_must_exist() -> None:
-    with pytest.raises(ConfigError, match="headers: got no column 'headers'"):
+    with pytest.raises(
+        ConfigError, match="headers: got the columns 'value', expected one with the name 'headers'"
+    ):
         plan_write({**OPTIONS, "includeHeaders": "true"}, PLAIN)
 
 
