@@ -102,7 +102,7 @@ def test_unsuitable_columns_fail_without_a_task(spark: SparkSession) -> None:
     conf = {"bootstrap.servers": "localhost:1"}
     rows = spark.range(3)
 
-    with pytest.raises(ConfigError, match="value: got no column 'value'"):
+    with pytest.raises(ConfigError, match="value: got the columns"):
         write_partitions(rows, conf, "t")
     with pytest.raises(ConfigError, match="column 'id': got bigint, expected string or binary"):
         write_partitions(rows, conf, "t", value="id")
