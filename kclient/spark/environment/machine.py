@@ -3,13 +3,28 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 _TIMEOUT_S: Final = 60.0  # generous for a Java on a slow disk
 _MODE: Final = 0o755
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSpark:
+    """A Spark that runs already; its interpreters cannot be changed any more.
+
+    Attributes:
+        what: What runs, for messages.
+        interpreters: The Python interpreters of its workers; empty if they are unknown.
+    """
+
+    what: str
+    interpreters: tuple[str, ...] = ()
 
 
 class Machine(Protocol):
@@ -23,8 +38,12 @@ class Machine(Protocol):
         """Set environment variables of this process, which its children inherit."""
         ...
 
-    def java_on_path(self) -> Path | None:
-        """Return the ``java`` on ``PATH``, or None."""
+    def running_spark(self) -> RunningSpark | None:
+        """Return the Spark that this process has started or is connected to, or None."""
+        ...
+
+    def program_on_path(self, name: str) -> Path | None:
+        """Return the file that a name or path of a program starts, or None."""
         ...
 
     def packaged_java(self) -> Path | None:
@@ -68,9 +87,26 @@ class LocalMachine:
         """Set environment variables of this process, which its children inherit."""
         os.environ.update(values)
 
-    def java_on_path(self) -> Path | None:
-        """Return the ``java`` on ``PATH``, or None."""
-        found = shutil.which("java")
+    def running_spark(self) -> RunningSpark | None:
+        """Return the Spark that this process has started or is connected to, or None."""
+        remote = os.environ.get("SPARK_REMOTE", "")
+        if remote.startswith("sc://") or _has_connect_session():
+            return RunningSpark("a session of Spark Connect, whose server starts the workers")
+        context_class = import_module("pyspark").SparkContext
+        gateway, context = context_class._gateway, context_class._active_spark_context  # noqa: SLF001
+        if gateway is None:
+            if "PYSPARK_GATEWAY_PORT" not in os.environ:
+                return None
+            # The JVM of spark-submit, which has started this process with its own variables.
+            return RunningSpark("the JVM of spark-submit", (data_source_python(self.variable),))
+        for_sources = data_source_python(gateway.jvm.java.lang.System.getenv)
+        if context is None:
+            return RunningSpark("the JVM of a stopped session", (for_sources,))
+        return RunningSpark("a session", (context.pythonExec, for_sources))
+
+    def program_on_path(self, name: str) -> Path | None:
+        """Return the file that a name or path of a program starts, or None."""
+        found = shutil.which(name)
         return None if found is None else Path(found)
 
     def packaged_java(self) -> Path | None:
@@ -117,3 +153,18 @@ class LocalMachine:
         temporary.write_text(text)
         temporary.chmod(_MODE)
         temporary.replace(path)
+
+
+def data_source_python(variable: Callable[[str], str | None]) -> str:
+    """Return the interpreter that Spark starts for data sources, by the environment of its JVM.
+
+    Args:
+        variable: Returns an environment variable of the JVM.
+    """
+    return variable("PYSPARK_DRIVER_PYTHON") or variable("PYSPARK_PYTHON") or "python3"
+
+
+def _has_connect_session() -> bool:
+    """Return whether this process has a session of Spark Connect; imports nothing."""
+    module: Any = sys.modules.get("pyspark.sql.connect.session")
+    return module is not None and module.SparkSession._default_session is not None  # noqa: SLF001

@@ -85,7 +85,7 @@ def test_missing_java_is_reported_and_leaves_no_files(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     machine = "kclient.spark.environment.machine.LocalMachine"
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(f"{machine}.java_on_path", lambda _: None)
+    monkeypatch.setattr(f"{machine}.program_on_path", lambda _, __: None)
     monkeypatch.setattr(f"{machine}.packaged_java", lambda _: None)
 
     assert command.main([]) == 2

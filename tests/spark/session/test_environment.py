@@ -1,17 +1,21 @@
 """`check_environment` and `lag` with a session."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from kclient.errors import ConfigError
 from kclient.spark import (
     WorkerEnvironmentError,
     check_environment,
     group_lag,
     lag,
+    prepare_local_session,
     write_partitions,
 )
 from kclient.spark.common.installed_spark import supports
@@ -92,3 +96,17 @@ def test_lag_of_a_stream(spark: SparkSession, clients: Clients, tmp_path: Path) 
         assert lag(query) == {place(topic): 0, place(topic, 1): 0}
         # Spark calls commit one micro-batch late.
         assert group_lag(conf, group) == {place(topic): 2, place(topic, 1): 3}
+
+
+def test_preparation_after_the_session_started_fails(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "workers run" in str(prepare_local_session())  # the session has these settings
+    monkeypatch.setenv("PYSPARK_PYTHON", "/other/python")
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON")
+    with pytest.raises(ConfigError, match=r"got a session with workers in '.*python.*', expected"):
+        prepare_local_session()
+    assert "PYSPARK_DRIVER_PYTHON" not in os.environ
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    with pytest.raises(ConfigError, match="got the JVM of a stopped session with workers in"):
+        prepare_local_session()
