@@ -3,7 +3,8 @@
 Executors run two interpreters. Python functions, as of ``mapInArrow`` and ``foreachPartition``, run
 in the interpreter that ``PYSPARK_PYTHON`` named in the driver. Data sources run in the one that the
 environment of the driver's JVM names, where ``PYSPARK_DRIVER_PYTHON`` takes precedence, on the
-executors, too.
+executors, too. The same name is started next to the driver, where it may be another program: there
+Spark looks up ``format("kclient")`` and plans its queries.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,9 @@ from kclient.common.errors import ConfigError
 from kclient.common.extras import DISTRIBUTION
 from kclient.network.system_runtime import system_runtime
 from kclient.spark.common.errors import WorkerEnvironmentError
+from kclient.spark.environment.machine import data_source_python
+from kclient.spark.environment.planner_probe import REMEDY as PLANNER_REMEDY
+from kclient.spark.environment.planner_probe import Planner, probe_planner
 from kclient.spark.environment.python_facts import PACKAGES, PythonFacts, make_probe
 from kclient.spark.environment.worker_failures import explain_worker_errors
 
@@ -29,7 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DEFAULT_TASKS: Final = 8
-_DEFAULT_PYTHON: Final = "python3"
 _SHIP = (
     "install it for the interpreter of the workers, or ship an environment that has it with "
     "spark.archives and set PYSPARK_PYTHON to the interpreter in it"
@@ -44,30 +47,42 @@ class EnvironmentReport:
     Attributes:
         driver: The Python of the driver.
         workers: The Python of each task.
+        planner: The Python next to the driver that plans ``format("kclient")``; None if it is
+            unknown, as over Spark Connect.
         problems: Causes of job failures, each with a remedy.
         notes: Differences that do not cause failures.
     """
 
     driver: PythonFacts
     workers: tuple[PythonFacts, ...]
+    planner: Planner | None
     problems: tuple[str, ...]
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, driver: PythonFacts, workers: Sequence[PythonFacts]) -> "EnvironmentReport":
-        """Compare the workers with the driver."""
+    def of(
+        cls,
+        driver: PythonFacts,
+        workers: Sequence[PythonFacts],
+        planner: Planner | None = None,
+    ) -> "EnvironmentReport":
+        """Compare the workers and the planner with the driver."""
         problems = dict.fromkeys(_problems_of_driver(driver))
+        if planner is not None:
+            problems |= dict.fromkeys(_problems_of_planner(driver, planner))
         notes: dict[str, None] = {}
         for worker in workers:
             problems |= dict.fromkeys(_problems(driver, worker))
             notes |= dict.fromkeys(_notes(driver, worker))
-        return cls(driver, tuple(workers), tuple(problems), tuple(notes))
+        return cls(driver, tuple(workers), planner, tuple(problems), tuple(notes))
 
     def __str__(self) -> str:
         alike: dict[str, list[PythonFacts]] = {}
         for worker in self.workers:
             alike.setdefault(str(worker), []).append(worker)
         lines = [f"driver     {self.driver}"]
+        if self.planner is not None and self.planner.facts is not None:
+            lines.append(f"planner    {self.planner.facts}")
         lines += [f"{_counted(workers)}  {text}" for text, workers in sorted(alike.items())]
         lines += [f"PROBLEM    {problem}" for problem in self.problems]
         lines += [f"note       {note}" for note in self.notes]
@@ -90,17 +105,32 @@ def _problems_of_driver(driver: PythonFacts) -> Iterator[str]:
         yield f"the driver on {driver.host} cannot reach {broker}; check name, port and firewall"
 
 
-def _problems(driver: PythonFacts, worker: PythonFacts) -> Iterator[str]:
-    where = f"workers on {worker.host} ({worker.executable})"
+def _problems_of_planner(driver: PythonFacts, planner: Planner) -> Iterator[str]:
+    where = f'the planner of format("kclient") next to the driver, {planner.path!r},'
+    if planner.problem:
+        yield f"{where} {planner.problem}"
+    if planner.facts is not None:
+        where = f"{where} which is {planner.facts.executable}"
+        yield from _package_problems(driver, planner.facts, where, PLANNER_REMEDY)
+
+
+def _package_problems(
+    driver: PythonFacts, other: PythonFacts, where: str, remedy: str
+) -> Iterator[str]:
     for name in PACKAGES:
-        here, there = driver.packages[name], worker.packages[name]
+        here, there = driver.packages[name], other.packages[name]
         if there.problem:
-            yield f"{where}: the package {name} cannot be imported ({there.problem}); {_SHIP}"
+            yield f"{where}: the package {name} cannot be imported ({there.problem}); {remedy}"
         elif name != "pyarrow" and _differ(here.version, there.version):
             yield (
                 f"{where}: {name} is {there.version}, and {here.version} on the driver; "
                 "both must have the same version"
             )
+
+
+def _problems(driver: PythonFacts, worker: PythonFacts) -> Iterator[str]:
+    where = f"workers on {worker.host} ({worker.executable})"
+    yield from _package_problems(driver, worker, where, _SHIP)
     for broker in worker.unreachable:
         yield f"{where} cannot reach {broker}; {_REACH}"
 
@@ -136,7 +166,8 @@ def check_environment(
 
     The workers need not have kclient. Spark decides where tasks run: an executor without a free
     slot is not checked. If ``format("kclient")`` runs in another interpreter than functions, which
-    is so with ``PYSPARK_DRIVER_PYTHON`` set, both are checked.
+    is so with ``PYSPARK_DRIVER_PYTHON`` set, both are checked. Next to the driver, the interpreter
+    that plans ``format("kclient")`` is started and checked.
 
     Args:
         spark: The session.
@@ -156,13 +187,16 @@ def check_environment(
     _check_number("timeout", timeout, (int, float), "seconds above 0")
     if tasks is not None:
         _check_number("tasks", tasks, (int,), "a whole number >= 1")
-    count = _slots(spark) if tasks is None else tasks
+    context = _context(spark)
+    slots = _DEFAULT_TASKS if context is None else context.defaultParallelism
+    count = slots if tasks is None else tasks
     probe = make_probe(servers, float(timeout))
     workers: list[PythonFacts] = []
-    for interpreter in worker_interpreters(spark):
+    for interpreter in worker_interpreters(context):
         with explain_worker_errors(f"environment, with {interpreter.name}", hint=""):
             workers += _run_probe(spark, probe, count, interpreter)
-    report = EnvironmentReport.of(PythonFacts.read(probe(None)), workers)
+    planner = None if context is None else probe_planner(context, make_probe((), 0.0))
+    report = EnvironmentReport.of(PythonFacts.read(probe(None)), workers, planner)
     if report.problems:
         raise WorkerEnvironmentError(f"environment:\n{report}", report.problems)
     return report
@@ -177,12 +211,12 @@ def _servers(given: object) -> list[str]:
     ]
 
 
-def _slots(spark: "SparkSession") -> int:
-    """Return the number of task slots of the executors; unknown over Spark Connect."""
+def _context(spark: "SparkSession") -> "SparkContext | None":
+    """Return the context of the session; Spark Connect has none."""
     try:
-        return spark.sparkContext.defaultParallelism
+        return spark.sparkContext
     except PySparkException:
-        return _DEFAULT_TASKS
+        return None
 
 
 def _check_number(name: str, given: float, kinds: tuple[type, ...], form: str) -> None:
@@ -230,20 +264,13 @@ class WorkerInterpreter:
                 self.context.pythonExec = before
 
 
-def worker_interpreters(spark: "SparkSession") -> list[WorkerInterpreter]:
+def worker_interpreters(context: "SparkContext | None") -> list[WorkerInterpreter]:
     """Return the interpreters that executors run, each once; unknown over Spark Connect."""
-    try:
-        context = spark.sparkContext
-    except PySparkException:
+    if context is None:
         return [WorkerInterpreter("the interpreter of the workers", "", None)]
     jvm: Any = context._jvm  # noqa: SLF001 (the only access to its environment)
-    environment = jvm.java.lang.System
     for_functions = context.pythonExec
-    for_sources = (
-        environment.getenv("PYSPARK_DRIVER_PYTHON")
-        or environment.getenv("PYSPARK_PYTHON")
-        or _DEFAULT_PYTHON
-    )
+    for_sources = data_source_python(jvm.java.lang.System.getenv)
     found = [WorkerInterpreter(f"{for_functions!r} for functions", for_functions, context)]
     if for_sources != for_functions:
         name = f'{for_sources!r} for format("kclient") (PYSPARK_DRIVER_PYTHON takes precedence)'

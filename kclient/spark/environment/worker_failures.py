@@ -56,9 +56,9 @@ def _other_python(found: re.Match[str]) -> str:
 def _not_found(_: re.Match[str]) -> str:
     return (
         "Spark does not find the data source: the interpreter of PYSPARK_DRIVER_PYTHON, else of "
-        "PYSPARK_PYTHON, does not exist, or has no kclient or no pyarrow; addPyFile has no effect "
-        "here, and an editable install needs kclient.spark.prepare_local_session() "
-        "before the session is created"
+        "PYSPARK_PYTHON, else python3 of the driver's PATH, does not exist, or has no kclient or "
+        "no pyarrow; addPyFile has no effect here, and an editable install needs "
+        "kclient.spark.prepare_local_session() before the session is created"
     )
 
 

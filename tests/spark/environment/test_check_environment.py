@@ -1,5 +1,7 @@
 """`check_environment` without a session: report, arguments and interpreters."""
 
+import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
@@ -14,7 +16,8 @@ from kclient.spark.environment.check_environment import (
     WorkerInterpreter,
     check_environment,
 )
-from kclient.spark.environment.python_facts import Package, PythonFacts
+from kclient.spark.environment.planner_probe import Planner, read_output
+from kclient.spark.environment.python_facts import Package, PythonFacts, make_probe
 
 DRIVER = PythonFacts(
     host="driver",
@@ -69,6 +72,30 @@ def test_report_includes_problems_of_the_driver() -> None:
     first, second = EnvironmentReport.of(driver, [worker()]).problems
     assert "driver: the package pyarrow cannot be imported (gone)" in first
     assert "cannot reach broker 1" in second
+
+
+def test_report_names_what_the_planner_lacks() -> None:
+    lacks = worker(kclient=Package(problem="ModuleNotFoundError: No module named 'kclient'"))
+    report = EnvironmentReport.of(DRIVER, [worker()], Planner("python3", lacks))
+    (problem,) = report.problems
+    assert problem.startswith('the planner of format("kclient") next to the driver, ')
+    assert "'python3', which is /env/bin/python: the package kclient cannot be imported" in problem
+    assert "set PYSPARK_PYTHON to the path of an interpreter that has it" in problem
+    assert "planner    node: Python 3.11.7" in str(report)
+    assert EnvironmentReport.of(DRIVER, [worker()], Planner("python3", worker())).problems == ()
+
+
+def test_output_of_the_planner_that_cannot_plan_is_a_problem() -> None:
+    assert (
+        "failed: no such option -c" in read_output("jupyter", 2, "x\nno such option -c\n").problem
+    )
+    assert "did not end within 60 s" in read_output("cat", None, "").problem
+    assert "failed: hello" in read_output("echo", 0, "hello\n").problem
+    old = read_output("python3", 0, '{"python": "3.9.2"}\n').problem
+    assert f"is Python 3.9.2, and 3.{sys.version_info[1]} on the driver" in old
+    facts = make_probe((), 1.0)(None)
+    unregistered = json.dumps({"python": "", "facts": facts, "finds_data_source": False})
+    assert "call kclient.spark.prepare_local_session()" in read_output("a", 0, unregistered).problem
 
 
 @pytest.mark.parametrize(

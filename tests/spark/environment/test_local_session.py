@@ -224,7 +224,8 @@ def test_running_spark_with_the_same_settings_is_accepted(
 ) -> None:
     monkeypatch.setattr(local_session, "finds_data_source", lambda: True)
     running = RunningSpark("a session", ("/env/bin/python", "/env/bin/python"))
-    assert plan_local_session(FakeMachine(JAVAS, MINE, on_path=FULL, running=running))
+    chosen = plan_local_session(FakeMachine(JAVAS, MINE, on_path=FULL, running=running))
+    assert "workers run /env/bin/python" in str(chosen)
     base, program = tmp_path / "base", tmp_path / "venv" / "python"
     program.parent.mkdir()
     base.write_text("")
@@ -233,7 +234,7 @@ def test_running_spark_with_the_same_settings_is_accepted(
     named = {"/env/bin/python": program, "python3": program.with_name("python3")}
     running = RunningSpark("a session", ("python3",))
     machine = FakeMachine(JAVAS, MINE, on_path=FULL, running=running, programs_on_path=named)
-    assert plan_local_session(machine)
+    assert "workers run /env/bin/python" in str(plan_local_session(machine))
     named["python3"] = tmp_path / "python3"  # of another environment
     with pytest.raises(ConfigError, match="workers in 'python3'"):
         plan_local_session(machine)

@@ -19,6 +19,7 @@ from kclient.spark import (
     write_partitions,
 )
 from kclient.spark.common.installed_spark import supports
+from kclient.spark.environment import planner_probe
 from tests.support.clients.clients import Clients, place
 
 LIMITED = supports("admission-control")
@@ -35,6 +36,8 @@ def test_suitable_workers_have_no_problems(spark: SparkSession, clients: Clients
     assert len(report.workers) == 3
     assert {worker.executable for worker in report.workers} == {sys.executable}
     assert {str(worker) for worker in report.workers} == {str(report.driver)}
+    assert report.planner is not None
+    assert str(report.planner.facts) == str(report.driver)
     assert report.problems == ()
 
 
@@ -110,3 +113,24 @@ def test_preparation_after_the_session_started_fails(
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     with pytest.raises(ConfigError, match="got the JVM of a stopped session with workers in"):
         prepare_local_session()
+
+
+def test_planner_without_kclient_is_reported(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a cluster, the name ``python3`` can be another program for the driver than for workers."""
+    program = tmp_path / "python3"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S -c "import kclient"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(planner_probe, "data_source_python", lambda _: str(program))
+    with pytest.raises(WorkerEnvironmentError) as caught:
+        check_environment(spark, tasks=1)
+    (problem,) = caught.value.problems
+    assert (
+        f"the planner of format(\"kclient\") next to the driver, '{program}', failed: " in problem
+    )
+    assert "No module named" in problem
+    assert "set PYSPARK_PYTHON" in problem
+    monkeypatch.setattr(planner_probe, "data_source_python", lambda _: str(tmp_path / "none"))
+    with pytest.raises(WorkerEnvironmentError, match=r"none', cannot be started \(Cannot run pro"):
+        check_environment(spark, tasks=1)
