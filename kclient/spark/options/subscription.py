@@ -36,6 +36,12 @@ class Subscription:
             return re.fullmatch(self.pattern, topic) is not None
         return topic in self.names
 
+    def accepts_partition(self, partition: TopicPartition) -> bool:
+        """Return whether the partition is subscribed to."""
+        if self.partitions:
+            return partition in self.partitions
+        return self.accepts(partition.topic)
+
     def __str__(self) -> str:
         if self.pattern:
             return f"subscribePattern {self.pattern!r}"

@@ -137,7 +137,7 @@ class StreamPlanner:
         spans: list[Span] = []
         for one, end_offset in ends.items():
             if one not in starts:
-                self._record_loss(loss, one, known.get(one, 0), end_offset, "it does not exist")
+                self._record_loss(loss, one, known.get(one, 0), end_offset, self._absence(one))
             else:
                 # A start after the end belongs to an earlier topic of that name; `split` drops it.
                 spans.append(Span(one, starts[one], end_offset))
@@ -162,7 +162,7 @@ class StreamPlanner:
         loss = DataLoss(fail=self._options.fail_on_data_loss)
         for one, start in known.items():
             if one not in snapshot.ids:
-                self._record_loss(loss, one, start, None, "it does not exist")
+                self._record_loss(loss, one, start, None, self._absence(one))
         starts = {one: self._check_partition(one, known, snapshot, loss) for one in snapshot.ids}
         loss.report()
         self._ids = dict(snapshot.ids)
@@ -199,6 +199,13 @@ class StreamPlanner:
             self._reported.add((one, start))
         upper = self._ends_before.get(one, start) if lost_to is None else lost_to
         loss.record(one, max(0, upper - start), f"{why}, the next offset was {start}")
+
+    def _absence(self, one: TopicPartition) -> str:
+        """Return why a partition of the checkpoint is not among those to read."""
+        subscription = self._options.subscription
+        if subscription.accepts_partition(one):
+            return "it does not exist"
+        return f"it is not in the subscription any more ({subscription})"
 
     def _bounded(self, starts: Offsets, ends: Offsets) -> Offsets:
         """Return the ends, limited to the final ends of the stream if it has any."""

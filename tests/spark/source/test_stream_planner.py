@@ -1,6 +1,7 @@
 """Planning of micro-batches, with a fake of the cluster."""
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -23,6 +24,7 @@ class Planning:
         self.cluster = FakeCluster(*ends)
         self.clock = VirtualClock()
         given = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", **options}
+        given = {name: value for name, value in given.items() if value}
         self.planner = StreamPlanner(
             SourceOptions.parse(given, streaming=True),
             cast("ClusterOffsets", self.cluster),
@@ -122,6 +124,28 @@ def test_deleted_topic_is_a_loss() -> None:
     made.cluster.log_ends.clear()
     with pytest.raises(DataLossError, match="t-0: it does not exist"):
         made.next_end(offset(5))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "shown"),
+    [
+        ("subscribe", "t", "subscribe 't'"),
+        ("subscribePattern", "t+", "subscribePattern 't+'"),
+        ("assign", '{"t":[0]}', "assign t-0"),
+    ],
+)
+def test_partition_that_is_no_longer_subscribed_is_not_reported_as_missing(
+    option: str, value: str, shown: str
+) -> None:
+    made = Planning(10, **{**EARLIEST, "subscribe": "", option: value})
+    gone = "t-1" if option == "assign" else "u-0"
+    start = offset(0, 7) if option == "assign" else {**offset(0), "u": {"0": 7}}
+    words = re.escape(f"{gone}: it is not in the subscription any more ({shown}), the next offset")
+    with pytest.raises(DataLossError, match=words):
+        made.next_end(start)
+    # A batch that was planned before the restart.
+    with pytest.raises(DataLossError, match=words):
+        made.spans(start, start)
 
 
 def test_batch_is_split_into_tasks() -> None:
