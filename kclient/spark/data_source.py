@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from kclient.common.errors import ConfigError
+from kclient.spark.common.short_stack import short_stack
 from kclient.spark.common.worker_tuning import tuned_worker
 from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.source.batch_reader import BatchReader
 from kclient.spark.source.schema import check_schema, spark_schema
-from kclient.spark.source.stream_reader import stream_reader
+from kclient.spark.source.stream_reader import RejectedStreamReader, stream_reader
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
@@ -23,6 +25,7 @@ class KclientDataSource(DataSource):
         """Return the name for ``format(...)``."""
         return "kclient"
 
+    @short_stack
     @tuned_worker()
     def schema(self) -> StructType:
         """Return the columns. Options are validated here, on the first call by Spark.
@@ -33,6 +36,7 @@ class KclientDataSource(DataSource):
         options = SourceOptions.parse(self.options)
         return spark_schema(include_headers=options.reading.include_headers)
 
+    @short_stack
     @tuned_worker()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch.
@@ -45,16 +49,16 @@ class KclientDataSource(DataSource):
         return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return the reader of a stream.
+        """Return the reader of a stream; one that raises if an option or the schema is wrong."""
+        try:
+            options = SourceOptions.parse(self.options, streaming=True)
+            check_schema(schema, include_headers=options.reading.include_headers)
+            return stream_reader(options)
+        except ConfigError as error:
+            # Spark would report an exception of this method with a second, misleading one.
+            return RejectedStreamReader(error.with_traceback(None))
 
-        Raises:
-            ConfigError: An option is wrong, or the schema is not the source's.
-            UnsupportedSparkVersionError: An option needs a newer Spark.
-        """
-        options = SourceOptions.parse(self.options, streaming=True)
-        check_schema(schema, include_headers=options.reading.include_headers)
-        return stream_reader(options)
-
+    @short_stack
     @tuned_worker()
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":  # noqa: FBT001
         """Return the writer of a batch."""
@@ -62,6 +66,7 @@ class KclientDataSource(DataSource):
 
         return batch_writer(self.options, schema, overwrite)
 
+    @short_stack
     @tuned_worker()
     def streamWriter(
         self,

@@ -1,6 +1,9 @@
 """Validation by `format("kclient")` before any connection to a broker."""
 
+import logging
+import traceback
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pyspark.sql import types as T
@@ -10,6 +13,7 @@ from kclient.spark.common import installed_spark
 from kclient.spark.common.errors import UnsupportedSparkVersionError
 from kclient.spark.data_source import KclientDataSource
 from kclient.spark.source.schema import spark_schema
+from kclient.spark.source.stream_reader import RejectedStreamReader
 
 PLAIN = spark_schema(include_headers=False)
 
@@ -25,7 +29,10 @@ def of_batch(options: dict[str, str], schema: T.StructType = PLAIN) -> object:
 
 
 def of_stream(options: dict[str, str], schema: T.StructType = PLAIN) -> object:
-    return source(**options).streamReader(schema=schema)
+    reader = source(**options).streamReader(schema=schema)
+    if isinstance(reader, RejectedStreamReader):
+        reader.initialOffset()
+    return reader
 
 
 def test_ending_offsets_are_for_batches_only() -> None:
@@ -61,3 +68,26 @@ def test_schema_of_the_source_is_fixed(
 def test_columns_depend_on_whether_headers_are_wanted() -> None:
     assert source().schema() == PLAIN
     assert source(includeheaders="true").schema() == spark_schema(include_headers=True)
+
+
+def test_rejected_stream_fails_at_every_first_step_of_a_query() -> None:
+    reader = source(endingoffsets="latest").streamReader(PLAIN)
+    steps: list[Any] = [reader.initialOffset, reader.latestOffset]
+    for step in (*steps, lambda: reader.partitions({}, {})):
+        with pytest.raises(ConfigError, match="a stream does not end") as caught:
+            step()
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert [one.name for one in frames[1:] if one.name != "<lambda>"] == ["call"]
+    reader.stop()
+
+
+def test_error_for_spark_has_a_stack_of_one_frame(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        caplog.at_level(logging.DEBUG, "kclient.spark"),
+        pytest.raises(ConfigError, match="did you mean 'startingOffsets'") as caught,
+    ):
+        source(startingoffset="earliest").schema()
+    stack = traceback.extract_tb(caught.value.__traceback__)
+    assert [frame.name for frame in stack[1:]] == ["call"]
+    assert caught.value.__suppress_context__
+    assert "in parse" in caplog.text  # the whole stack

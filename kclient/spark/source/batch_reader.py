@@ -9,6 +9,7 @@ from kclient.common.errors import ConfigError
 from kclient.common.types import TopicPartition
 from kclient.network.system_runtime import system_runtime
 from kclient.spark.common.offsets import Span
+from kclient.spark.common.short_stack import short_stack
 from kclient.spark.common.worker_tuning import tuned_worker
 from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.source.cluster_offsets import ClusterOffsets
@@ -28,6 +29,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
+    @short_stack
     @tuned_worker()
     def partitions(self) -> list[InputPartition]:
         """Return the ranges to read, one per task.

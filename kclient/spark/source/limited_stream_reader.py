@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from kclient.common.types import TopicPartition
+from kclient.spark.common.short_stack import short_stack
 from kclient.spark.source.stream_reader import StoredOffset, StreamReader
 
 Offsets = Mapping[TopicPartition, int]
@@ -28,10 +29,12 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(limits.max_bytes)
         return ReadAllAvailable()
 
+    @short_stack
     def prepareForTriggerAvailableNow(self) -> None:
         """End the stream at the current ends of the partitions."""
         self.planner.stop_at_current_ends()
 
+    @short_stack
     def latestOffset(self, start: StoredOffset, limit: ReadLimit) -> StoredOffset:
         """Return the end of the micro-batch that starts at `start`."""
         return dict(

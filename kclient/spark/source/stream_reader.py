@@ -7,13 +7,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from kclient.common.errors import KafkaError
+from kclient.common.errors import ConfigError, KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
 from kclient.network.system_runtime import system_runtime
 from kclient.spark.common.installed_spark import require, supports
 from kclient.spark.common.offsets import from_offset
+from kclient.spark.common.short_stack import short_stack
 from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.source.cluster_offsets import ClusterOffsets, SizeSample
 from kclient.spark.source.read_task import OffsetRange, read_range
@@ -67,10 +68,12 @@ class StreamReader(DataSourceStreamReader):
             self._planning = Planning(self._options)
         return self._planning
 
+    @short_stack
     def initialOffset(self) -> StoredOffset:
         """Return the start of the stream; Spark calls it again until its first commit."""
         return dict(self.planner.initial())
 
+    @short_stack
     def partitions(
         self, start: Mapping[str, object], end: Mapping[str, object]
     ) -> list[InputPartition]:
@@ -99,6 +102,39 @@ class StreamReader(DataSourceStreamReader):
             self._planning = None
 
 
+class RejectedStreamReader(DataSourceStreamReader):
+    """Reader of a stream whose options are wrong: the first step of the query fails.
+
+    Args:
+        error: The reason.
+    """
+
+    def __init__(self, error: ConfigError) -> None:
+        self._error = error
+
+    @short_stack
+    def initialOffset(self) -> StoredOffset:
+        """Raise the reason, as the first step of a new query."""
+        raise self._error
+
+    # Without arguments, as before Spark 4.2, so that every Spark can call it.
+    @short_stack
+    def latestOffset(self) -> StoredOffset:  # type: ignore[override]
+        """Raise the reason, as the first step of a query with a checkpoint."""
+        raise self._error
+
+    @short_stack
+    def partitions(
+        self, start: Mapping[str, object], end: Mapping[str, object]
+    ) -> list[InputPartition]:
+        """Raise the reason, as the first step of a query that repeats a micro-batch."""
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read nothing: there are no partitions."""
+        return iter(())
+
+
 class UnlimitedStreamReader(StreamReader):
     """Reader for Spark 4.0 and 4.1, which pass neither a start offset nor a limit to a source."""
 
@@ -113,6 +149,7 @@ class UnlimitedStreamReader(StreamReader):
             self._must_resolve_start = found == UNRESOLVED
         return found
 
+    @short_stack
     # Spark below 4.2 calls it without arguments; Spark 4.2 recognizes the old form by that.
     def latestOffset(self) -> StoredOffset:  # type: ignore[override]
         """Return the end of the next micro-batch."""

@@ -102,3 +102,15 @@ def test_secrets_are_not_in_the_query_plan(
     frame = read({"subscribe": topic, "kafka.client.id": "hunter2"})
     frame.explain(extended=True)
     assert "hunter2" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_unknown_option_fails_on_load_with_a_short_text(
+    spark: SparkSession,
+    streaming: bool,
+) -> None:
+    reader = spark.readStream if streaming else spark.read
+    reader = reader.format("kclient").option("kafka.bootstrap.servers", "localhost:1")
+    with pytest.raises(AnalysisException, match="did you mean 'startingOffsets'") as caught:
+        reader.options(subscribe="t", startingOffset="earliest").load()
+    assert len(str(caught.value).splitlines()) <= 6
