@@ -85,8 +85,8 @@ def lag(query: "StreamingQuery", conf: Mapping[str, object] | None = None) -> La
 def group_lag(conf: Mapping[str, object], group_id: str) -> Lag:
     """Return the lag of a consumer group by its committed offsets.
 
-    With the option ``groupId``, a stream commits to that group. These commits are one micro-batch
-    late, and the last micro-batch before a stop is not committed.
+    With the option ``groupId``, a stream commits a finished micro-batch to that group at the next
+    trigger, before Spark 4.2 when it plans the next micro-batch that has records.
 
     Args:
         conf: Options of a consumer by dotted name, such as ``bootstrap.servers``.

@@ -32,7 +32,7 @@ class GivenOptions(Config):
         "startingOffsets",
         None,
         "'earliest', 'latest' or offsets by partition as JSON, in which -2 is the start and -1 the "
-        "end. Without it batches start at the earliest and streams at the latest.",
+        "end. The default is 'earliest' for a batch and 'latest' for a stream.",
     )
     starting_timestamp: int | None = whole_number(
         "startingTimestamp", None, "Start at the first record of this time or later, ms (epoch)."
@@ -106,8 +106,8 @@ class GivenOptions(Config):
     group_id: str | None = text(
         "groupId",
         None,
-        "Group under which a stream commits its progress, one micro-batch late, for lag "
-        "monitoring; the stream never reads these commits.",
+        "Group under which a stream commits its finished micro-batches for lag monitoring; the "
+        "stream never reads these commits. Before Spark 4.2 they are one micro-batch late.",
     )
     isolation_level: str | None = choice(
         "isolationLevel",

@@ -36,7 +36,13 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
 
     @short_stack
     def latestOffset(self, start: StoredOffset, limit: ReadLimit) -> StoredOffset:
-        """Return the end of the micro-batch that starts at `start`."""
+        """Return the end of the micro-batch that starts at `start`, and commit `start`.
+
+        Spark plans a micro-batch when the one before it is finished, also if there are no new
+        records. After a crash it first repeats a planned micro-batch, without this call. So all
+        records before `start` are processed.
+        """
+        self.commit(start)
         return dict(
             self.planner.next_end(
                 start, lambda starts, ends: self._max_offsets(limit, starts, ends)

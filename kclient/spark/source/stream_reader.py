@@ -1,6 +1,7 @@
 """``spark.readStream.format("kclient")``: the reader for Spark 4.0 and 4.1, base of later ones."""
 
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ from kclient.spark.source.stream_planner import UNRESOLVED, StreamPlanner
 _log = logging.getLogger(__name__)
 
 _COMMIT_TIMEOUT_S = 5.0
+_COMMIT_RETRY_MS = 10_000.0
 
 StoredOffset = dict[str, Any]
 """An offset as it is passed to Spark, which stores it as JSON."""
@@ -89,7 +91,8 @@ class StreamReader(DataSourceStreamReader):
     def commit(self, end: Mapping[str, object]) -> None:
         """Commit to the group of the option ``groupId``, if it is set.
 
-        Spark calls it one micro-batch late, and never for the last micro-batch of a query.
+        Spark calls it for a finished micro-batch when it has planned the next one, and so never for
+        the last micro-batch of a query.
         """
         commits = self.planning.commits
         if commits is not None and end != UNRESOLVED:
@@ -199,16 +202,25 @@ class LagCommits:
         self._config = {**config, "group.id": group_id, "enable.auto.commit": "false"}
         self._runtime = runtime
         self._consumer: Consumer | None = None
+        self._last: Mapping[TopicPartition, int] = {}
+        self._again_at_ms = 0.0
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit; a failure is logged and does not fail the query."""
-        if not offsets:
+        """Commit, unless these offsets are committed already.
+
+        A failure is logged and does not fail the query. The same offsets are tried again after
+        `_COMMIT_RETRY_MS`: an idle query plans a hundred times a second.
+        """
+        now_ms = self._runtime.clock.monotonic_ms()
+        if not offsets or (offsets == self._last and now_ms < self._again_at_ms):
             return
         if self._consumer is None:
             self._consumer = Consumer(self._config, runtime=self._runtime)
+        self._last, self._again_at_ms = dict(offsets), math.inf
         try:
             self._consumer.commit(offsets, _COMMIT_TIMEOUT_S)
         except KafkaError as error:
+            self._again_at_ms = now_ms + _COMMIT_RETRY_MS
             _log.warning("commit for lag monitoring failed: %s", error)
 
     def close(self) -> None:

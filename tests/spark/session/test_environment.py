@@ -97,8 +97,7 @@ def test_lag_of_a_stream(spark: SparkSession, clients: Clients, tmp_path: Path) 
     assert lag(query, conf) == {place(topic): 0, place(topic, 1): 3}
     if LIMITED:
         assert lag(query) == {place(topic): 0, place(topic, 1): 0}
-        # Spark calls commit one micro-batch late.
-        assert group_lag(conf, group) == {place(topic): 2, place(topic, 1): 3}
+        assert group_lag(conf, group) == {place(topic): 0, place(topic, 1): 3}
 
 
 def test_preparation_after_the_session_started_fails(

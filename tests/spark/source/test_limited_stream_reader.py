@@ -179,3 +179,20 @@ def test_deleted_topic_is_a_loss(
         assert lenient.rest() == [[2, 3]]
     assert caplog.text.count("gone-a-0: it does not exist") == 1
     assert lenient.ends[-1] == {"gone-b": {"0": 4}}
+
+
+def test_idle_query_commits_its_last_finished_batch(clients: Clients, stream: Stream) -> None:
+    topic, group = clients.topic(), clients.group()
+    clients.fill(topic, 4)
+    query = stream({"subscribe": topic, **EARLIEST, "groupId": group})
+
+    def committed() -> int:
+        return clients.admin().list_consumer_group_offsets(group)[place(topic)].offset
+
+    assert query.plan()
+    assert committed() == 0  # planned, not finished
+    query.crash()
+    assert query.run() == [0, 1, 2, 3]  # repeated as planned, without a call of latestOffset
+    assert committed() == 0
+    assert not query.plan()  # the next trigger finds no new records
+    assert committed() == 4

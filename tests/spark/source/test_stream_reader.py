@@ -250,5 +250,6 @@ def test_failed_commit_does_not_fail_the_query(
     query = stream({"subscribe": topic, **EARLIEST, "groupId": group})
     query.batch()
     with caplog.at_level(logging.WARNING, "kclient.spark"):
-        query.reader.commit({topic: {"0": 0}})
-    assert "commit for lag monitoring failed" in caplog.text
+        for _ in range(3):
+            query.reader.commit({topic: {"0": 0}})
+    assert caplog.text.count("commit for lag monitoring failed") == 1  # retried ten seconds later
