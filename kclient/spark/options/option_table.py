@@ -90,4 +90,4 @@ def unsupported(name: str, reason: str) -> ConfigKey:
     def convert(raw: object) -> object:
         raise ValueError(reason)
 
-    return ConfigKey(name, ConfigType.UNKNOWN, convert, "it not to be set", None, reason)
+    return ConfigKey(name, ConfigType.UNKNOWN, convert, "no value", None, reason)
