@@ -82,6 +82,11 @@ class BatchAccumulator:
         return batch
 
     @property
+    def next_offset(self) -> int:
+        """Offset of the first record of the next batch."""
+        return self._next_offset
+
+    @property
     def due_ms(self) -> float:
         """Time at which the batches have to be written; infinite if there are none."""
         return self._due_ms

@@ -248,8 +248,14 @@ class KafkaRaftClient:
 
     @property
     def log_end_offset(self) -> int:
-        """Offset of the next record."""
+        """End offset of the log, without batches that are not written yet."""
         return self._log.end_offset
+
+    @property
+    def next_offset(self) -> int:
+        """Offset of the next record that `append` adds: after those not written yet."""
+        accumulator = self._context.accumulator
+        return self._log.end_offset if accumulator is None else accumulator.next_offset
 
     @property
     def voters(self) -> VoterSet:

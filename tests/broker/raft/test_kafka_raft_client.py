@@ -34,6 +34,14 @@ def test_restarted_sole_voter_leads_the_next_epoch() -> None:
     assert bench.client.epoch_start_offset == 2
 
 
+def test_next_offset_counts_batches_that_are_not_written() -> None:
+    bench = Bench(1, 2, 3)
+    epoch = elect(bench)
+    assert (bench.client.next_offset, bench.client.log_end_offset) == (1, 1)
+    bench.client.append([b"a", b"b"], epoch, bench.clock.now_ms)
+    assert (bench.client.next_offset, bench.client.log_end_offset) == (3, 1)
+
+
 def test_append_without_leadership() -> None:
     bench = Bench(1, 2)
     with pytest.raises(NotLeaderOrFollowerError):
