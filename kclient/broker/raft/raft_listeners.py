@@ -87,7 +87,9 @@ class RaftListeners:
         self._recent.clear()
 
     def fire(self, leader: LeaderAndEpoch, epoch_start_offset: int) -> None:
-        """Report what has changed. Calls from within a listener are done when it returns.
+        """Report what has changed, also by appends of the listeners that are called.
+
+        A call from within a listener has no effect: this one reports what the listener has changed.
 
         Args:
             leader: Present leader and epoch.
@@ -97,22 +99,32 @@ class RaftListeners:
             return
         self._is_firing = True
         try:
-            for context in list(self._contexts):
-                self._report_commits(context)
-                self._report_leader(context, leader, epoch_start_offset)
+            while self._report(leader, epoch_start_offset):
+                pass
             self._forget_reported()
         finally:
             self._is_firing = False
 
-    def _report_leader(self, context: _Context, leader: LeaderAndEpoch, start: int) -> None:
+    def _report(self, leader: LeaderAndEpoch, epoch_start_offset: int) -> bool:
+        """Report to each listener what it has not received; return whether there was anything."""
+        reported = False
+        for context in list(self._contexts):
+            reported |= self._report_commits(context)
+            reported |= self._report_leader(context, leader, epoch_start_offset)
+        return reported
+
+    def _report_leader(self, context: _Context, leader: LeaderAndEpoch, start: int) -> bool:
         if leader.leader_id == self._local_id and context.next_offset <= start:
             leader = LeaderAndEpoch(NO_NODE, leader.epoch)
-        if leader != context.leader:
-            context.leader = leader
-            context.listener.handle_leader_change(leader)
+        if leader == context.leader:
+            return False
+        context.leader = leader
+        context.listener.handle_leader_change(leader)
+        return True
 
-    def _report_commits(self, context: _Context) -> None:
+    def _report_commits(self, context: _Context) -> bool:
         log = self._log
+        before = context.next_offset
         while context.next_offset < (log.high_watermark or 0):
             latest = log.latest_snapshot_id
             needs_snapshot = context.next_offset < log.start_offset or (
@@ -124,9 +136,10 @@ class RaftListeners:
                 continue
             batches = self._next_batches(context.next_offset, log.high_watermark or 0)
             if not batches:
-                return
+                break
             context.next_offset = batches[-1].last_offset + 1
             context.listener.handle_commit(batches)
+        return context.next_offset > before
 
     def _forget_reported(self) -> None:
         lowest = min((each.next_offset for each in self._contexts), default=0)

@@ -43,6 +43,23 @@ def test_append_from_within_a_listener_is_reported_afterwards() -> None:
     assert bench.listener.values == [b"first", b"second"]
 
 
+def test_append_at_a_leader_change_is_reported_by_the_same_poll() -> None:
+    bench = Bench(1)
+
+    def append_first(leader: LeaderAndEpoch) -> None:
+        if leader.leader_id == 1:
+            bench.client.append([b"first"], leader.epoch, 0.0)
+
+    def append_second() -> None:
+        if bench.listener.values == [b"first"]:
+            bench.client.append([b"second"], 1, 0.0)
+
+    bench.listener.on_leader = append_first
+    bench.listener.on_commit = append_second
+    bench.client.poll(bench.clock.now_ms)
+    assert bench.listener.values == [b"first", b"second"]
+
+
 def test_snapshot_in_place_of_removed_records() -> None:
     bench = single()
     end_offset = bench.client.append([b"a", b"b"], 1, 0.0) + 1

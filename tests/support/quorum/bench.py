@@ -58,6 +58,7 @@ class RecordingListener:
         self.snapshots: list[int] = []
         self.is_shutting_down = False
         self.on_commit: Callable[[], None] = lambda: None
+        self.on_leader: Callable[[LeaderAndEpoch], None] = lambda _leader: None
 
     def handle_commit(self, batches: "list[CommittedBatch]") -> None:
         self.values += [value for batch in batches for value in batch.records]
@@ -69,6 +70,7 @@ class RecordingListener:
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
         self.leaders.append(leader)
+        self.on_leader(leader)
 
     def begin_shutdown(self) -> None:
         self.is_shutting_down = True
