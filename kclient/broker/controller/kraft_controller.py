@@ -1,7 +1,7 @@
 """The controller on a metadata quorum: it drives the planners of this package.
 
-- A quorum calls `handle_commit`, `handle_load_snapshot` and `handle_leader_change`, the last for an
-  own leadership only after all batches before its epoch.
+- It is a `RaftListener`: a client of the quorum calls it with what is committed, and with the
+  leader; with an own leadership only after all batches before its epoch.
 - Requests: `handle` for those that have a planner by type, `create_topics`, `create_partitions` and
   `delete_topics`. The callback gets the response when its records are committed, or the error.
 - `poll` runs the periodic tasks; the owner calls it by `next_deadline_ms`.
@@ -26,12 +26,6 @@ from kclient.broker.controller.broker_heartbeat_manager import (
 from kclient.broker.controller.cluster_view import ClusterView, ControllerResult
 from kclient.broker.controller.event_queue import EventQueue
 from kclient.broker.controller.feature_control import activation_records, bootstrap_batches
-from kclient.broker.controller.metadata_replay import (
-    BOUNDARIES,
-    CommittedBatch,
-    MetadataReplay,
-    Published,
-)
 from kclient.broker.controller.partition_index import PartitionIndex
 from kclient.broker.controller.record_batches import MAX_RECORDS, batches_of
 from kclient.broker.controller.request_planners import RequestPlanners
@@ -44,10 +38,13 @@ from kclient.broker.controller.topic_control import (
     TopicPlan,
     TopicRequest,
 )
-from kclient.broker.metadata.metadata_changes import MetadataChanges
+from kclient.broker.metadata.metadata_batch_loader import Fault, Manifest, MetadataBatchLoader
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage
+from kclient.broker.metadata.metadata_loader import load_image
 from kclient.broker.metadata.metadata_version import MetadataVersion
+from kclient.broker.raft.raft_types import NO_NODE, CommittedBatch, LeaderAndEpoch
+from kclient.broker.raft.snapshots import SnapshotReader
 from kclient.common.broker_errors import (
     KafkaStorageError,
     NotControllerError,
@@ -57,6 +54,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid
 from kclient.protocol.messages.metadata_records import (
+    AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     MetadataRecord,
@@ -67,35 +65,24 @@ _log = logging.getLogger(__name__)
 
 ResponseT = TypeVar("ResponseT")
 PlanT = TypeVar("PlanT", bound=Plan)
-Publisher = Callable[[MetadataChanges, MetadataImage], None]
-"""Receives every change, with the image that contains it."""
+_BOUNDARIES = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
 class MetadataQuorum(Protocol):
     """Raft client of the metadata log."""
 
     @property
-    def leader_and_epoch(self) -> tuple[int | None, int]:
-        """Id of the leader, None if it is unknown, and its epoch."""
+    def leader_and_epoch(self) -> LeaderAndEpoch:
+        """Leader, and its epoch."""
         ...
 
     @property
-    def end_offset(self) -> int:
-        """Offset of the next record that `append` writes."""
+    def next_offset(self) -> int:
+        """Offset of the next record that `append` adds."""
         ...
 
-    @property
-    def high_watermark(self) -> int:
-        """Offset below which records are committed, -1 while it is unknown."""
-        ...
-
-    def append(self, records: Sequence[MetadataRecord], epoch: int, level: MetadataVersion) -> int:
-        """Append records as one batch of an epoch; return the offset of the last one.
-
-        Args:
-            records: The records.
-            epoch: Epoch in which this controller leads.
-            level: Level of metadata.version, which decides on the versions of the records.
+    def append(self, values: Sequence[bytes], epoch: int) -> int:
+        """Append framed records as one batch of an epoch; return the offset of the last one.
 
         Raises:
             KafkaError: They were not appended, such as because the epoch has ended.
@@ -136,16 +123,16 @@ class ControllerSettings(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """Appended batch, or a response that waits for the one before.
+    """Appended batch, or a response that waits for one.
 
     Attributes:
-        batch: The batch; its offset alone counts if it has no records.
-        published: Image after it; None in a transaction, and without records.
+        offset: Offset of the last record that must be committed.
+        image: Image after the batch; None in a transaction, and for a response that only waits.
         on_committed: Called when it is committed, or with the error.
     """
 
-    batch: CommittedBatch
-    published: Published | None
+    offset: int
+    image: MetadataImage | None
     on_committed: Callable[[KafkaError | None], None]
 
 
@@ -173,12 +160,11 @@ class QuorumController:
         self._planners = planners
         self._heartbeats = heartbeats
         self._events = EventQueue(runtime.tasks.lock())
-        self._replay = MetadataReplay()
-        self.image = self._replay.image
+        self._committed = MetadataBatchLoader(self._on_update, _raise_fault)
+        self.image = self._committed.image
         self._view = self._view_of(self.image)
         self._epoch: int | None = None
         self._pending: deque[_Pending] = deque()
-        self._publishers: list[Publisher] = []
         self._last_append_ms = 0.0
         self._next_balance_ms = self._next_unclean_ms = 0.0
 
@@ -192,23 +178,22 @@ class QuorumController:
         """Epoch in which this controller is active, -1 if it is not."""
         return -1 if self._epoch is None else self._epoch
 
-    def add_publisher(self, publisher: Publisher) -> None:
-        """Add a publisher, called for each committed change, in the order of the log."""
-        self._publishers.append(publisher)
-
     # --- the quorum's calls
 
     def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
         """Apply committed batches, or complete the own ones; see `EventQueue.submit`."""
         self._events.submit(partial(self._on_commit, batches))
 
-    def handle_load_snapshot(self, image: MetadataImage) -> None:
+    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
         """Replace the state by that of a snapshot; this controller does not lead."""
-        self._events.submit(partial(self._on_snapshot, image))
+        self._events.submit(partial(self._on_snapshot, reader))
 
-    def handle_leader_change(self, leader_id: int | None, epoch: int) -> None:
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
         """Become active or inactive."""
-        self._events.submit(partial(self._on_leader_change, leader_id, epoch))
+        self._events.submit(partial(self._on_leader_change, leader))
+
+    def begin_shutdown(self) -> None:
+        """Do nothing: the loss of the leadership follows."""
 
     # --- requests
 
@@ -373,9 +358,7 @@ class QuorumController:
             self._append(result, on_committed)
         elif self._pending:
             # The response may depend on records that are not committed yet.
-            last = self._pending[-1]
-            waits = last.batch._replace(records=())
-            self._pending.append(_Pending(waits, None, on_committed))
+            self._pending.append(_Pending(self._pending[-1].offset, None, on_committed))
         else:
             on_committed(None)
 
@@ -399,43 +382,43 @@ class QuorumController:
                 in_transaction = (in_transaction or _starts(records)) and not _ends(records)
                 delta = delta or MetadataDelta(self._view.image)
                 done = on_committed if index == len(batches) - 1 else _ignore
-                batch = self._append_batch(records, at_level, delta)
-                published = None
+                offset = self._append_batch(records, at_level, delta)
+                image = None
                 if not in_transaction:
-                    published = self._advance(delta, batch)
+                    image = self._advance(delta, offset)
                     delta = None
-                by_replay = in_transaction or any(isinstance(each, BOUNDARIES) for each in records)
-                self._pending.append(_Pending(batch, None if by_replay else published, done))
+                if any(isinstance(each, _BOUNDARIES) for each in records):
+                    image = None  # the end of a transaction: its batches are replayed
+                self._pending.append(_Pending(offset, image, done))
         except KafkaError as error:
             self._fail_append(error)
             on_committed(error if isinstance(error, KafkaStorageError) else self._not_controller())
 
     def _append_batch(
         self, records: Sequence[MetadataRecord], level: MetadataVersion, delta: MetadataDelta
-    ) -> CommittedBatch:
-        """Append a batch and apply it to the delta.
+    ) -> int:
+        """Append a batch and apply it to the delta; return the offset of its last record.
 
         Raises:
             KafkaError: It was not appended.
         """
         for record in records:
             delta.replay(record)
-        epoch = self.active_epoch
-        last = self._quorum.append(records, epoch, level)
+        offset = self._quorum.append([level.encode(each) for each in records], self.active_epoch)
         self._last_append_ms = self._clock.monotonic_ms()
-        return CommittedBatch(last, epoch, self._clock.wall_ms(), records)
+        return offset
 
-    def _advance(self, delta: MetadataDelta, batch: CommittedBatch) -> Published:
+    def _advance(self, delta: MetadataDelta, offset: int) -> MetadataImage:
         """Replace the latest image by the one with a change."""
         old, index = self._view.image, self._view.index
-        image = delta.apply(batch.last_offset, batch.epoch, batch.timestamp_ms)
+        image = delta.apply(offset, self.active_epoch, self._clock.wall_ms())
         index.update(old, image, delta)
         self._view = ClusterView(image, index, self._settings.defaults)
-        return Published(delta, image)
+        return image
 
     def _sync_offset(self) -> None:
         """Count the records that the quorum has written by itself, such as those of voters."""
-        last = self._quorum.end_offset - 1
+        last = self._quorum.next_offset - 1
         image = self._view.image
         if image.offset != last:
             self._view = ClusterView(
@@ -444,41 +427,28 @@ class QuorumController:
 
     def _on_commit(self, batches: Sequence[CommittedBatch]) -> None:
         for batch in batches:
-            if batch.last_offset <= self._replay.offset:
-                continue
-            if self._pending and self._pending[0].batch.last_offset <= batch.last_offset:
-                self._complete_pending(batch.last_offset)
-            elif batch.records:
-                self._publish(self._replay.replay(batch))
-            self._replay.skip_to(batch.last_offset)
-
-    def _complete_pending(self, offset: int) -> None:
-        """Publish and report the own decisions up to an offset."""
-        while self._pending and self._pending[0].batch.last_offset <= offset:
-            pending = self._pending.popleft()
-            try:
-                if pending.published is not None:
-                    self._replay.accept(pending.published)
-                    self._publish([pending.published])
-                elif pending.batch.records:
-                    self._publish(self._replay.replay(pending.batch))
-            finally:
+            completed: list[_Pending] = []
+            while self._pending and self._pending[0].offset <= batch.last_offset:
+                completed.append(self._pending.popleft())
+            image = next((each.image for each in completed if each.image is not None), None)
+            if image is None:
+                self._committed.load([batch])
+            else:
+                self._committed.reset(image)
+                self.image = image
+            for pending in completed:
                 pending.on_committed(None)
 
-    def _publish(self, published: Sequence[Published]) -> None:
-        for changes, image in published:
-            try:
-                for publisher in self._publishers:
-                    _call(publisher, changes, image)
-            finally:
-                # Last, so that a topic can be used as soon as the image has it.
-                self.image = image
+    def _on_update(self, _delta: MetadataDelta, image: MetadataImage, _origin: Manifest) -> None:
+        self.image = image
 
-    def _on_snapshot(self, image: MetadataImage) -> None:
-        self._publish([self._replay.load(image)])
+    def _on_snapshot(self, reader: SnapshotReader) -> None:
+        self.image = load_image(reader, _raise_fault)
+        self._committed.reset(self.image)
         self._revert()
 
-    def _on_leader_change(self, leader_id: int | None, epoch: int) -> None:
+    def _on_leader_change(self, leader: LeaderAndEpoch) -> None:
+        leader_id, epoch = leader
         if leader_id == self._settings.node_id:
             if self._epoch != epoch:
                 self._revert()
@@ -492,7 +462,7 @@ class QuorumController:
         _log.info("controller: active in epoch %d", epoch)
         now_ms = self._clock.monotonic_ms()
         self._epoch = epoch
-        self._view = self._view_of(self._replay.image)
+        self._view = self._view_of(self._committed.image)
         self._heartbeats.start(self._view.image, now_ms)
         self._last_append_ms = now_ms
         settings = self._settings
@@ -500,10 +470,10 @@ class QuorumController:
         self._next_unclean_ms = now_ms + settings.unclean_interval_ms
         self._sync_offset()
         level = None
-        if self._replay.is_empty:
+        if not self._committed.has_seen_record:
             records, level = bootstrap_batches(self._view, settings.bootstrap)
         else:
-            in_transaction = self._replay.in_transaction
+            in_transaction = self._committed.is_in_transaction
             records = activation_records(self._view, in_transaction=in_transaction)
         if records:
             self._append(ControllerResult(records, None), _ignore, level)
@@ -512,7 +482,7 @@ class QuorumController:
         """Become inactive: the latest image is the committed one, and all waiting calls fail."""
         self._epoch = None
         waiting, self._pending = self._pending, deque()
-        self._view = self._view_of(self._replay.image, with_index=False)
+        self._view = self._view_of(self._committed.image, with_index=False)
         for pending in waiting:
             pending.on_committed(self._not_controller())
 
@@ -528,7 +498,7 @@ class QuorumController:
 
     def _not_controller(self) -> NotControllerError:
         leader, _ = self._quorum.leader_and_epoch
-        if leader is None or leader == self._settings.node_id:
+        if leader in (NO_NODE, self._settings.node_id):
             return NotControllerError("No controller appears to be active.")
         return NotControllerError(f"The active controller appears to be node {leader}.")
 
@@ -553,12 +523,10 @@ def _report(
     on_done([outcome] * count if isinstance(outcome, KafkaError) else outcome)
 
 
-def _call(publisher: Publisher, changes: MetadataChanges, image: MetadataImage) -> None:
-    try:
-        publisher(changes, image)
-    except KafkaStorageError as problem:
-        # The change is committed: the other publishers have to apply it.
-        _log.error("a metadata change could not be applied completely: %s", problem)
+def _raise_fault(fault: Fault) -> None:
+    """End the node: it must not decide on a state that lacks a committed record."""
+    _log.error("controller: %s", fault.message)
+    raise fault.error
 
 
 def _starts(records: Sequence[MetadataRecord]) -> bool:

@@ -14,6 +14,7 @@ from tests.support.virtual.memory_quorum import (
     heartbeat,
     levels,
     outcome_of,
+    records_of,
 )
 
 
@@ -23,7 +24,7 @@ def update(feature: str, level: int, kind: int = 1, **fields: Any) -> UpdateFeat
 
 
 def written(quorum: MemoryQuorum) -> list[str]:
-    names = [type(each).__name__ for batch in quorum.batches for each in batch.records]
+    names = [type(each).__name__ for batch in quorum.batches for each in records_of(batch)]
     return [name.removesuffix("Record") for name in names]
 
 

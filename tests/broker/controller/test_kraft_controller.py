@@ -1,12 +1,15 @@
 """The controller on a quorum: commits, failovers, deadlines, periodic tasks."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from kclient.broker.controller.metadata_replay import CommittedBatch
 from kclient.broker.controller.request_planners import RequestPlanners
 from kclient.broker.controller.topic_control import PartitionsRequest, TopicPlan, TopicRequest
+from kclient.broker.metadata.metadata_version import MetadataVersion
+from kclient.broker.raft.raft_types import NO_NODE, CommittedBatch, OffsetAndEpoch
+from kclient.broker.raft.snapshots import SnapshotReader
 from kclient.common.broker_errors import (
     BrokerIdNotRegisteredError,
     KafkaStorageError,
@@ -14,6 +17,7 @@ from kclient.common.broker_errors import (
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
+from kclient.common.errors import KafkaError
 from kclient.protocol.messages.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -31,6 +35,7 @@ from tests.support.virtual.memory_quorum import (
     controller_with,
     create_topic,
     outcome_of,
+    records_of,
     start_broker,
 )
 
@@ -49,11 +54,9 @@ def two_controllers(**settings: Any) -> tuple[MemoryQuorum, Any, Any]:
 def test_single_voter_responds_before_the_call_returns() -> None:
     controller, _ = controller_with(1)
     done: list[Any] = []
-    published: list[list[str]] = []
-    controller.add_publisher(lambda changes, _image: published.append(list(changes.created_topics)))
     controller.create_topics([TopicRequest("a"), TopicRequest("a")], done.extend)
     assert isinstance(done[0], TopicPlan)
-    assert published == [["a"]]
+    assert list(controller.image.topics) == ["a"]
     done.clear()
     controller.create_partitions([PartitionsRequest("a", 3)], done.extend)
     assert len(controller.image.topics["a"].partitions) == 3
@@ -116,7 +119,7 @@ def test_transaction_is_all_or_nothing_over_a_failover(committed: int) -> None:
     aborts = [
         each
         for batch in quorum.batches
-        for each in batch.records
+        for each in records_of(batch)
         if isinstance(each, AbortTransactionRecord)
     ]
     assert len(aborts) == (committed > 0)
@@ -131,7 +134,7 @@ def test_failed_append_resigns() -> None:
     done: list[Any] = []
     first.create_topics([TopicRequest("a")], done.extend)
     assert isinstance(done[0], NotControllerError)
-    assert (first.is_active, quorum.leader) == (False, None)
+    assert (first.is_active, quorum.leader) == (False, NO_NODE)
     quorum.fails = False
     quorum.elect(100)
     create_topic(first, "a", {0: [1]})
@@ -169,40 +172,42 @@ def test_idle_controller_writes_no_op_records() -> None:
     assert deadlines == [None, clock.now + 500]
     clock.now += 500
     controller.poll()
-    assert isinstance(quorum.batches[-1].records[0], NoOpRecord)
-    end = quorum.end_offset
+    assert isinstance(records_of(quorum.batches[-1])[0], NoOpRecord)
+    end = quorum.next_offset
     controller.poll()
-    assert quorum.end_offset == end
+    assert quorum.next_offset == end
 
 
 def test_standby_loads_a_snapshot() -> None:
-    _, first, _ = two_controllers()
-    create_topic(first, "a", {0: [1]})
+    level = MetadataVersion.of_level(25)
+    value = level.encode(TopicRecord(name="a", topic_id=b"a" * 16))
+    begin = level.encode(BeginTransactionRecord())
+
+    class Snapshot(SnapshotReader):
+        """Snapshot with one topic."""
+
+        def __init__(self) -> None:
+            self.snapshot_id = OffsetAndEpoch(8, 1)
+
+        @property
+        def last_contained_log_timestamp(self) -> int:
+            return 0
+
+        def batches(self) -> Iterator[CommittedBatch]:
+            yield CommittedBatch(0, 0, 1, 0, 0, (value,))
+
     lone = controller_of(MemoryQuorum(), 102, ManualClock())
-    lone.handle_load_snapshot(first.image)
-    assert lone.image is first.image
-    offset = first.image.offset
-    stale = CommittedBatch(offset, 1, 0, [TopicRecord(name="x", topic_id=b"x" * 16)])
-    begin = CommittedBatch(offset + 1, 1, 0, [BeginTransactionRecord()])
-    lone.handle_commit([stale, begin])
+    lone.handle_commit([CommittedBatch(0, 0, 1, 0, 0, (begin,))])
+    lone.handle_load_snapshot(Snapshot())
+    assert (lone.image.offset, list(lone.image.topics)) == (7, ["a"])
+    lone.handle_commit([CommittedBatch(8, 8, 1, 0, 0, (begin,))])
     assert list(lone.image.topics) == ["a"]
 
 
-def test_error_of_a_publisher_does_not_delay_others() -> None:
-    controller, _ = controller_with(1)
-
-    def publish(changes: Any, _image: Any) -> None:
-        if "a" in changes.created_topics:
-            raise ValueError("a defect of a publisher")
-        raise KafkaStorageError("a failed directory")
-
-    controller.add_publisher(publish)
-    done: list[Any] = []
-    with pytest.raises(ValueError, match="defect"):
-        controller.create_topics([TopicRequest("a")], done.extend)
-    assert isinstance(done[0], TopicPlan)
-    create_topic(controller, "b", {0: [1]})
-    assert set(controller.image.topics) == {"a", "b"}
+def test_committed_record_that_cannot_be_applied_is_raised() -> None:
+    lone = controller_of(MemoryQuorum(), 102, ManualClock())
+    with pytest.raises(KafkaError):
+        lone.handle_commit([CommittedBatch(0, 0, 1, 0, 0, (b"\x01\x7f\x00",))])
 
 
 def test_requests_with_a_planner() -> None:

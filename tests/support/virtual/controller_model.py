@@ -5,7 +5,6 @@ from random import Random
 from typing import Any
 
 from kclient.broker.controller.kraft_controller import QuorumController
-from kclient.broker.controller.metadata_replay import CommittedBatch
 from kclient.broker.controller.topic_control import PartitionsRequest, TopicRequest
 from kclient.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kclient.broker.metadata.metadata_delta import MetadataDelta
@@ -15,6 +14,7 @@ from kclient.broker.metadata.metadata_image import (
     MetadataImage,
     PartitionRegistration,
 )
+from kclient.broker.raft.raft_types import NO_NODE, CommittedBatch
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.broker_to_controller import (
     AllocateProducerIdsRequest,
@@ -43,6 +43,7 @@ from tests.support.virtual.memory_quorum import (
     controller_of,
     heartbeat,
     levels,
+    records_of,
     registration,
 )
 
@@ -73,8 +74,7 @@ class Observer:
 
     def observe(self, batch: CommittedBatch) -> None:
         """Apply a batch record by record."""
-        first = batch.last_offset - len(batch.records) + 1
-        for offset, record in enumerate(batch.records, first):
+        for offset, record in enumerate(records_of(batch), batch.base_offset):
             if isinstance(record, BeginTransactionRecord):
                 self._before_transaction = self.image
             elif isinstance(record, EndTransactionRecord):
@@ -260,7 +260,8 @@ class ControllerModel:
 
     @property
     def controller(self) -> QuorumController:
-        return self.quorum.controllers[self.quorum.leader or NODES[0]]
+        leader = self.quorum.leader
+        return self.quorum.controllers[NODES[0] if leader == NO_NODE else leader]
 
     def run(self, steps: int) -> None:
         """Make random steps, then check that a quiet cluster recovers."""

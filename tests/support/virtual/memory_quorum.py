@@ -7,7 +7,6 @@ from typing import Any
 from kclient.broker.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kclient.broker.controller.cluster_control import ClusterControl
 from kclient.broker.controller.kraft_controller import ControllerSettings, QuorumController
-from kclient.broker.controller.metadata_replay import CommittedBatch
 from kclient.broker.controller.request_planners import RequestPlanners
 from kclient.broker.controller.topic_control import (
     TopicControl,
@@ -15,7 +14,7 @@ from kclient.broker.controller.topic_control import (
     TopicRequest,
 )
 from kclient.broker.metadata.features import SUPPORTED_FEATURES
-from kclient.broker.metadata.metadata_version import MetadataVersion
+from kclient.broker.raft.raft_types import NO_NODE, CommittedBatch, LeaderAndEpoch
 from kclient.common.broker_errors import NotControllerError
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
@@ -70,7 +69,7 @@ class MemoryQuorum:
     def __init__(self) -> None:
         self.batches: list[CommittedBatch] = []
         self.high_watermark = 0
-        self.leader: int | None = None
+        self.leader = NO_NODE
         self.epoch = 0
         self.commits_at_once = True
         self.fails = False
@@ -80,30 +79,28 @@ class MemoryQuorum:
         self._delivered: dict[int, int] = {}
 
     @property
-    def end_offset(self) -> int:
+    def next_offset(self) -> int:
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
     @property
-    def leader_and_epoch(self) -> tuple[int | None, int]:
-        return self.leader, self.epoch
+    def leader_and_epoch(self) -> LeaderAndEpoch:
+        return LeaderAndEpoch(self.leader, self.epoch)
 
     def add(self, node: int, controller: QuorumController) -> None:
         self.controllers[node] = controller
         self._delivered[node] = 0
 
-    def append(self, records: Sequence[MetadataRecord], epoch: int, level: MetadataVersion) -> int:
+    def append(self, values: Sequence[bytes], epoch: int) -> int:
         if epoch != self.epoch or self.fails:
             raise NotControllerError(f"epoch {epoch} has ended")
-        values = [level.encode(record) for record in records]
-        decoded = [MetadataRecord.decode_framed(value) for value in values]
-        self._add(decoded)
+        self._add(values)
         if self.commits_at_once:
             self.commit()
-        return self.end_offset - 1
+        return self.next_offset - 1
 
     def resign(self, epoch: int) -> None:
         if epoch == self.epoch:
-            self.leader = None
+            self.leader = NO_NODE
 
     def commit(self, batches: int | None = None) -> None:
         """Commit some of the uncommitted batches, or all, and deliver them."""
@@ -125,17 +122,18 @@ class MemoryQuorum:
         self.leader = node
         for other, controller in self.controllers.items():
             if other != node:
-                controller.handle_leader_change(node, self.epoch)
+                controller.handle_leader_change(self.leader_and_epoch)
         old = self.controllers[node]
         if old.is_active:
-            old.handle_leader_change(None, self.epoch)
+            old.handle_leader_change(LeaderAndEpoch(NO_NODE, self.epoch))
         self._add([])
         self.commit()
-        self.controllers[node].handle_leader_change(node, self.epoch)
+        self.controllers[node].handle_leader_change(self.leader_and_epoch)
 
-    def _add(self, records: Sequence[MetadataRecord]) -> None:
-        last = self.end_offset + max(1, len(records)) - 1
-        self.batches.append(CommittedBatch(last, self.epoch, 0, records))
+    def _add(self, values: Sequence[bytes]) -> None:
+        first = self.next_offset
+        last = first + max(1, len(values)) - 1
+        self.batches.append(CommittedBatch(first, last, self.epoch, 0, 0, tuple(values)))
 
     def _deliver(self) -> None:
         committed = [each for each in self.batches if each.last_offset < self.high_watermark]
@@ -146,6 +144,11 @@ class MemoryQuorum:
             first = self._delivered[node]
             self._delivered[node] = len(committed)
             controller.handle_commit(committed[first:])
+
+
+def records_of(batch: CommittedBatch) -> list[MetadataRecord]:
+    """Return the decoded records of a batch."""
+    return [MetadataRecord.decode_framed(value) for value in batch.records]
 
 
 def levels(**features: int) -> list[MetadataRecord]:
