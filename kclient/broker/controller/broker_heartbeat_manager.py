@@ -42,13 +42,21 @@ class BrokerHeartbeatManager:
         self.session_timeout_ms = session_timeout_ms
         self._sessions: dict[int, _Session] = {}
 
-    def start(self, image: MetadataImage, now_ms: float) -> None:
-        """Start a session of every broker that is not fenced, as a new active controller."""
-        brokers = image.brokers
+    def start(self, image: MetadataImage, now_ms: float, own: tuple[int, bytes]) -> None:
+        """Start a session of every broker that is not fenced, as a new active controller.
+
+        An earlier life of this node has none: its process has ended, so that the broker of this
+        process can register at once.
+
+        Args:
+            image: The committed image.
+            now_ms: Monotonic time.
+            own: Node id and incarnation id of this process.
+        """
         self._sessions = {
             broker.id: _Session(broker.epoch, now_ms)
-            for broker in brokers.values()
-            if not broker.fenced
+            for broker in image.brokers.values()
+            if not broker.fenced and (broker.id != own[0] or broker.incarnation_id == own[1])
         }
 
     def touch(self, broker: int, epoch: int, metadata_offset: int, now_ms: float) -> None:

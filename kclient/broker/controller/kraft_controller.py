@@ -101,6 +101,7 @@ class ControllerSettings(NamedTuple):
         node_id: Id of this node.
         cluster_id: Id of the cluster.
         bootstrap: Records of ``bootstrap.checkpoint``.
+        incarnation_id: Id of this process, with which its broker registers.
         defaults: Static values of topic settings, as strings by their topics' names.
         session_timeout_ms: ``broker.session.timeout.ms``.
         no_op_interval_ms: ``metadata.max.idle.interval.ms``; 0 to write no NoOpRecord.
@@ -113,6 +114,7 @@ class ControllerSettings(NamedTuple):
     node_id: int
     cluster_id: str
     bootstrap: Sequence[MetadataRecord]
+    incarnation_id: bytes
     defaults: Mapping[str, str] = {}
     session_timeout_ms: float = SESSION_TIMEOUT_MS
     no_op_interval_ms: float = 500
@@ -463,7 +465,8 @@ class QuorumController:
         now_ms = self._clock.monotonic_ms()
         self._epoch = epoch
         self._view = self._view_of(self._committed.image)
-        self._heartbeats.start(self._view.image, now_ms)
+        own = (self._settings.node_id, self._settings.incarnation_id)
+        self._heartbeats.start(self._view.image, now_ms, own)
         self._last_append_ms = now_ms
         settings = self._settings
         self._next_balance_ms = now_ms + settings.imbalance_interval_ms

@@ -12,6 +12,7 @@ from kclient.broker.raft.raft_types import NO_NODE, CommittedBatch, OffsetAndEpo
 from kclient.broker.raft.snapshots import SnapshotReader
 from kclient.common.broker_errors import (
     BrokerIdNotRegisteredError,
+    DuplicateBrokerRegistrationError,
     KafkaStorageError,
     NotControllerError,
     RequestTimedOutError,
@@ -126,6 +127,18 @@ def test_transaction_is_all_or_nothing_over_a_failover(committed: int) -> None:
     quorum.commits_at_once = True
     assert isinstance(create_topic(second, "a", {number: [1] for number in range(4)}), bytes)
     assert len(first.image.topics["a"].partitions) == 4
+
+
+def test_restarted_node_registers_its_broker_at_once() -> None:
+    quorum, clock = MemoryQuorum(), ManualClock()
+    first, second = (controller_of(quorum, node, clock, node) for node in (1, 101))
+    quorum.elect(1)
+    epoch = start_broker(first, 1)
+    quorum.elect(101)
+    with pytest.raises(DuplicateBrokerRegistrationError):
+        start_broker(second, 1, incarnation=2)
+    quorum.elect(1)
+    assert start_broker(first, 1, incarnation=2) > epoch
 
 
 def test_failed_append_resigns() -> None:

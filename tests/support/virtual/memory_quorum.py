@@ -178,6 +178,7 @@ def controller_of(
             node,
             CLUSTER_ID,
             bootstrap or levels(metadata_version=25),
+            bytes([1, node, 2, 0]) * 4,
             defaults or {},
             **settings,
         ),
