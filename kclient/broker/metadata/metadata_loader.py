@@ -130,6 +130,8 @@ class MetadataLoader:
             may lack something from the first on, hence no snapshot must be made of it.
         apply_error_count: Failures of publishers (metadata-apply-error-count).
         is_caught_up: Whether the image has reached the high watermark once.
+        removed_topics: Ids of the topics that the replayed log deletes before the first
+            publication: a crash may have left their partitions on the disk.
     """
 
     def __init__(
@@ -144,6 +146,7 @@ class MetadataLoader:
         self.load_error_count = 0
         self.apply_error_count = 0
         self.is_caught_up = False
+        self.removed_topics: set[bytes] = set()
 
     @property
     def image(self) -> MetadataImage:
@@ -221,6 +224,8 @@ class MetadataLoader:
         self._call(publisher, lambda each: each.on_controller_change(leader))
 
     def _publish(self, delta: MetadataDelta, image: MetadataImage, manifest: Manifest) -> None:
+        if not self._publishers:
+            self.removed_topics.update(topic.topic_id for topic in delta.deleted_topics)
         for publisher in tuple(self._publishers):
             self._call(publisher, lambda each: each.on_metadata_update(delta, image, manifest))
 

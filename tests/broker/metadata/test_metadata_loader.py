@@ -95,6 +95,17 @@ def test_first_image_is_at_the_high_watermark(bench: Bench) -> None:
     assert not bench.loader.poll()
 
 
+def test_topics_removed_before_the_first_publication_are_kept(bench: Bench) -> None:
+    bench.loader.handle_commit(
+        [batch_of(0, A), batch_of(1, RemoveTopicRecord(topic_id=A.topic_id))]
+    )
+    bench.high_watermark = 3
+    bench.loader.handle_commit([batch_of(2, B)])
+    assert bench.loader.removed_topics == {A.topic_id}
+    bench.loader.handle_commit([batch_of(3, RemoveTopicRecord(topic_id=B.topic_id))])
+    assert bench.loader.removed_topics == {A.topic_id}
+
+
 def test_high_watermark_may_become_known_later(bench: Bench) -> None:
     bench.loader.handle_commit([batch_of(0, A)])
     bench.high_watermark = 1
