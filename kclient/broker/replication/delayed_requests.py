@@ -88,7 +88,7 @@ class DelayedProduce(DelayedOperation):
     def try_complete(self) -> bool:
         """Complete if every append is committed or failed."""
         for topic_partition, result in self._results.items():
-            if result.error is None and self._is_pending(topic_partition, result.end_offset):
+            if result.error is None and self._is_pending(topic_partition, result):
                 return False
         return self.force_complete()
 
@@ -101,16 +101,20 @@ class DelayedProduce(DelayedOperation):
             }
         )
 
-    def _is_pending(self, topic_partition: TopicPartition, end_offset: int) -> bool:
+    def _is_pending(self, topic_partition: TopicPartition, result: AppendResult) -> bool:
         try:
-            return not self._lookup(topic_partition).is_committed(end_offset)
+            return not self._is_committed(topic_partition, result)
         except KafkaError:
             return False
+
+    def _is_committed(self, topic_partition: TopicPartition, result: AppendResult) -> bool:
+        partition = self._lookup(topic_partition)
+        return partition.is_committed(result.end_offset, result.leader_epoch)
 
     def _final(self, topic_partition: TopicPartition, result: AppendResult) -> AppendResult:
         error: KafkaError
         try:
-            if self._lookup(topic_partition).is_committed(result.end_offset):
+            if self._is_committed(topic_partition, result):
                 return result
         except KafkaError as failure:
             error = failure

@@ -155,6 +155,7 @@ class AppendResult(NamedTuple):
         end_offset: Offset after the last record; the append is committed when the high watermark
             reaches it.
         is_committed: Whether the high watermark had reached it when the append returned.
+        leader_epoch: Leader epoch of the append, -1 if it failed.
     """
 
     error: KafkaError | None = None
@@ -164,3 +165,4 @@ class AppendResult(NamedTuple):
     record_errors: Sequence[tuple[int, str]] = ()
     end_offset: int = -1
     is_committed: bool = False
+    leader_epoch: int = -1

@@ -143,8 +143,8 @@ class Partition:
 
     def append_records_to_leader(
         self, records: MemoryRecords, required_acks: int, origin: AppendOrigin = "client"
-    ) -> tuple[LogAppendInfo, int]:
-        """Append record batches as the leader; return that and the high watermark after it.
+    ) -> tuple[LogAppendInfo, int, int]:
+        """Append record batches as the leader; return it, the high watermark and leader epoch.
 
         Raises:
             KafkaStorageError: The disk failed. If only the flush failed, the records are in the
@@ -158,7 +158,7 @@ class Partition:
                 raise self._not_enough_replicas()
             info = self.log.append_as_leader(records, self._leader_epoch, origin=origin)
             self._local.log_end_offset = self.log.log_end_offset
-            return info, self._advance_high_watermark()
+            return info, self._advance_high_watermark(), self._leader_epoch
 
     def _not_enough_replicas(self) -> NotEnoughReplicasError:
         in_sync = self.in_sync
@@ -335,14 +335,24 @@ class Partition:
         with self._lock:
             return self.in_sync.low_watermark(self.log.log_start_offset)
 
-    def is_committed(self, end_offset: int) -> bool:
+    def is_committed(self, end_offset: int, leader_epoch: int) -> bool:
         """Return whether all records before an offset are committed.
 
+        Args:
+            end_offset: The offset.
+            leader_epoch: Leader epoch in which they were appended.
+
         Raises:
-            NotLeaderOrFollowerError: This broker is not the leader any more.
+            NotLeaderOrFollowerError: This broker does not lead this epoch any more; the records may
+                have been truncated in between.
             NotEnoughReplicasAfterAppendError: They are, by fewer than min.insync.replicas.
         """
         self._check_leader()
+        if self._leader_epoch != leader_epoch:
+            raise NotLeaderOrFollowerError(
+                f"{self.topic_partition}: appended in leader epoch {leader_epoch}, it is "
+                f"{self._leader_epoch} now"
+            )
         if self.log.high_watermark < end_offset:
             return False
         in_sync = self.in_sync

@@ -304,7 +304,9 @@ class ReplicaManager:
             except KafkaError as error:
                 return AppendResult(error=error)
         try:
-            info, high_watermark = partition.append_records_to_leader(records, acks, origin)
+            info, high_watermark, leader_epoch = partition.append_records_to_leader(
+                records, acks, origin
+            )
         except RecordValidationError as error:
             return AppendResult(
                 error.cause,
@@ -327,6 +329,7 @@ class ReplicaManager:
             (),
             info.last_offset + 1,
             high_watermark > info.last_offset,
+            leader_epoch,
         )
 
     def _read(self, params: FetchParams, positions: Iterable[FetchPosition]) -> FetchResults:

@@ -52,7 +52,8 @@ class Replica:
     def readable_end(self, isolation: FetchIsolation) -> int:
         return self.stable_end if isolation is FetchIsolation.TXN_COMMITTED else self.end
 
-    def is_committed(self, end_offset: int) -> bool:
+    def is_committed(self, end_offset: int, leader_epoch: int) -> bool:
+        assert leader_epoch == self.leader_epoch
         if self.failure is not None:
             raise self.failure
         return self.committed >= end_offset
@@ -164,7 +165,10 @@ def test_expired_fetch_returns_what_there_is(cluster: Cluster) -> None:
 
 
 def test_produce_completes_when_every_partition_is_committed(cluster: Cluster) -> None:
-    first, second = AppendResult(end_offset=11), AppendResult(end_offset=12)
+    first, second = (
+        AppendResult(leader_epoch=5, end_offset=11),
+        AppendResult(leader_epoch=5, end_offset=12),
+    )
     produce = cluster.produce(p0=first, p1=second)
     assert not produce.try_complete()
     cluster.replicas[T0].committed = 11
@@ -177,15 +181,17 @@ def test_produce_completes_when_every_partition_is_committed(cluster: Cluster) -
 def test_failed_append_is_not_waited_for(cluster: Cluster) -> None:
     failed = AppendResult(error=UnknownTopicOrPartitionError())
     cluster.replicas[T0].committed = -2
-    produce = cluster.produce(p0=failed, p1=AppendResult(end_offset=10))
+    produce = cluster.produce(p0=failed, p1=AppendResult(leader_epoch=5, end_offset=10))
     assert produce.try_complete()
     assert cluster.produced[0][T0] is failed
 
 
 @pytest.mark.parametrize("deleted", [True, False])
 def test_lost_partition_fails_its_append_alone(cluster: Cluster, *, deleted: bool) -> None:
-    second = AppendResult(end_offset=10)
-    produce = cluster.produce(p0=AppendResult(end_offset=11, log_start_offset=3), p1=second)
+    second = AppendResult(leader_epoch=5, end_offset=10)
+    produce = cluster.produce(
+        p0=AppendResult(leader_epoch=5, end_offset=11, log_start_offset=3), p1=second
+    )
     if deleted:
         del cluster.replicas[T0]
     else:
@@ -199,7 +205,10 @@ def test_lost_partition_fails_its_append_alone(cluster: Cluster, *, deleted: boo
 
 
 def test_expired_produce_reports_the_partitions_that_are_not_committed(cluster: Cluster) -> None:
-    produce = cluster.produce(p0=AppendResult(end_offset=10), p1=AppendResult(end_offset=11))
+    produce = cluster.produce(
+        p0=AppendResult(leader_epoch=5, end_offset=10),
+        p1=AppendResult(leader_epoch=5, end_offset=11),
+    )
     produce.expire()
     (results,) = cluster.produced
     assert results[T0].error is None

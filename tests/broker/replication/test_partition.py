@@ -106,7 +106,7 @@ def test_follower_rejects_appends_and_reads(partition: Partition) -> None:
     for call in (
         lambda: append(partition),
         lambda: fetch(partition, 0),
-        lambda: partition.is_committed(0),
+        lambda: partition.is_committed(0, partition.leader_epoch),
         lambda: partition.delete_records(0),
     ):
         with pytest.raises(NotLeaderOrFollowerError, match="topic-0 is broker 2"):
@@ -130,19 +130,29 @@ def test_min_insync_replicas_is_at_most_the_number_of_replicas(partition: Partit
     partition.configure(LogConfig(min_insync_replicas=3))
     append(partition)
     partition.update_follower(2, 1)
-    assert partition.is_committed(1)
+    assert partition.is_committed(1, partition.leader_epoch)
 
 
 def test_committed_records_need_min_insync_replicas(partition: Partition) -> None:
     append(partition)
-    assert not partition.is_committed(1)
+    assert not partition.is_committed(1, partition.leader_epoch)
     partition.update_follower(2, 1)
-    assert partition.is_committed(1)
+    assert partition.is_committed(1, partition.leader_epoch)
     partition.configure(LogConfig(min_insync_replicas=2))
     register(partition, isr=(1,))
     with pytest.raises(NotEnoughReplicasAfterAppendError):
-        partition.is_committed(1)
-    assert not partition.is_committed(2)
+        partition.is_committed(1, partition.leader_epoch)
+    assert not partition.is_committed(2, partition.leader_epoch)
+
+
+def test_records_of_an_earlier_leader_epoch_are_not_known_to_be_committed(
+    partition: Partition,
+) -> None:
+    append(partition)
+    register(partition, epoch=5, isr=(1,))
+    assert partition.log.high_watermark == 1
+    with pytest.raises(NotLeaderOrFollowerError, match="leader epoch 4, it is 5"):
+        partition.is_committed(1, 4)
 
 
 def test_reads_end_at_the_bound_of_their_isolation(partition: Partition) -> None:

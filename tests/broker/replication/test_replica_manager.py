@@ -179,6 +179,19 @@ def test_lost_leadership_fails_delayed_produce(replicated: Replicated) -> None:
     assert isinstance(done[0][T0].error, NotLeaderOrFollowerError)
 
 
+def test_regained_leadership_fails_delayed_produce(replicated: Replicated) -> None:
+    done = replicated.append(T0)
+    partition = replicated.manager.partition(T0)
+    epoch = partition.leader_epoch
+    for leader, step in ((2, 1), (1, 2)):
+        partition_epoch = partition.in_sync.partition_epoch + 1
+        partition.apply(
+            PartitionRegistration((1, 2), (leader,), leader, epoch + step, partition_epoch)
+        )
+    replicated.manager.produce_purgatory.check_and_complete(T0)
+    assert isinstance(done[0][T0].error, NotLeaderOrFollowerError)
+
+
 def test_topic_deletion_fails_delayed_produce(replicated: Replicated) -> None:
     done = replicated.append(T0)
     delete_topics(replicated.broker.services.controller, [("t", bytes(16))])
