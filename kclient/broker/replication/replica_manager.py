@@ -149,7 +149,6 @@ class ReplicaManager:
         delay_ms = self._log_manager.step(now_ms)
         if self._log_manager.is_offline:
             return delay_ms
-        delay_ms = min(delay_ms, self._shrink_isrs(now_ms))
         for topic_partition in list(self._unflushed):
             try:
                 self._flush_local_replica(topic_partition)
@@ -158,8 +157,15 @@ class ReplicaManager:
                 delay_ms = min(delay_ms, _RETRY_MS)
         return delay_ms
 
-    def _shrink_isrs(self, now_ms: float) -> float:
-        """Check each half of replica.lag.time.max.ms for followers that lag."""
+    def shrink_isrs(self, now_ms: float) -> float:
+        """Check each half of replica.lag.time.max.ms for followers that lag.
+
+        It writes no file, so that a busy disk does not delay the records that wait for a follower
+        which has stopped.
+
+        Returns:
+            Monotonic time of the next call.
+        """
         due_ms = self._lag_check_due_ms
         if due_ms is not None and now_ms >= due_ms:
             for partition in self.hosted.all():
@@ -167,7 +173,7 @@ class ReplicaManager:
             due_ms = None
         if due_ms is None:
             due_ms = self._lag_check_due_ms = now_ms + self._lag_check_ms
-        return due_ms - now_ms
+        return due_ms
 
     def _on_removed(self, topic_partition: TopicPartition) -> None:
         """Complete the operations of a removed partition with UNKNOWN_TOPIC_OR_PARTITION."""

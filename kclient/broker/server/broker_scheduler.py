@@ -1,7 +1,7 @@
-"""Background work of the broker: deadlines of delayed operations and groups, log maintenance."""
+"""Background work of the broker: deadlines of operations, groups and followers, log upkeep."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kclient.broker.replication.delayed_operation import OperationTimer
 from kclient.common.runtime import Clock, Condition, Task, Tasks
@@ -10,7 +10,7 @@ _log = logging.getLogger(__name__)
 
 _IDLE_MS = 500.0
 
-GroupStep = Callable[[float], float | None]
+DeadlineStep = Callable[[float], float | None]
 """Runs due work; returns the monotonic time of the next call, or None if none is needed."""
 
 LogStep = Callable[[float], float]
@@ -28,13 +28,13 @@ class BrokerScheduler:
         tasks: Tasks,
         clock: Clock,
         timer: OperationTimer,
-        groups: GroupStep,
+        deadlines: Sequence[DeadlineStep],
         logs: LogStep,
     ) -> None:
         self._spawn = tasks.spawn
         self._clock = clock
         self._timer = timer
-        self._groups = groups
+        self._deadlines = deadlines
         self._logs = logs
         self._idle: Condition = tasks.condition()
         self._running = False
@@ -66,13 +66,17 @@ class BrokerScheduler:
         return max(0.0, min(deadline_ms - now_ms, delay_ms))
 
     def _expire(self, now_ms: float) -> float:
-        """Expire operations whose deadline has passed; return the time of the next group step."""
+        """Expire operations whose deadline has passed; return the time of the next step."""
         self._timer.advance(now_ms)
+        return min((self._run(step, now_ms) for step in self._deadlines), default=now_ms + _IDLE_MS)
+
+    @staticmethod
+    def _run(step: DeadlineStep, now_ms: float) -> float:
+        next_ms = None
         try:
-            next_ms = self._groups(now_ms)
+            next_ms = step(now_ms)
         except Exception:  # noqa: BLE001 (one failed round must not end the task)
-            _log.exception("a step of the group coordinator failed; it is retried")
-            next_ms = None
+            _log.exception("a step of groups or followers failed; it is retried")
         return now_ms + _IDLE_MS if next_ms is None else next_ms
 
     def _maintain(self, now_ms: float) -> float:

@@ -234,7 +234,11 @@ class BrokerServer:
         )
         replicas = storage.replicas
         scheduler = BrokerScheduler(
-            runtime.tasks, runtime.clock, replicas.timer, storage.groups.step, replicas.step
+            runtime.tasks,
+            runtime.clock,
+            replicas.timer,
+            (storage.groups.step, replicas.shrink_isrs),
+            replicas.step,
         )
         # A hand-over to another thread of CPython costs more than most requests; operations that
         # have to wait do so in a purgatory in any case.

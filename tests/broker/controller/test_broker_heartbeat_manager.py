@@ -5,7 +5,6 @@ import pytest
 from kclient.broker.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kclient.broker.metadata.metadata_image import BrokerRegistration, MetadataImage
 
-
 OTHER = (9, bytes(16))
 """Process of a node without a broker."""
 

@@ -19,6 +19,7 @@ from kclient.broker.replication.fetch_params import (
     NamedPartitions,
 )
 from kclient.broker.replication.replica_manager import ReplicaManager
+from kclient.broker.replication.replication_context import AlterPartitionItem
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.broker_errors import (
@@ -160,6 +161,20 @@ def test_isr_shrink_commits_records(replicated: Replicated) -> None:
     replicated.register(isr=(1,))
     replicated.append(T0)
     assert done[0][T0].error is None
+
+
+def test_isr_shrinks_without_log_maintenance(replicated: Replicated) -> None:
+    manager = replicated.manager
+    asked: list[AlterPartitionItem] = []
+    manager.context.alter_partition = asked.append
+    replicated.append(T0, acks=1)
+    now_ms = manager.context.now_ms()
+    assert now_ms < manager.shrink_isrs(now_ms) < now_ms + 40_000
+    replicated.home.sleep(40_000.0)
+    manager.step(now_ms + 40_000)
+    assert asked == []
+    manager.shrink_isrs(now_ms + 40_000)
+    assert [each.topic_partition for each in asked] == [T0, T1]
 
 
 def test_isr_below_minimum_commits_nothing(replicated: Replicated) -> None:

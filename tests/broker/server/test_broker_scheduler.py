@@ -30,16 +30,24 @@ class Work:
         self.timer = OperationTimer(threading.Condition())
         self.calls: list[tuple[str, float]] = []
         self.group_ms: float | None = None
+        self.follower_ms: float | None = None
         self.log_delay_ms = 10_000.0
         self.failure: Exception | None = None
         self.done = threading.Event()
         self.scheduler = BrokerScheduler(
-            SystemTasks(), system_runtime().clock, self.timer, self.groups, self.logs
+            SystemTasks(),
+            system_runtime().clock,
+            self.timer,
+            (self.groups, self.followers),
+            self.logs,
         )
 
     def groups(self, now_ms: float) -> float | None:
         self._called("groups", now_ms)
         return self.group_ms
+
+    def followers(self, _now_ms: float) -> float | None:
+        return self.follower_ms
 
     def logs(self, now_ms: float) -> float:
         self._called("logs", now_ms)
@@ -63,6 +71,8 @@ def test_step_runs_both_and_returns_the_time_until_the_next(work: Work) -> None:
     assert work.calls == [("groups", 1_000.0), ("logs", 1_000.0)]
     work.group_ms = 1_400.0
     assert work.scheduler.step(1_000.0) == 400.0
+    work.follower_ms = 1_200.0
+    assert work.scheduler.step(1_000.0) == 200.0
     work.log_delay_ms = 30.0
     assert work.scheduler.step(1_000.0) == 30.0
     work.group_ms = 900.0
@@ -80,7 +90,7 @@ def test_step_expires_operations_and_waits_for_the_nearest(work: Work) -> None:
 def test_failed_round_is_logged_and_repeated(work: Work, caplog: pytest.LogCaptureFixture) -> None:
     work.failure = RuntimeError("no")
     assert work.scheduler.step(0.0) == 500.0
-    assert "a step of the group coordinator failed" in caplog.text
+    assert "a step of groups or followers failed" in caplog.text
     assert "log maintenance failed" in caplog.text
     work.failure = None
     assert work.scheduler.step(500.0) == 500.0
