@@ -23,9 +23,13 @@ from kclient.common.broker_errors import (
     NONE,
     CorruptRecordError,
     FencedLeaderEpochError,
+    InconsistentTopicIdError,
     KafkaStorageError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
+    UnknownLeaderEpochError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
     UnsupportedForMessageFormatError,
     code_of,
 )
@@ -53,6 +57,19 @@ _log = logging.getLogger(__name__)
 _LATEST = -1
 _EARLIEST = -2
 _FENCED = code_of(FencedLeaderEpochError)
+_FIRST_BACKOFF_MS = 20.0
+_MAX_DOUBLINGS = 20
+_BRIEF_ERRORS = frozenset(
+    code_of(each())
+    for each in (
+        UnknownTopicOrPartitionError,
+        NotLeaderOrFollowerError,
+        UnknownLeaderEpochError,
+        UnknownTopicIdError,
+        InconsistentTopicIdError,
+    )
+)
+"""Errors until the leader has applied the metadata that this broker has."""
 _OUT_OF_RANGE = code_of(OffsetOutOfRangeError)
 _REPLICA_STATE = 15
 IDLE_MS = 60_000.0
@@ -106,7 +123,8 @@ class FetcherSettings:
         min_bytes: ``replica.fetch.min.bytes``.
         max_bytes: ``replica.fetch.response.max.bytes``.
         partition_max_bytes: ``replica.fetch.max.bytes``.
-        backoff_ms: ``replica.fetch.backoff.ms``.
+        backoff_ms: ``replica.fetch.backoff.ms``; the first pauses are shorter after an error that
+            the leader returns until it has the metadata of this broker.
     """
 
     broker_id: int
@@ -127,12 +145,14 @@ class FetchState:
         partition: The partition.
         leader_epoch: Leader epoch in which it is fetched.
         not_before_ms: Time before which it is not fetched, after an error.
+        brief_errors: Number of such errors in succession; see `FetcherSettings.backoff_ms`.
         looks_up_offsets: Whether its position is out of range, and the leader's offsets are asked.
     """
 
     partition: Partition
     leader_epoch: int
     not_before_ms: float = 0.0
+    brief_errors: int = 0
     looks_up_offsets: bool = False
 
     @property
@@ -263,11 +283,12 @@ class ReplicaFetcher:
     ) -> None:
         found = None
         if isinstance(response, FetchResponse):
+            # Without the session the next request is a full one, which needs no pause.
             found = self._session.take(response)
         else:
             self._session.reset()
-        if found is None:
             self._delay(wanted)
+        if found is None:
             _log.info("a fetch from the leader failed: %s", response)
         for key, data in (found or {}).items():
             request = wanted.get(key)
@@ -291,6 +312,10 @@ class ReplicaFetcher:
         elif code == _FENCED:
             # The metadata of a later epoch is on its way, which adds the partition again.
             del self._states[state.key]
+        elif code in _BRIEF_ERRORS:
+            pause_ms = min(_FIRST_BACKOFF_MS * 2**state.brief_errors, self._settings.backoff_ms)
+            state.brief_errors = min(state.brief_errors + 1, _MAX_DOUBLINGS)
+            self._back_off(state, f"error {code}", pause_ms)
         elif code != NONE:
             self._back_off(state, f"error {code}")
         elif data.diverging_epoch.end_offset >= 0:
@@ -302,6 +327,7 @@ class ReplicaFetcher:
             if len(records):
                 partition.append_records_to_follower(records, epoch, request.fetch_offset)
             partition.update_bounds_of_follower(data.high_watermark, data.log_start_offset, epoch)
+            state.brief_errors = 0
 
     def _guard(self, state: FetchState, action: Callable[[FetchState], None]) -> None:
         """Run an action on a partition; an error affects only this partition."""
@@ -319,9 +345,10 @@ class ReplicaFetcher:
         ) as error:
             self._back_off(state, str(error))
 
-    def _back_off(self, state: FetchState, reason: str) -> None:
+    def _back_off(self, state: FetchState, reason: str, pause_ms: float | None = None) -> None:
         _log.info("%s: fetched again later: %s", state.partition.topic_partition, reason)
-        state.not_before_ms = self._now_ms() + self._settings.backoff_ms
+        pause_ms = self._settings.backoff_ms if pause_ms is None else pause_ms
+        state.not_before_ms = self._now_ms() + pause_ms
 
     def _delay(self, keys: Iterable[PartitionKey]) -> None:
         not_before_ms = self._now_ms() + self._settings.backoff_ms

@@ -206,7 +206,24 @@ def test_log_without_epochs_is_truncated_to_the_high_watermark(bench: Bench) -> 
     assert bench.asked() == (2, -1)
 
 
-@pytest.mark.parametrize("error", [75, 6, 103, 100, 3, 2, 56])
+@pytest.mark.parametrize("error", [75, 6, 103, 100, 3])
+def test_pause_is_short_until_the_leader_has_the_metadata(bench: Bench, error: int) -> None:
+    bench.follow()
+    pauses = []
+    for _ in range(8):
+        assert bench.step() == 0
+        bench.respond(fetched(error=error))
+        pauses.append(bench.step())
+        bench.clock.elapsed_ms += pauses[-1]
+    assert pauses == [20, 40, 80, 160, 320, 640, BACKOFF_MS, BACKOFF_MS]
+    bench.step()
+    bench.respond(fetched(batch(0, 5)))
+    bench.step()
+    bench.respond(fetched(error=error))
+    assert bench.step() == 20
+
+
+@pytest.mark.parametrize("error", [2, 56])
 def test_partition_with_an_error_is_fetched_again_later(bench: Bench, error: int) -> None:
     bench.follow()
     bench.step()
@@ -227,8 +244,8 @@ def test_corrupt_records_are_fetched_again_later(bench: Bench) -> None:
     assert (bench.step(), bench.log.log_end_offset) == (BACKOFF_MS, 0)
 
 
-@pytest.mark.parametrize("failure", ["disconnected", "session"])
-def test_failed_request_is_repeated_in_full_later(bench: Bench, failure: str) -> None:
+@pytest.mark.parametrize(("failure", "pause"), [("disconnected", BACKOFF_MS), ("session", 0.0)])
+def test_failed_request_is_repeated_in_full(bench: Bench, failure: str, pause: float) -> None:
     bench.follow()
     bench.step()
     bench.respond(fetched(batch(0, 5)))
@@ -237,9 +254,10 @@ def test_failed_request_is_repeated_in_full_later(bench: Bench, failure: str) ->
         bench.respond(error=71)
     else:
         bench.requests[-1][2](DisconnectedError("lost"))
-    assert bench.step() == BACKOFF_MS
+    assert bench.step() == pause
     bench.clock.elapsed_ms = 1000
-    assert bench.asked() == (1, 5)
+    if pause:
+        assert bench.asked() == (1, 5)
     request = bench.requests[-1][0]
     assert isinstance(request, FetchRequest)
     assert request.session_epoch == 0
