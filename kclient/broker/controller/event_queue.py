@@ -13,7 +13,7 @@ class EventQueue:
 
     A caller runs its event before `submit` returns, unless another thread is running events, or
     the caller is itself an event: then that one runs it later. The lock is not held while an event
-    runs, so events may acquire any other lock.
+    runs, so events may acquire any other lock. No event runs after one that failed.
     """
 
     def __init__(self, lock: Lock) -> None:
@@ -25,21 +25,16 @@ class EventQueue:
         """Add an event, and run all events unless a caller is doing it.
 
         Raises:
-            Exception: What the first failing event raised; the others were run all the same.
+            Exception: What an event raised. The state that it has changed is unknown: those after
+                it are discarded, and the node has to stop.
         """
         with self._lock:
             self._events.append(event)
             if self._is_running:
                 return
             self._is_running = True
-        failure: BaseException | None = None
         while (following := self._next()) is not None:
-            try:
-                following()
-            except BaseException as error:  # noqa: BLE001 (raised after the last event)
-                failure = failure or error
-        if failure is not None:
-            raise failure
+            following()
 
     def _next(self) -> Event | None:
         with self._lock:
