@@ -27,6 +27,9 @@ SEGMENT_SUFFIXES = (
     TXN_INDEX_FILE_SUFFIX,
 )
 
+METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
+"""Partition of the cluster metadata."""
+
 _MAX_NAME = 255
 _MAX_PARTITION = 2**31 - 1
 _MAX_OFFSET = 2**63 - 1

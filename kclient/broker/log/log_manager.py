@@ -492,8 +492,8 @@ class LogManager:
         except KafkaError as problem:
             _log.warning("%s: ignored: %s", self._data_dir, problem)
             return
-        if partition in self._logs:
-            return
+        if partition in self._logs or partition == log_file_utils.METADATA_PARTITION:
+            return  # the metadata log is the quorum's; see `open_metadata_log`
         try:
             config = configs.get(partition.topic, self._defaults)
             self._logs[partition] = self._open(partition, config)

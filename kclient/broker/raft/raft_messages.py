@@ -6,8 +6,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kclient.broker.log.log_file_utils import METADATA_PARTITION
 from kclient.broker.raft.raft_types import (
-    METADATA_PARTITION,
     NO_NODE,
     TOPIC_ID,
     LeaderAndEpoch,

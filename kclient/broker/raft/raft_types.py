@@ -4,11 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from kclient.common.errors import KafkaError
-from kclient.common.types import TopicPartition
 from kclient.common.uuids import METADATA_TOPIC_ID
-
-METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
-"""Partition of the metadata log."""
 
 TOPIC_ID = METADATA_TOPIC_ID
 

@@ -214,7 +214,7 @@ def test_pause_is_short_until_the_leader_has_the_metadata(bench: Bench, error: i
         assert bench.step() == 0
         bench.respond(fetched(error=error))
         pauses.append(bench.step())
-        bench.clock.elapsed_ms += pauses[-1]
+        bench.clock.elapsed_ms += int(pauses[-1])
     assert pauses == [20, 40, 80, 160, 320, 640, BACKOFF_MS, BACKOFF_MS]
     bench.step()
     bench.respond(fetched(batch(0, 5)))
