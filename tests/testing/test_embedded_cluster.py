@@ -80,7 +80,7 @@ def test_restart_keeps_address_and_topics() -> None:
             topic_id = wire.create_topic("t")
         cluster.restart()
         assert cluster.bootstrap_servers == address
-        assert cluster.broker.services.controller.image.topics["t"].topic_id == topic_id
+        assert cluster.broker.services.metadata.image.topics["t"].topic_id == topic_id
 
 
 def test_kill_loses_no_acknowledged_record() -> None:

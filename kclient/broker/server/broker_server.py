@@ -272,7 +272,7 @@ class BrokerServer:
             _raise_error,
             crashed=not storage.logs.was_clean,
         )
-        self._broker_epoch = controller.image.brokers[config.node_id].epoch
+        self._broker_epoch = storage.metadata.image.brokers[config.node_id].epoch
         static = {
             "advertised.listeners": ",".join(map(str, advertised)),
             "listeners": ",".join(map(str, config.listener_config().listeners)),
@@ -293,6 +293,7 @@ class BrokerServer:
             tasks=runtime.tasks,
             cluster_id=storage.identity.cluster_id,
             controller=controller,
+            metadata=storage.metadata,
             replica_manager=storage.replicas,
             groups=storage.groups,
             api_versions=api_versions,

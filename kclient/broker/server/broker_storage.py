@@ -8,7 +8,7 @@ from kclient.broker.controller.kafka_metadata_log import (
     METADATA_TOPIC_ID,
     KafkaMetadataLog,
 )
-from kclient.broker.controller.quorum_controller import QuorumController
+from kclient.broker.controller.quorum_controller import Publisher, QuorumController
 from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
 from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
@@ -27,6 +27,7 @@ from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, MetadataImage, TopicImage
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid, uuid_to_text
 
@@ -40,6 +41,7 @@ class BrokerStorage(NamedTuple):
     identity: MetaProperties
     logs: LogManager
     controller: QuorumController
+    metadata: MetadataCache
     replicas: ReplicaManager
     groups: GroupCoordinator
 
@@ -80,14 +82,17 @@ def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> Br
         return LogConfig.parse(image.topic_config(topic), defaults)
 
     image = controller.image
+    metadata = MetadataCache(image)
     logs.load({name: topic_config(image, name) for name in image.topics})
     _finish_deletions(logs, deleted, image)
 
     replicas = ReplicaManager(config.node_id, runtime, logs, topic_config)
     replicas.load(image)
     controller.add_publisher(replicas.publish)
-    groups = _groups(config, runtime, replicas, controller)
-    return BrokerStorage(identity, logs, controller, replicas, groups)
+    groups = _groups(config, runtime, replicas, metadata)
+    controller.add_publisher(_follow_groups(config, groups))
+    controller.add_publisher(metadata.publish)
+    return BrokerStorage(identity, logs, controller, metadata, replicas, groups)
 
 
 def _identity(config: BrokerConfig, runtime: Runtime) -> MetaProperties:
@@ -133,10 +138,10 @@ def _finish_deletions(logs: LogManager, deleted: list[TopicImage], image: Metada
 
 
 def _groups(
-    config: BrokerConfig, runtime: Runtime, replicas: ReplicaManager, controller: QuorumController
+    config: BrokerConfig, runtime: Runtime, replicas: ReplicaManager, metadata: MetadataCache
 ) -> GroupCoordinator:
     def count_partitions() -> int:
-        topics = controller.image.topics
+        topics = metadata.image.topics
         topic = topics.get(CONSUMER_OFFSETS)
         if topic is not None:
             return len(topic.partitions)
@@ -147,9 +152,14 @@ def _groups(
     groups = GroupCoordinator(_group_config(config), log, runtime)
     groups.startup()
     groups.wakeup = replicas.timer.wakeup
-    if CONSUMER_OFFSETS in controller.image.topics:
-        _follow_leaders(groups, config.node_id, controller.image.topics[CONSUMER_OFFSETS])
+    if CONSUMER_OFFSETS in metadata.image.topics:
+        _follow_leaders(groups, config.node_id, metadata.image.topics[CONSUMER_OFFSETS])
         groups.load_now()
+    return groups
+
+
+def _follow_groups(config: BrokerConfig, groups: GroupCoordinator) -> Publisher:
+    """Return the publisher that loads and unloads groups with the leaders of their partitions."""
 
     def publish(delta: MetadataDelta, image: MetadataImage) -> None:
         for topic in delta.deleted_topics:
@@ -162,8 +172,7 @@ def _groups(
         if delta.deleted_topics:
             groups.on_topics_deleted({topic.name for topic in delta.deleted_topics})
 
-    controller.add_publisher(publish)
-    return groups
+    return publish
 
 
 def _follow_leaders(groups: GroupCoordinator, node_id: int, topic: TopicImage) -> None:

@@ -12,6 +12,7 @@ from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationM
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.config_helper import ConfigHelper
 from kclient.broker.server.fetch_session import FetchSessionCache
+from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import ApiVersionManager
 from kclient.common.runtime import Clock, Tasks
@@ -28,7 +29,8 @@ class BrokerServices:
         clock: Clock of the broker.
         tasks: Locks of requests in progress.
         cluster_id: The cluster's id, as text.
-        controller: Changes cluster metadata; its image is the current state.
+        controller: Changes cluster metadata.
+        metadata: Cluster metadata that this broker has published.
         replica_manager: Reads and writes records.
         groups: Coordinator of consumer groups.
         api_versions: APIs and versions served.
@@ -43,6 +45,7 @@ class BrokerServices:
     tasks: Tasks
     cluster_id: str
     controller: QuorumController
+    metadata: MetadataCache
     replica_manager: ReplicaManager
     groups: GroupCoordinator
     api_versions: ApiVersionManager

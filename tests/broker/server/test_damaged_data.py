@@ -172,7 +172,7 @@ def test_unflushed_metadata_change_is_not_applied(
         wanted = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
         made = wire.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
         assert made.topics[0].error_code == STORAGE_ERROR
-        assert "new" not in cluster.broker.services.controller.image.topics
+        assert "new" not in cluster.broker.services.metadata.image.topics
         files.heal()
         made = wire.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
         assert made.topics[0].error_code == STORAGE_ERROR

@@ -61,7 +61,7 @@ def test_mutated_requests_affect_only_their_connection(
 ) -> None:
     caplog.set_level(logging.ERROR)
     rng = random.Random(5)
-    topic_id = kept.broker.services.controller.image.topics[TOPIC].topic_id
+    topic_id = kept.broker.services.metadata.image.topics[TOPIC].topic_id
     with Wire(kept.bootstrap_servers) as other:
         before = state(kept, other)
         for key, version in VERSIONS:

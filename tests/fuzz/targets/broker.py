@@ -57,7 +57,7 @@ class _Stage:
             directory = workspace("broker") / "data"
             shutil.rmtree(directory, ignore_errors=True)
             self._broker = SteppedBroker(directory)
-        if TOPIC not in self._broker.server.services.controller.image.topics:
+        if TOPIC not in self._broker.server.services.metadata.image.topics:
             self._broker.server.services.topic_creation.create([TOPIC], assert_created)
         return self._broker
 
@@ -70,7 +70,7 @@ class _Stage:
 
     def topic_id(self) -> bytes:
         """Return the present id of the topic."""
-        return self.broker().server.services.controller.image.topics[TOPIC].topic_id
+        return self.broker().server.services.metadata.image.topics[TOPIC].topic_id
 
 
 _STAGE = _Stage()

@@ -152,7 +152,7 @@ def check(data_dir: Path, dead: BrokerLife) -> None:
     life = BrokerLife(data_dir, SystemFiles())
     life.broker.start(threads=False)
     try:
-        image = life.services.controller.image
+        image = life.services.metadata.image
         for name, exists in dead.topics.items():
             assert name in dead.doing or (name in image.topics) is exists
         if KEPT not in image.topics:
@@ -176,7 +176,7 @@ def check(data_dir: Path, dead: BrokerLife) -> None:
 def _check_directories(data_dir: Path, life: BrokerLife) -> None:
     life.broker.step(1e12)  # whatever is to be deleted is due
     life.broker.step(2e12)
-    image = life.services.controller.image
+    image = life.services.metadata.image
     expected = {
         f"{topic.name}-{number}"
         for topic in image.topics.values()

@@ -59,7 +59,7 @@ def unsupported_version_response(services: BrokerServices) -> ApiVersionsRespons
 
 
 def _response(services: BrokerServices, error_code: int) -> ApiVersionsResponse:
-    image = services.controller.image
+    image = services.metadata.image
     spans = services.api_versions.spans
     return ApiVersionsResponse(
         error_code=error_code,

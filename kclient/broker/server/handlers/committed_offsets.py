@@ -50,7 +50,7 @@ Positions = Mapping[TopicPartition, CommittedOffset]
 def _commit_offsets(services: BrokerServices, request: Request, body: OffsetCommitRequest) -> None:
     """Commit the offsets of existing partitions; return an error code for each."""
     by_id = request.header.api_version >= _TOPIC_IDS
-    image = services.controller.image
+    image = services.metadata.image
     names = [
         image.topic_names.get(topic.topic_id) if by_id else topic.name for topic in body.topics
     ]
@@ -120,7 +120,7 @@ def _fetch_offsets(
     version = request.header.api_version
     if version < _SEVERAL_GROUPS:
         return _one_group(services, body)
-    image = services.controller.image
+    image = services.metadata.image
     by_id = version >= _TOPIC_IDS
     distinct = {group.group_id: group for group in body.groups}
     return OffsetFetchResponse(

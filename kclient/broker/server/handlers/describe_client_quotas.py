@@ -36,7 +36,7 @@ def handle(
         return DescribeClientQuotasResponse(
             error_code=code_of(error), error_message=str(error), entries=None
         )
-    image = services.controller.image
+    image = services.metadata.image
     return DescribeClientQuotasResponse(
         error_message=None,
         entries=[

@@ -83,7 +83,7 @@ def _topic_entries(services: BrokerServices, name: str) -> list[ConfigEntry]:
     problem = topic_name_problem(name)
     if problem is not None:
         raise InvalidTopicError(f"Topic name {name!r:.80} is illegal: {problem}")
-    image = services.controller.image
+    image = services.metadata.image
     if name not in image.topics:
         raise UnknownTopicOrPartitionError("This server does not host this topic-partition.")
     return services.configs.topic_entries(image, name)

@@ -32,7 +32,7 @@ def handle(
     services: BrokerServices, request: Request, body: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     """Describe partitions from the cursor on, up to the limit."""
-    image = services.controller.image
+    image = services.metadata.image
     names = _names(image, body)
     left = max(1, min(body.response_partition_limit, _PARTITION_LIMIT))
     cursor = body.cursor

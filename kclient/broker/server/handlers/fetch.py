@@ -68,7 +68,7 @@ class _Fetch:
         self._request = request
         self._body = body
         self._version = version = request.header.api_version
-        self._image = image = services.controller.image
+        self._image = image = services.metadata.image
         self._replica_id = _replica_id(services.config.node_id, body)
         request.times.from_follower = self._replica_id != CONSUMER
         self._context = services.fetch_sessions.context(

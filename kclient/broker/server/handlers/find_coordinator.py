@@ -92,7 +92,7 @@ def _coordinator_node(services: BrokerServices, request: Request, key: str, key_
         raise InvalidRequestError(f"coordinator type: got {key_type}, expected 0, 1 or 2")
     if key_type != _GROUP:
         raise CoordinatorNotAvailableError("this broker coordinates consumer groups only")
-    image = services.controller.image
+    image = services.metadata.image
     topic = image.topics.get(CONSUMER_OFFSETS)
     if topic is None:
         raise CoordinatorNotAvailableError("the offsets topic is being created")
@@ -110,7 +110,7 @@ def _coordinator_node(services: BrokerServices, request: Request, key: str, key_
 
 def _must_create_topic(services: BrokerServices) -> bool:
     """Return whether the offsets topic has to be created."""
-    image = services.controller.image
+    image = services.metadata.image
     return CONSUMER_OFFSETS not in image.topics
 
 

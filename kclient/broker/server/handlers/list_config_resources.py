@@ -40,7 +40,7 @@ def handle(
     unknown = [kind for kind in kinds if kind not in _KINDS]
     if unknown:
         raise UnsupportedVersionError(f"resource types {unknown} are not supported")
-    image = services.controller.image
+    image = services.metadata.image
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)

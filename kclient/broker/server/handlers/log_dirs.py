@@ -30,7 +30,7 @@ def handle(
     if services.replica_manager.is_offline:
         directory.error_code = code_of(KafkaStorageError)
     else:
-        wanted = _wanted(services.controller.image, body)
+        wanted = _wanted(services.metadata.image, body)
         directory.topics = [
             DescribeLogDirsTopic(name=topic, partitions=partitions)
             for topic, numbers in wanted.items()

@@ -60,7 +60,7 @@ def _metadata(
     services: BrokerServices, request: Request, body: MetadataRequest
 ) -> MetadataResponse | None:
     """Return brokers and topics; create missing topics where automatic creation is enabled."""
-    image = services.controller.image
+    image = services.metadata.image
     missing = _topics_to_create(services, image, body)
     if not missing:
         return _response(services, request, body, image, {})
@@ -157,7 +157,7 @@ def _changes_metadata(services: BrokerServices, _request: Request, body: Metadat
     """Return whether a topic has to be created."""
     if not _creates_topics(services, body):
         return False
-    image = services.controller.image
+    image = services.metadata.image
     return any(
         topic.name is not None and topic.name not in image.topics for topic in body.topics or ()
     )
@@ -165,7 +165,7 @@ def _changes_metadata(services: BrokerServices, _request: Request, body: Metadat
 
 def _is_long(services: BrokerServices, request: Request, body: MetadataRequest) -> bool:
     """Return whether the response is large."""
-    image = services.controller.image
+    image = services.metadata.image
     if _is_for_all(request, body):
         found: Iterable[TopicImage | None] = image.topics.values()
     else:
@@ -248,7 +248,7 @@ def _describe_cluster(
             error_message=f"Unsupported endpoint type {body.endpoint_type}",
             endpoint_type=body.endpoint_type,
         )
-    image = services.controller.image
+    image = services.metadata.image
     shown = [
         broker
         for _, broker in sorted(image.brokers.items())

@@ -63,7 +63,7 @@ def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> 
         raise InvalidRequiredAcksError(f"acks: got {body.acks}, expected 0, 1 or -1")
     if body.transactional_id is not None:
         raise _not_served()
-    production = _Production(services.controller.image, request, body)
+    production = _Production(services.metadata.image, request, body)
     entries = production.take_records()
     _check_distinct(body)
     services.replica_manager.append_records(body.acks, entries, body.timeout_ms, production.respond)
