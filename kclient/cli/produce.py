@@ -36,9 +36,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _run(options: argparse.Namespace) -> int:
     deliveries = _Deliveries()
     separator: bytes | None = options.key_separator
+    created = Producer(producer_options(options))
     try:
         # The end of the block waits for the outcome of every record, also after Ctrl-C.
-        with Producer(producer_options(options)) as producer:
+        with created as producer:
             for line in sys.stdin.buffer:
                 key, value = _split(line.rstrip(b"\r\n"), separator, escaped=options.escaped)
                 deliveries.sent += 1
