@@ -7,6 +7,8 @@ The steps of the pipeline and their modules::
     statistics.py   spark.readStream.format("kclient"), windows of a day, writeStream
                                                           -> topic "flight-statistics"
     consumer.py     a Consumer that commits by hand, into a table of SQLite (result_table.py)
+    group.py        two of them as processes (member.py), of which one is killed; samples of the lag
+    story.py        throughput, lag, events and micro-batches of the run
     check.py        comparison of every figure with pandas over the source
     report/         the report, for the terminal and as one HTML file with charts
 

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
@@ -10,9 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from examples.flights_pipeline.check import differences, expected_statistics
-from examples.flights_pipeline.consumer import collect
 from examples.flights_pipeline.figures import Statistics
 from examples.flights_pipeline.flights import months, read_flights
+from examples.flights_pipeline.group import ReportGroup
 from examples.flights_pipeline.pipeline_result import PipelineResult
 from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from examples.flights_pipeline.progress import BatchLines, Progress
@@ -27,6 +28,7 @@ from examples.flights_pipeline.statistics import (
     start_query,
     stream_of_flights,
 )
+from examples.flights_pipeline.story import Batch, Story
 from examples.flights_pipeline.topics import check_topics, create_topics
 from examples.flights_pipeline.writer import write_end_mark, write_flights
 from kclient.cli.demo.flights import airline_names
@@ -60,25 +62,34 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
         create_topics(bootstrap, settings)
         flights = read_flights(settings.flights)
         progress.say("source", f"{len(flights):,} flights scheduled from New York in 2013")
+        expected = expected_statistics(flights)
         directory = settings.directory or Path(tempfile.mkdtemp(prefix="kclient-flights-"))
         checkpoint = settings.checkpoint or str(directory / "checkpoint")
-        batches = compute(session, flights, bootstrap, settings, checkpoint, progress)
+        group = ending.enter_context(
+            ReportGroup(bootstrap, settings, directory, len(expected), progress)
+        )
+        batches = compute(session, flights, bootstrap, settings, checkpoint, progress, group)
         too_late = _too_late(batches)
         progress.say("stream", f"stopped; {too_late} rows were too late to be counted")
+        group.await_end()
         with ResultTable(directory / "statistics.sqlite") as table:
-            records = collect(bootstrap, settings.statistics_topic, settings.group, table)
-            found = table.statistics()
-        progress.say("consumer", f"{records:,} records read and committed, {len(found):,} keys")
-    wrong = differences(found, expected_statistics(flights))
+            found, stored = table.statistics(), table.stored
+        records = group.samples[-1].statistics
+        progress.say(
+            "group", f"{records:,} records committed, {stored - records:,} of them read again"
+        )
+    story = Story(group.samples, group.events, _batches(batches, progress), stored - records)
+    wrong = differences(found, expected)
     progress.say("check", verdict(found, wrong))
     report = settings.report or directory / "report.html"
-    write_report(found, wrong, report, progress)
+    write_report(found, wrong, story, report, progress)
     if settings.directory is None:
         progress.say("", f"to remove all files: rm -r {directory}")
     return PipelineResult(
         flights=len(flights),
         statistics=found,
         records=records,
+        read_again=story.read_again,
         batches=len({batch.batchId for batch in batches}),
         too_late=too_late,
         differences=tuple(wrong),
@@ -106,24 +117,31 @@ def compute(
     settings: PipelineSettings,
     checkpoint: str,
     progress: Progress,
+    group: ReportGroup,
 ) -> list[StreamingQueryProgress]:
     """Start the query, write the flights while it runs, and stop it after the last windows."""
     topic = settings.flights_topic
-    statistics = daily_statistics(stream_of_flights(session, bootstrap, topic))
+    statistics = daily_statistics(
+        stream_of_flights(session, bootstrap, topic, settings.query_group)
+    )
     lines = BatchLines(progress)
     session.streams.addListener(lines)
     query = start_query(statistics, bootstrap, settings.statistics_topic, checkpoint)
     try:
         query.processAllAvailable()  # no flights yet, but the query is running
         progress.say("stream", "the query is waiting for flights")
+        group.await_members()
+        group.note("Spark writes the first flights")
         for month, some in months(flights):
             started = progress.seconds
             write_flights(session, some, bootstrap, topic)
             rate = len(some) / (progress.seconds - started)
             progress.say("write", f"{month}   {len(some):>7,} flights, {rate:>7,.0f} rows/s")
+        group.note("Spark has written the last flights", "all written")
         query.processAllAvailable()  # the flights are read
         write_end_mark(flights["scheduled"].max(), END_MARK_AFTER, bootstrap, topic)
         query.processAllAvailable()  # the last windows are written
+        group.note("the query has written the last statistics")
         return list(query.recentProgress)
     finally:
         query.stop()
@@ -141,14 +159,16 @@ def verdict(found: Statistics, wrong: Sequence[str]) -> str:
     )
 
 
-def write_report(found: Statistics, wrong: Sequence[str], file: Path, progress: Progress) -> None:
+def write_report(
+    found: Statistics, wrong: Sequence[str], story: Story, file: Path, progress: Progress
+) -> None:
     """Show the report and write it into a file."""
     summary = Summary.of(found)
     names = airline_names()
     for line in text_report(summary, names):
         progress.write(line)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(html_report(summary, names, verdict(found, wrong)), encoding="utf-8")
+    file.write_text(html_report(summary, names, verdict(found, wrong), story), encoding="utf-8")
     progress.say("report", str(file))
 
 
@@ -156,3 +176,25 @@ def _too_late(batches: list[StreamingQueryProgress]) -> int:
     """Return the number of rows that the watermark dropped."""
     operators = [operator for batch in batches for operator in batch.stateOperators]
     return sum(operator.numRowsDroppedByWatermark for operator in operators)
+
+
+def _batches(reported: list[StreamingQueryProgress], progress: Progress) -> list[Batch]:
+    """Return the micro-batches with rows or results; Spark also reports idle triggers."""
+    found: dict[int, Batch] = {}
+    for one in reported:
+        watermark = str(one.eventTime.get("watermark", "1970"))[:10]
+        started = datetime.fromisoformat(one.timestamp).timestamp() - progress.started_at
+        batch = Batch(
+            one.batchId,
+            started,
+            one.batchDuration / 1000,
+            one.numInputRows,
+            "" if watermark.startswith("1970") else watermark,
+        )
+        # An idle trigger is reported with the number of the micro-batch that follows it.
+        found[batch.number] = max(batch, found.get(batch.number, batch), key=_work)
+    return list(found.values())
+
+
+def _work(batch: Batch) -> tuple[int, float]:
+    return batch.rows, batch.seconds

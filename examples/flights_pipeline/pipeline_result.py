@@ -14,6 +14,7 @@ class PipelineResult:
         flights: Number of flights sent.
         statistics: Statistics read from their topic.
         records: Number of records read; more than statistics if there were duplicates.
+        read_again: Records that the consumer group read twice, because a member was killed.
         batches: Number of micro-batches.
         too_late: Rows that arrived after their window was closed; expected 0.
         differences: A line for each figure that does not match the source.
@@ -24,6 +25,7 @@ class PipelineResult:
     flights: int
     statistics: Statistics
     records: int
+    read_again: int
     batches: int
     too_late: int
     differences: tuple[str, ...]

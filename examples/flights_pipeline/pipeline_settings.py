@@ -44,3 +44,8 @@ class PipelineSettings:
     def group(self) -> str:
         """Consumer group that collects the statistics."""
         return f"{self.prefix}flight-report"
+
+    @property
+    def query_group(self) -> str:
+        """Consumer group to which the query commits its progress, for monitoring."""
+        return f"{self.prefix}flight-query"

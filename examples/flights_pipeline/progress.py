@@ -14,11 +14,16 @@ from pyspark.sql.streaming.listener import (
 
 
 class Progress:
-    """Writes lines with the seconds since its creation. Thread-safe."""
+    """Writes lines with the seconds since its creation. Thread-safe.
+
+    Attributes:
+        started_at: When it was created, in seconds since the epoch.
+    """
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = sys.stdout if out is None else out
         self._started = time.monotonic()
+        self.started_at = time.time()
         self._lock = threading.Lock()
 
     @property

@@ -18,9 +18,10 @@ class ResultTable:
     """
 
     def __init__(self, file: Path) -> None:
-        self._connection = sqlite3.connect(file)
+        self._connection = sqlite3.connect(file, timeout=30.0)  # two members write to it
         self._connection.execute(
-            "CREATE TABLE IF NOT EXISTS statistics (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+            "CREATE TABLE IF NOT EXISTS statistics"
+            " (key TEXT PRIMARY KEY, value TEXT NOT NULL, stored INTEGER NOT NULL)"
         )
 
     def __enter__(self) -> Self:
@@ -39,12 +40,20 @@ class ResultTable:
         row: tuple[int] = self._connection.execute("SELECT count(*) FROM statistics").fetchone()
         return row[0]
 
+    @property
+    def stored(self) -> int:
+        """Number of records that were stored, with those that replaced an earlier one."""
+        row: tuple[int | None] = self._connection.execute(
+            "SELECT sum(stored) FROM statistics"
+        ).fetchone()
+        return row[0] or 0
+
     def put(self, records: Iterable[tuple[str, str]]) -> None:
         """Insert or replace values by their keys; when it returns, they are in the file."""
         with self._connection:  # one transaction
             self._connection.executemany(
-                "INSERT INTO statistics VALUES (?, ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                "INSERT INTO statistics VALUES (?, ?, 1)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value, stored = stored + 1",
                 records,
             )
 

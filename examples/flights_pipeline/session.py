@@ -30,7 +30,7 @@ def spark_session(settings: PipelineSettings, progress: Progress) -> Iterator[Sp
     Raises:
         ConfigError: There is no Java that Spark can use; the message names remedies.
     """
-    progress.say("Java", f"Spark needs Java and uses: {prepare(settings.master)}")
+    progress.say("Java", prepare(settings.master))
     builder = SparkSession.builder.master(settings.master).appName("flights pipeline")
     for key, value in {**_CORE, **settings.conf}.items():
         builder = builder.config(key, value)

@@ -21,13 +21,21 @@ LATENESS = timedelta(days=31)
 END_MARK_AFTER = LATENESS + WINDOW + timedelta(minutes=1)
 
 
-def stream_of_flights(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
-    """Return the topic of the flights as a stream of rows."""
+def stream_of_flights(spark: SparkSession, bootstrap: str, topic: str, group: str) -> DataFrame:
+    """Return the topic of the flights as a stream of rows.
+
+    Args:
+        spark: The session.
+        bootstrap: Kafka's address.
+        topic: Topic of the flights.
+        group: Group to which the query commits its progress, for monitoring.
+    """
     reader = (
         spark.readStream.format("kclient")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
+        .option("groupId", group)
     )
     if supports("admission-control"):  # from Spark 4.2 on
         reader = reader.option("maxOffsetsPerTrigger", 50_000)

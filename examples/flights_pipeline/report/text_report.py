@@ -18,17 +18,18 @@ def text_report(summary: Summary, names: Mapping[str, str]) -> Iterator[str]:
     """
     longest = max((abs(totals.mean_delay) for totals in summary.carriers.values()), default=0.0)
     yield ""
-    yield f"  {'carrier':<28} {_HEADER}"
-    yield f"  {'-' * 78}"
+    labels = {code: f"{code} {names.get(code, '')}" for code in summary.carriers}
+    width = max([len("carrier"), *map(len, labels.values())])
+    yield f"  {'carrier':<{width}} {_HEADER}"
+    yield f"  {'-' * (width + len(_HEADER) + 1)}"
     for code, totals in summary.carriers.items():
-        name = f"{code} {names.get(code, '')}"[:28]
-        yield f"  {name:<28} {_figures(totals)} {bar(totals.mean_delay, longest)}"
-    yield f"  {'all':<28} {_figures(summary.all)}"
+        yield f"  {labels[code]:<{width}} {_figures(totals)} {bar(totals.mean_delay, longest)}"
+    yield f"  {'all':<{width}} {_figures(summary.all)}"
     yield ""
-    yield f"  {'airport':<28} {_HEADER}"
-    yield f"  {'-' * 78}"
+    yield f"  {'airport':<{width}} {_HEADER}"
+    yield f"  {'-' * (width + len(_HEADER) + 1)}"
     for code, totals in summary.airports.items():
-        yield f"  {code:<28} {_figures(totals)}"
+        yield f"  {code:<{width}} {_figures(totals)}"
     yield ""
     yield f"  mean delay by week, {' to '.join(_ends(summary))}: {sparkline(_weeks(summary))}"
     yield ""

@@ -44,7 +44,7 @@ def test_wrong_options_fail(
 
 
 def result(*differences: str) -> PipelineResult:
-    return PipelineResult(1, {}, 1, 1, 0, differences, Path("r.html"), 1.0)
+    return PipelineResult(1, {}, 1, 0, 1, 0, differences, Path("r.html"), 1.0)
 
 
 @pytest.mark.parametrize(("differences", "status"), [((), 0), (("one figure",), 1)])

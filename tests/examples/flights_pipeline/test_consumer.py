@@ -1,5 +1,6 @@
 """The consumer of the flights pipeline: it stores records before it commits them."""
 
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -8,10 +9,12 @@ import pytest
 
 from examples.flights_pipeline.consumer import collect
 from examples.flights_pipeline.figures import Cell, Figures
+from examples.flights_pipeline.group import ReportGroup
 from examples.flights_pipeline.pipeline_settings import PipelineSettings
+from examples.flights_pipeline.progress import Progress
 from examples.flights_pipeline.result_table import ResultTable
 from examples.flights_pipeline.topics import PARTITIONS, check_topics, create_topics
-from kclient.errors import ConfigError
+from kclient.errors import ConfigError, KafkaError
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.clients import Clients, place
 
@@ -67,6 +70,18 @@ def ends(clients: Clients, settings: PipelineSettings) -> dict[int, int]:
     return {one.partition: offset for one, offset in found.items()}
 
 
+def collected(clients: Clients, settings: PipelineSettings, table: ResultTable) -> int:
+    """Collect until all records are committed."""
+    target = sum(ends(clients, settings).values())
+    return collect(
+        clients.bootstrap,
+        settings.statistics_topic,
+        settings.group,
+        table,
+        is_done=lambda: sum(committed(clients, settings).values()) == target,
+    )
+
+
 def test_all_records_are_read_and_the_last_value_is_stored(
     clients: Clients, settings: PipelineSettings, send: Send, table: ResultTable
 ) -> None:
@@ -74,10 +89,11 @@ def test_all_records_are_read_and_the_last_value_is_stored(
     send((key, 1) for key in keys)
     send([(keys[0], 40), (keys[0], 46)])
 
-    count = collect(clients.bootstrap, settings.statistics_topic, settings.group, table)
+    count = collected(clients, settings, table)
 
     assert count == 32
     assert len(table) == 30
+    assert table.stored == 32
     assert table.statistics()[UA] == Figures(46, 0, 0, 0, None, None)
     assert sum(each.flights for each in table.statistics().values()) == 46 + 29
     assert committed(clients, settings) == {
@@ -89,10 +105,10 @@ def test_next_run_continues_from_the_commit(
     clients: Clients, settings: PipelineSettings, send: Send, table: ResultTable
 ) -> None:
     send([("2013-01-01 UA EWR", 1)])
-    assert collect(clients.bootstrap, settings.statistics_topic, settings.group, table) == 1
+    assert collected(clients, settings, table) == 1
     send([("2013-01-01 UA EWR", 2), ("2013-01-02 UA EWR", 3)])
 
-    assert collect(clients.bootstrap, settings.statistics_topic, settings.group, table) == 2
+    assert collected(clients, settings, table) == 2
 
     assert [each.flights for each in table.statistics().values()] == [2, 3]
 
@@ -115,12 +131,13 @@ def test_uncommitted_records_are_read_again_and_count_once(
     send((f"2013-01-{day:02} UA EWR", day) for day in range(1, 11))
     file = tmp_path / "mortal.sqlite"
     with MortalTable(file) as mortal, pytest.raises(PowerLostError):
-        collect(clients.bootstrap, settings.statistics_topic, settings.group, mortal)
+        collected(clients, settings, mortal)
     assert committed(clients, settings) == {}
 
     with ResultTable(file) as table:
         assert len(table) > 0  # the records were stored
-        assert collect(clients.bootstrap, settings.statistics_topic, settings.group, table) == 10
+        assert collected(clients, settings, table) == 10
+        assert table.stored > len(table) == 10
         found = sorted(each.flights for each in table.statistics().values())
 
     assert found == list(range(1, 11))
@@ -141,3 +158,31 @@ def test_statistics_topic_is_compacted(clients: Clients, settings: PipelineSetti
     configs = clients.admin().describe_topic_configs(settings.statistics_topic)
 
     assert configs["cleanup.policy"].value == "compact"
+
+
+def test_partitions_of_a_killed_member_are_taken_over(
+    clients: Clients, settings: PipelineSettings, send: Send, tmp_path: Path
+) -> None:
+    progress = Progress(io.StringIO())
+    with ReportGroup(clients.bootstrap, settings, tmp_path, 30, progress) as group:
+        group.await_members()
+        send((f"2013-01-{day:02} UA EWR", day) for day in range(1, 31))
+        group.await_end()
+
+    with ResultTable(tmp_path / "statistics.sqlite") as table:
+        assert len(table) == 30
+    assert [event.mark for event in group.events if event.mark] == ["killed", "taken over"]
+    assert group.samples[-1].collected == group.samples[-1].statistics == 30
+    assert set(committed(clients, settings).values()) <= set(ends(clients, settings).values())
+
+
+def test_member_that_ends_by_itself_fails_the_run(
+    clients: Clients, settings: PipelineSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "statistics.sqlite").mkdir()  # the members cannot open their table
+    progress = Progress(io.StringIO())
+    with (
+        ReportGroup(clients.bootstrap, settings, tmp_path, 30, progress) as group,
+        pytest.raises(KafkaError, match=r"member-1 ended by itself; see .*member-1\.log"),
+    ):
+        group.await_members()

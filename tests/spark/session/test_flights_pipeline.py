@@ -48,6 +48,7 @@ def test_pipeline_statistics_match_the_source(
     assert result.matches
     assert result.flights == sum(each.flights for each in result.statistics.values()) == FLIGHTS
     assert result.records == len(result.statistics)
+    assert "member-2 has taken over all partitions" in result.report.read_text()
     assert result.too_late == 0
     assert result.report.read_text().startswith("<!doctype html>")
     assert "statistics match the source" in capsys.readouterr().out
