@@ -3,13 +3,18 @@
 import argparse
 import resource
 import signal
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from kclient.broker.server.broker_config import BROKER_CONFIG
+from kclient.broker.metadata.meta_properties import MetaPropertiesEnsemble
+from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
+from kclient.broker.server.server_properties import load_server_properties
 from kclient.cli.common_options import key_values
 from kclient.cli.request_log import RequestLog
+from kclient.common.errors import ConfigError, IllegalStateError
+from kclient.common.system_files import SystemFiles
 from kclient.network.system_runtime import system_runtime
 
 _REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
@@ -18,6 +23,7 @@ _NO_DELAY_NOTE = (
     f"3000; set it with --config {_REBALANCE_DELAY}=3000)"
 )
 
+_DEFAULT_ADDRESS = "127.0.0.1:9092"
 _SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 
@@ -25,13 +31,19 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add ``kclient broker`` to the command line."""
     summary = "run one broker"
     parser = commands.add_parser("broker", help=summary, description=__doc__)
-    parser.add_argument("--data-dir", required=True, metavar="D", help="directory for all data")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data-dir", metavar="D", help="directory for all data")
+    source.add_argument(
+        "--properties",
+        type=Path,
+        metavar="FILE",
+        help="server.properties of Kafka's form; its directory is formatted by storage format",
+    )
     parser.add_argument(
         "--listen",
-        default="127.0.0.1:9092",
         metavar="HOST:PORT",
         help="address to listen on, or several as NAME://HOST:PORT,…; port 0 chooses a free one "
-        "(default: %(default)s)",
+        f"(default with --data-dir: {_DEFAULT_ADDRESS})",
     )
     parser.add_argument(
         "--config",
@@ -51,15 +63,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(options: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT, then shut down cleanly."""
-    settings = {
-        "log.dir": options.data_dir,
-        "listeners": options.listen,
-        **key_values("--config", options.config),
-    }
-    without_delay = _REBALANCE_DELAY not in {name.replace("_", ".") for name in settings}
-    if without_delay:
-        settings[_REBALANCE_DELAY] = "0"
-    broker = BrokerServer(BROKER_CONFIG.parse(settings), system_runtime())
+    given = key_values("--config", options.config)
+    without_delay = False
+    if options.properties is not None:
+        if options.listen is not None:
+            given.setdefault("listeners", options.listen)
+        config = load_server_properties(options.properties, given)
+        _check_formatted(config)
+    else:
+        without_delay = _REBALANCE_DELAY not in {name.replace("_", ".") for name in given}
+        config = _config_of_options(options, given, without_delay=without_delay)
+    broker = BrokerServer(config, system_runtime())
     _raise_descriptor_limit()
     # Threads inherit the mask, so that no thread of the broker receives the signal before sigwait.
     previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -73,6 +87,28 @@ def run(options: argparse.Namespace) -> int:
         while signal.sigtimedwait(_SIGNALS, 0) is not None:
             pass  # discard signals that arrived during the shutdown
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
+
+
+def _config_of_options(
+    options: argparse.Namespace, given: Mapping[str, object], *, without_delay: bool
+) -> BrokerConfig:
+    settings = {"log.dir": options.data_dir, "listeners": options.listen or _DEFAULT_ADDRESS}
+    delay = {_REBALANCE_DELAY: "0"} if without_delay else {}
+    return BROKER_CONFIG.parse({**settings, **delay, **given})
+
+
+def _check_formatted(config: BrokerConfig) -> None:
+    """Check that the directory is formatted for this node.
+
+    Raises:
+        IllegalStateError: It is not formatted, or belongs to another cluster or node.
+    """
+    try:
+        ensemble = MetaPropertiesEnsemble.load(SystemFiles(), [config.data_dir])
+        ensemble.require_formatted()
+        ensemble.verify(config.cluster_id, config.node_id)
+    except ConfigError as error:
+        raise IllegalStateError(str(error)) from error
 
 
 def _serve(broker: BrokerServer, *, without_delay: bool) -> int:

@@ -206,6 +206,7 @@ class ConfigDef(Generic[C]):
         owner: Name of the owner, for error texts.
         config: Class of the configuration, whose fields are the keys.
         refused: Keys that are known and cannot be set.
+        unused: Keys that are accepted, with a value of the right form, and have no effect.
         of_client: Whether the owner is a client. If a client and the broker have a key of the same
             name, hints name the client.
     """
@@ -216,16 +217,19 @@ class ConfigDef(Generic[C]):
         config: type[C],
         refused: Iterable[ConfigKey] = (),
         *,
+        unused: Iterable[ConfigKey] = (),
         of_client: bool = True,
     ) -> None:
         self.owner = owner
         self.keys = {key.name: key for key in (*config.CONFIG_KEYS.values(), *refused)}
+        self.unused = {key.name: key for key in unused}
         self.config = config
-        self._by_spelling = {key.keyword: key for key in self.keys.values()} | self.keys
+        known = self.keys | self.unused
+        self._by_spelling = {key.keyword: key for key in known.values()} | known
         self._required = [key for key in self.keys.values() if key.default is REQUIRED]
         for key in self.keys.values():
-            known = _OWNERS.get(key.keyword)
-            if known is None or (of_client and not known.of_client):
+            owner_of_key = _OWNERS.get(key.keyword)
+            if owner_of_key is None or (of_client and not owner_of_key.of_client):
                 _OWNERS[key.keyword] = _Owner(owner, key, of_client)
 
     def parse(self, given: Mapping[str, object]) -> C:
@@ -237,9 +241,7 @@ class ConfigDef(Generic[C]):
         """
         values: dict[str, Any] = {}
         for spelling, raw in given.items():
-            key = self._by_spelling.get(spelling)
-            if key is None:
-                raise ConfigError(self._unknown(spelling))
+            key = self.key(spelling)
             if key.keyword in values:
                 raise ConfigError(
                     f"{key.name}: got it twice, as {key.name!r} and {key.keyword!r}; give one"
@@ -248,7 +250,20 @@ class ConfigDef(Generic[C]):
         for key in self._required:
             if key.keyword not in values:
                 raise ConfigError(f"{key.keyword}: got nothing, expected {key.expected}")
+        for key in self.unused.values():
+            values.pop(key.keyword, None)
         return self.config(**values).validated(values)
+
+    def key(self, spelling: str) -> ConfigKey:
+        """Return the key of a name, with dots or underscores.
+
+        Raises:
+            ConfigError: There is none; the text has the name that was probably meant.
+        """
+        key = self._by_spelling.get(spelling)
+        if key is None:
+            raise ConfigError(self._unknown(spelling))
+        return key
 
     def _unknown(self, spelling: object) -> str:
         text = f"unknown option {spelling!r:.80} for {self.owner}"
@@ -294,7 +309,7 @@ class ConfigDef(Generic[C]):
 
     def _near(self, keyword: str) -> ConfigKey | None:
         """Return the key that was probably meant: a similar one, or the only longer one."""
-        keywords = [key.keyword for key in self.keys.values()]
+        keywords = [key.keyword for key in (self.keys | self.unused).values()]
         near = most_similar(keyword, keywords, cutoff=_LEAST_SIMILARITY)
         longer = [each for each in keywords if each.startswith(f"{keyword}_")]
         if near is None and len(longer) == 1:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kclient.broker.metadata.meta_properties import MetaProperties, write_meta_properties
 from kclient.cli.main import main
+from kclient.common.system_files import SystemFiles
 from kclient.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -28,12 +30,41 @@ def started(
     data_dir: Path, *settings: str, options: Sequence[str] = ()
 ) -> Iterator[tuple[str, ChildProcess]]:
     """Run the command; yield the address it printed, and the process."""
-    command = [sys.executable, "-m", "kclient.cli.main", "broker", "--data-dir", str(data_dir)]
-    command += ["--listen", "127.0.0.1:0", *options]
+    source = ["--data-dir", str(data_dir), "--listen", "127.0.0.1:0", *options]
+    with started_with(data_dir.parent, source, *settings) as running:
+        yield running
+
+
+@contextmanager
+def started_with(
+    directory: Path, options: Sequence[str], *settings: str
+) -> Iterator[tuple[str, ChildProcess]]:
+    """Run the command with these options; see `started`."""
+    command = [sys.executable, "-m", "kclient.cli.main", "broker", *options]
     for setting in settings:
         command += ["--config", setting]
-    with ChildProcess(command, data_dir.parent, name="broker") as process:
+    with ChildProcess(command, directory, name="broker") as process:
         yield process.wait_for(_ADDRESS)[1], process
+
+
+def write_properties(tmp_path: Path, *lines: str) -> Path:
+    """Write the properties of a combined node with the directory ``data``."""
+    path = tmp_path / "server.properties"
+    own = (
+        "process.roles=broker,controller",
+        "node.id=1",
+        "controller.quorum.voters=1@localhost:9093",
+        "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:9093",
+        "controller.listener.names=CONTROLLER",
+        f"log.dirs={tmp_path / 'data'}",
+    )
+    path.write_text("\n".join((*own, *lines)) + "\n")
+    return path
+
+
+def files_of(directory: Path) -> dict[Path, bytes]:
+    """Return the files below a directory with their contents."""
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
 def rebalance_delay(address: str) -> str | None:
@@ -70,3 +101,54 @@ def test_a_failed_start_leaves_the_callers_signals_as_they_were(tmp_path: Path) 
         arguments = ["broker", "--data-dir", str(tmp_path), "--config", setting]
         assert main(arguments) != 0
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+def test_a_properties_file_has_kafkas_defaults_and_options_override_it(tmp_path: Path) -> None:
+    path = write_properties(tmp_path, "log.segment.bytes = 2000000")
+    (tmp_path / "data").mkdir()
+    write_meta_properties(
+        SystemFiles(), tmp_path / "data", MetaProperties("c", 1, b"\7" * 16)
+    )
+    with started_with(tmp_path, ["--properties", str(path)]) as (address, process):
+        assert rebalance_delay(address) == "3000"
+        process.terminate()
+        assert process.finish() == f"bootstrap.servers={address}\n"
+    with started_with(tmp_path, ["--properties", str(path)], f"{_DELAY}=7") as (address, _):
+        assert rebalance_delay(address) == "7"
+
+
+@pytest.mark.parametrize(
+    ("formatted", "settings", "problem"),
+    [
+        (None, (), r"data: no meta\.properties; format it with kclient storage format"),
+        (("c", 2), (), r"node\.id: got 1, but .*data belongs to broker 2"),
+        (("c", 1), ("cluster.id=d",), r"cluster\.id: got 'd', but .*data belongs to 'c'"),
+    ],
+)
+def test_a_directory_that_is_not_the_nodes_is_refused_and_unchanged(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    formatted: tuple[str, int] | None,
+    settings: tuple[str, ...],
+    problem: str,
+) -> None:
+    if formatted is not None:
+        (tmp_path / "data").mkdir()
+        properties = MetaProperties(*formatted, b"\7" * 16)
+        write_meta_properties(SystemFiles(), tmp_path / "data", properties)
+    path = write_properties(tmp_path, *settings)
+    before = files_of(tmp_path)
+    assert main(["broker", "--properties", str(path)]) == 1
+    assert re.fullmatch(rf"kclient broker: .*{problem}\n", capsys.readouterr().err)
+    assert files_of(tmp_path) == before
+    assert (tmp_path / "data").exists() is (formatted is not None)
+
+
+def test_an_invalid_line_is_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_properties(tmp_path, "num.partition=3")
+    assert main(["broker", "--properties", str(path)]) == 2
+    assert f"{path}:7: unknown option 'num.partition'" in capsys.readouterr().err
+    assert main(["broker", "--properties", str(tmp_path / "none")]) == 1
+    assert "No such file" in capsys.readouterr().err

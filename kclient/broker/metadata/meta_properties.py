@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kclient.common.errors import ConfigError
 from kclient.common.files import Files
+from kclient.common.java_properties import escape_value, parse_properties
 from kclient.common.uuids import (
     RandomSource,
     is_reserved_uuid,
@@ -43,8 +44,8 @@ def read_meta_properties(files: Files, directory: Path) -> MetaProperties | None
     path = directory / META_PROPERTIES
     if not files.exists(path):
         return None
-    lines = files.read_bytes(path).decode("utf-8", "replace").splitlines()
-    fields = dict(line.split("=", 1) for line in lines if "=" in line and line[0] not in "#!")
+    properties = parse_properties(files.read_bytes(path), path)
+    fields = {name: each.value for name, each in properties.items()}
     if fields.get("version") == _ZOOKEEPER_VERSION:
         raise ConfigError(
             f"{path}: expected cluster.id and version {_VERSION}, but version 0 is that of brokers "
@@ -53,9 +54,8 @@ def read_meta_properties(files: Files, directory: Path) -> MetaProperties | None
     try:
         if fields["version"] != _VERSION:
             raise ValueError
-        # Java escapes some characters of a value with a backslash.
         found = MetaProperties(
-            fields["cluster.id"].replace("\\", ""),
+            fields["cluster.id"],
             int(fields["node.id"]),
             text_to_uuid(fields["directory.id"]),
         )
@@ -72,7 +72,7 @@ def read_meta_properties(files: Files, directory: Path) -> MetaProperties | None
 def write_meta_properties(files: Files, directory: Path, properties: MetaProperties) -> None:
     """Write a log directory's properties."""
     values = (
-        properties.cluster_id,
+        escape_value(properties.cluster_id),
         uuid_to_text(properties.directory_id),
         str(properties.node_id),
         _VERSION,

@@ -26,6 +26,8 @@ from kclient.broker.server.listeners import (
     ListenerConfig,
     parse_listeners,
 )
+from kclient.broker.server.quorum_config import VOTERS, check_voters
+from kclient.broker.server.unused_keys import refused_keys, unused_keys
 from kclient.common.config_def import Config, ConfigDef, ConfigType
 from kclient.common.config_keys import LONG_MAX, fraction, other_value
 from kclient.common.errors import ConfigError
@@ -71,10 +73,18 @@ class BrokerConfig(Config):
         "Advertised listener for other brokers; PLAINTEXT or else the first by default.",
     )
     controller_listener_names: tuple[str, ...] | None = names(
-        CONTROLLERS, None, "Listeners for controllers; none is available."
+        CONTROLLERS,
+        None,
+        "Names of the listeners for controllers; they are not bound, since there is one node.",
+    )
+    controller_quorum_voters: tuple[str, ...] | None = names(
+        VOTERS, None, "Voters of the metadata quorum, each as id@host:port: this node alone."
     )
     log_dir: str | None = string("log.dir", None, "Data directory.")
     log_dirs: tuple[str, ...] | None = names("log.dirs", None, "Data directory; one is supported.")
+    metadata_log_dir: str | None = string(
+        "metadata.log.dir", None, "Directory of the metadata log: the data directory."
+    )
     cluster_id: str | None = string("cluster.id", None, "Id of a new cluster; random by default.")
     allow_unauthenticated_listeners: bool = boolean(
         ALLOW_UNAUTHENTICATED,
@@ -368,11 +378,18 @@ class BrokerConfig(Config):
             raise ConfigError(
                 f"log.dirs: got {self._data_dirs()!r:.80}, expected one directory; set log.dir"
             )
+        if self.metadata_log_dir not in (None, "", *self._data_dirs()):
+            raise ConfigError(
+                f"metadata.log.dir: got {self.metadata_log_dir!r:.80}, expected the directory of "
+                f"log.dirs: {self.data_dir}"
+            )
         self._check_roles()
-        self.listener_config()  # checks the listeners
+        node_id = self.node_id if old is None else self.broker_id
+        controllers = self.listener_config().advertised_controllers
+        check_voters(self.controller_quorum_voters, node_id, controllers)
         return self.with_values(
             given={name.replace("_", "."): value for name, value in given.items()},
-            node_id=self.node_id if old is None else self.broker_id,
+            node_id=node_id,
         )
 
     def _data_dirs(self) -> list[str]:
@@ -388,5 +405,7 @@ class BrokerConfig(Config):
             )
 
 
-BROKER_CONFIG = ConfigDef("the broker", BrokerConfig, of_client=False)
+BROKER_CONFIG = ConfigDef(
+    "the broker", BrokerConfig, refused_keys(), unused=unused_keys(), of_client=False
+)
 """Every configuration key of the broker."""

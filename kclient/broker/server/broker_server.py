@@ -273,9 +273,10 @@ class BrokerServer:
             crashed=not storage.logs.was_clean,
         )
         self._broker_epoch = storage.metadata.image.brokers[config.node_id].epoch
+        listeners = config.listener_config()
         static = {
             "advertised.listeners": ",".join(map(str, advertised)),
-            "listeners": ",".join(map(str, config.listener_config().listeners)),
+            "listeners": ",".join(map(str, (*listeners.listeners, *listeners.controllers))),
             "log.dirs": str(config.data_dir),
             "node.id": str(config.node_id),
             "process.roles": "broker,controller",

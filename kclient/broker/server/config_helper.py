@@ -67,7 +67,7 @@ class ConfigHelper:
 
     def broker_entries(self) -> list[ConfigEntry]:
         """Return every setting of this broker."""
-        return [self._broker_entry(key) for key in BROKER_CONFIG.keys.values()]
+        return [self._broker_entry(key) for key in BROKER_CONFIG.keys.values() if not key.refused]
 
     def _topic_entry(self, key: ConfigKey, overrides: Mapping[str, str | None]) -> ConfigEntry:
         synonyms = []

@@ -30,11 +30,16 @@ class ListenerConfig:
         advertised: Addresses that clients connect to, in the order of `listeners`; a port 0 means
             the bound port of the listener of the same name.
         inter_broker: Name of the listener that other brokers connect to.
+        controllers: Addresses of the listeners for controllers, in the order of their names. They
+            are not bound while a cluster has one node.
+        advertised_controllers: Addresses at which other controllers reach them.
     """
 
     listeners: tuple[Endpoint, ...]
     advertised: tuple[Endpoint, ...]
     inter_broker: str
+    controllers: tuple[Endpoint, ...]
+    advertised_controllers: tuple[Endpoint, ...]
 
     def advertised_for(self, bound: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
         """Return the advertised addresses, given those that were bound."""
@@ -59,19 +64,46 @@ def parse_listeners(
     Raises:
         ConfigError: A setting is invalid, or contradicts another.
     """
-    if controllers:
-        raise ConfigError(
-            f"{CONTROLLERS}: got {list(controllers)!r:.80}, expected none; listeners for "
-            "controllers are not available in this version"
-        )
+    names = [name.upper() for name in controllers or ()]
     protocols = parse_protocol_map(protocol_map)
-    bound = _parse_all(LISTENERS, listeners, protocols)
-    _check_ports(bound)
-    for endpoint in bound:
+    if protocol_map == DEFAULT_PROTOCOL_MAP:
+        protocols = dict.fromkeys(names, SecurityProtocol.PLAINTEXT) | protocols
+    given = _parse_all(LISTENERS, listeners, protocols)
+    _check_ports(given)
+    for endpoint in given:
         check_security_protocol(f"listener {endpoint.name}", endpoint.security_protocol.name)
         _check_reachability(endpoint, allowed=allow_unauthenticated)
-    reachable = _advertised(bound, advertised, protocols)
-    return ListenerConfig(bound, reachable, _inter_broker(reachable, inter_broker))
+    _check_controllers(names, given, inter_broker)
+    reachable = _advertised(given, advertised, protocols, names)
+    for_clients = tuple(each for each in reachable if each.name not in names)
+    if not for_clients:
+        raise ConfigError(
+            f"{LISTENERS}: got {', '.join(map(str, given))}, expected one for clients"
+        )
+    bound = {endpoint.name: endpoint for endpoint in given}
+    own = tuple(bound[name] for name in names if name in bound)
+    advertised_by_name = {endpoint.name: endpoint for endpoint in reachable}
+    return ListenerConfig(
+        tuple(endpoint for endpoint in given if endpoint.name not in names),
+        for_clients,
+        _inter_broker(for_clients, inter_broker),
+        own,
+        tuple(advertised_by_name.get(endpoint.name, endpoint) for endpoint in own),
+    )
+
+
+def _check_controllers(
+    names: Sequence[str], given: Sequence[Endpoint], inter_broker: str | None
+) -> None:
+    if names and not any(endpoint.name in names for endpoint in given):
+        raise ConfigError(
+            f"{CONTROLLERS}: got {', '.join(names)!r:.80}, expected a name of {LISTENERS}: "
+            f"{', '.join(endpoint.name for endpoint in given)}"
+        )
+    if inter_broker is not None and inter_broker.upper() in names:
+        raise ConfigError(
+            f"{INTER_BROKER}: got {inter_broker!r:.80}, expected no name of {CONTROLLERS}"
+        )
 
 
 def parse_protocol_map(given: str) -> dict[str, SecurityProtocol]:
@@ -149,10 +181,12 @@ def _advertised(
     listeners: Sequence[Endpoint],
     given: Sequence[str] | None,
     protocols: Mapping[str, SecurityProtocol],
+    controllers: Sequence[str],
 ) -> tuple[Endpoint, ...]:
+    """Return the addresses that others connect to; those of controllers need not be given."""
     if given is None:
         for endpoint in listeners:
-            if endpoint.is_any_address:
+            if endpoint.is_any_address and endpoint.name not in controllers:
                 raise ConfigError(
                     f"{LISTENERS}: got {endpoint.address!r}, which clients cannot connect to; set "
                     f"{ADVERTISED} to the address they can"

@@ -82,6 +82,30 @@ def test_an_ipv4_and_an_ipv6_address_may_have_the_same_port() -> None:
     assert [each.port for each in listeners_of(**given).listeners] == [9092, 9092]
 
 
+COMBINED = {
+    LISTENERS: "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+    "controller.listener.names": "CONTROLLER",
+}
+
+
+def test_controller_listener_is_neither_bound_nor_advertised_to_clients() -> None:
+    found = listeners_of(**COMBINED)
+    assert [each.name for each in found.listeners] == ["PLAINTEXT"]
+    assert [each.name for each in found.advertised] == ["PLAINTEXT"]
+    assert found.inter_broker == "PLAINTEXT"
+    assert found.controllers == found.advertised_controllers
+    assert [str(each) for each in found.controllers] == ["CONTROLLER://127.0.0.1:9093"]
+
+
+def test_controller_listener_may_have_an_advertised_address() -> None:
+    found = listeners_of(
+        **COMBINED, **{ADVERTISED: "PLAINTEXT://localhost:9092,CONTROLLER://localhost:7000"}
+    )
+    assert [str(each) for each in found.advertised] == ["PLAINTEXT://localhost:9092"]
+    assert [each.port for each in found.controllers] == [9093]
+    assert [each.address for each in found.advertised_controllers] == ["localhost:7000"]
+
+
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
@@ -161,7 +185,23 @@ def test_an_ipv4_and_an_ipv6_address_may_have_the_same_port() -> None:
         ),
         (
             {"controller.listener.names": "CONTROLLER"},
-            "controller.listener.names: got ['CONTROLLER'], expected none",
+            "controller.listener.names: got 'CONTROLLER', expected a name of listeners: PLAINTEXT",
+        ),
+        (
+            {**COMBINED, INTER_BROKER: "CONTROLLER"},
+            "inter.broker.listener.name: got 'CONTROLLER', expected no name of controller.listener",
+        ),
+        (
+            {**COMBINED, LISTENERS: "CONTROLLER://127.0.0.1:9093"},
+            "listeners: got CONTROLLER://127.0.0.1:9093, expected one for clients",
+        ),
+        (
+            {**COMBINED, MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"},
+            "listener CONTROLLER: got 'SSL', expected 'PLAINTEXT'; TLS and SASL",
+        ),
+        (
+            {**COMBINED, LISTENERS: "PLAINTEXT://127.0.0.1:0,CONTROLLER://:9093"},
+            "listeners: got '0.0.0.0:9093', which other machines can reach",
         ),
         (
             {**TWO, LISTENERS: "INTERNAL://127.0.0.1:0,EXTERNAL://192.0.2.1:0"},

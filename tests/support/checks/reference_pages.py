@@ -11,6 +11,7 @@ from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.broker.log.log_config import TOPIC_CONFIG
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.kafka_apis import API_TABLE
+from kclient.broker.server.unused_keys import refused_keys
 from kclient.common import broker_errors
 from kclient.common.config_def import REQUIRED, ConfigKey
 from kclient.common.errors import KafkaError
@@ -31,7 +32,7 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 
 def configuration_page() -> str:
     """Return the page of all options of clients and broker."""
-    refused = {key.name for key in java_only_keys()}
+    refused = {key.name for key in (*java_only_keys(), *refused_keys())}
     parts = [
         "# Configuration\n",
         (
@@ -49,7 +50,23 @@ def configuration_page() -> str:
     ):
         parts.append(f"## {title}\n")
         parts.append(config_table(key for key in keys if key.name not in refused))
+    parts.append("## Keys of Apache Kafka's broker without effect\n")
+    parts.append(
+        "The companion broker accepts these keys, so that a `server.properties` of Apache Kafka"
+        " can be used. It checks the\nform of the value, and then ignores it.\n"
+    )
+    parts.append(unused_table(BROKER_CONFIG.unused.values()))
     return "\n".join(parts)
+
+
+def unused_table(keys: Iterable[ConfigKey]) -> str:
+    """Return a table of keys without effect."""
+    lines = ["| key | form | remark |", "|---|---|---|"]
+    lines += [
+        f"| `{key.name}` | {cell(key.expected)} | {cell(key.doc)} |"
+        for key in sorted(keys, key=lambda key: key.name)
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def config_table(keys: Iterable[ConfigKey]) -> str:
