@@ -67,7 +67,10 @@ def run(options: argparse.Namespace) -> int:
     without_delay = False
     if options.properties is not None:
         if options.listen is not None:
-            given.setdefault("listeners", options.listen)
+            raise ConfigError(
+                f"--listen: got {options.listen!r:.80}, expected none with --properties; set "
+                "listeners in the file or by --config"
+            )
         config = load_server_properties(options.properties, given)
         _check_formatted(config)
     else:

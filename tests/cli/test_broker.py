@@ -2,9 +2,6 @@
 
 import re
 import signal
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,53 +15,10 @@ from kclient.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from tests.support.clients.wire import Wire
-from tests.support.processes.child_process import ChildProcess
+from tests.support.processes.broker_command import files_of, started, started_with, write_properties
 
 _DELAY = "group.initial.rebalance.delay.ms"
 _BROKER_RESOURCE = 4
-_ADDRESS = re.compile(r"^bootstrap\.servers=(\S+)$", re.MULTILINE)
-
-
-@contextmanager
-def started(
-    data_dir: Path, *settings: str, options: Sequence[str] = ()
-) -> Iterator[tuple[str, ChildProcess]]:
-    """Run the command; yield the address it printed, and the process."""
-    source = ["--data-dir", str(data_dir), "--listen", "127.0.0.1:0", *options]
-    with started_with(data_dir.parent, source, *settings) as running:
-        yield running
-
-
-@contextmanager
-def started_with(
-    directory: Path, options: Sequence[str], *settings: str
-) -> Iterator[tuple[str, ChildProcess]]:
-    """Run the command with these options; see `started`."""
-    command = [sys.executable, "-m", "kclient.cli.main", "broker", *options]
-    for setting in settings:
-        command += ["--config", setting]
-    with ChildProcess(command, directory, name="broker") as process:
-        yield process.wait_for(_ADDRESS)[1], process
-
-
-def write_properties(tmp_path: Path, *lines: str) -> Path:
-    """Write the properties of a combined node with the directory ``data``."""
-    path = tmp_path / "server.properties"
-    own = (
-        "process.roles=broker,controller",
-        "node.id=1",
-        "controller.quorum.voters=1@localhost:9093",
-        "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:9093",
-        "controller.listener.names=CONTROLLER",
-        f"log.dirs={tmp_path / 'data'}",
-    )
-    path.write_text("\n".join((*own, *lines)) + "\n")
-    return path
-
-
-def files_of(directory: Path) -> dict[Path, bytes]:
-    """Return the files below a directory with their contents."""
-    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
 def rebalance_delay(address: str) -> str | None:
@@ -106,9 +60,7 @@ def test_a_failed_start_leaves_the_callers_signals_as_they_were(tmp_path: Path) 
 def test_a_properties_file_has_kafkas_defaults_and_options_override_it(tmp_path: Path) -> None:
     path = write_properties(tmp_path, "log.segment.bytes = 2000000")
     (tmp_path / "data").mkdir()
-    write_meta_properties(
-        SystemFiles(), tmp_path / "data", MetaProperties("c", 1, b"\7" * 16)
-    )
+    write_meta_properties(SystemFiles(), tmp_path / "data", MetaProperties("c", 1, b"\7" * 16))
     with started_with(tmp_path, ["--properties", str(path)]) as (address, process):
         assert rebalance_delay(address) == "3000"
         process.terminate()
@@ -150,5 +102,7 @@ def test_an_invalid_line_is_a_usage_error(
     path = write_properties(tmp_path, "num.partition=3")
     assert main(["broker", "--properties", str(path)]) == 2
     assert f"{path}:7: unknown option 'num.partition'" in capsys.readouterr().err
+    assert main(["broker", "--properties", str(path), "--listen", "127.0.0.1:0"]) == 2
+    assert "--listen: got '127.0.0.1:0', expected none with" in capsys.readouterr().err
     assert main(["broker", "--properties", str(tmp_path / "none")]) == 1
     assert "No such file" in capsys.readouterr().err

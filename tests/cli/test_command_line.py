@@ -16,7 +16,7 @@ from tests.support.processes.child_process import ROOT
 
 Captured = pytest.CaptureFixture[str]
 
-ALL = ["broker", "demo", "dump-log", "topics", "groups", "produce", "consume", "trace"]
+ALL = ["broker", "storage", "demo", "dump-log", "topics", "groups", "produce", "consume", "trace"]
 
 
 def run_as(monkeypatch: pytest.MonkeyPatch, run: object, *arguments: str) -> int:

@@ -9,7 +9,7 @@ from kclient.broker.network.request_metrics import RequestTimes
 from kclient.cli.request_log import RequestLog
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader
-from tests.cli.test_broker import started
+from tests.support.processes.broker_command import started
 
 TIMES = ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "responseQueueTimeMs", "sendTimeMs")
 

@@ -5,6 +5,8 @@ import math
 import re
 import shlex
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -189,6 +191,25 @@ def test_broker_with_several_listeners(tmp_path: Path) -> None:
     with command(tmp_path, *arguments) as broker:
         broker.wait_for("bootstrap.servers=127.0.0.1:9092\n")
         broker.wait_for("CONTAINER: bootstrap.servers=host.docker.internal:19092\n")
+        broker.interrupt()
+        broker.finish()
+
+
+def test_broker_with_a_properties_file(tmp_path: Path) -> None:
+    section = "With a server.properties"
+    (properties,) = blocks(PAGES / "companion-broker.md", "properties")[section]
+    (lines,) = blocks(PAGES / "companion-broker.md", "sh")[section]
+    properties = properties.replace("/var/lib/kclient", str(tmp_path / "data"))
+    (tmp_path / "server.properties").write_text(properties.replace("127.0.0.1:9092", "127.0.0.1:0"))
+    program = f"{shlex.quote(sys.executable)} -m kclient"
+    formatting, start = lines.replace(
+        "server.properties", str(tmp_path / "server.properties")
+    ).splitlines()
+    subprocess.run(
+        ["sh", "-c", formatting.replace("kclient ", f"{program} ")], check=True, cwd=ROOT
+    )
+    with command(tmp_path, *shlex.split(start)[1:]) as broker:
+        broker.wait_for("bootstrap.servers=127.0.0.1:")
         broker.interrupt()
         broker.finish()
 

@@ -1,0 +1,117 @@
+"""``kclient storage``: formats the directory of a broker (Kafka: kafka-storage)."""
+
+import argparse
+import re
+from pathlib import Path
+
+from kclient.broker.metadata.metadata_version import METADATA_VERSION, MetadataVersion
+from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.server_properties import load_server_properties
+from kclient.cli.common_options import key_values
+from kclient.common.errors import ConfigError, IllegalStateError, InvalidArgumentError
+from kclient.common.uuids import random_uuid, uuid_to_text
+from kclient.network.system_runtime import system_runtime
+
+_DEFAULT_RELEASE = MetadataVersion.IBP_4_0_IV3
+_CLUSTER_ID = re.compile(r"[!-~]{1,255}")
+"""Any text without white space: Kafka's own ids are uuids, but older clusters have others."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``kclient storage`` to the command line."""
+    parser = commands.add_parser("storage", help="format the directory of a broker")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    formatting = actions.add_parser("format", help="format the directory of a server.properties")
+    formatting.add_argument(
+        "--cluster-id", "-t", required=True, metavar="ID", help="id of the cluster"
+    )
+    formatting.add_argument(
+        "--config", "-c", required=True, type=Path, metavar="FILE", help="server.properties"
+    )
+    formatting.add_argument(
+        "--release-version",
+        "-r",
+        metavar="V",
+        help=f"release of the cluster's features (default: {_DEFAULT_RELEASE.version})",
+    )
+    formatting.add_argument(
+        "--feature",
+        "-f",
+        action="append",
+        default=[],
+        metavar="NAME=LEVEL",
+        help="level of a feature instead of that of the release; may be repeated",
+    )
+    formatting.add_argument(
+        "--ignore-formatted",
+        "-g",
+        action="store_true",
+        help="leave a directory that is formatted as it is",
+    )
+    formatting.set_defaults(run=_format)
+    drawing = actions.add_parser("random-uuid", help="print a random id for a cluster")
+    drawing.set_defaults(run=_random_uuid)
+
+
+def _format(options: argparse.Namespace) -> int:
+    config = load_server_properties(options.config, {})
+    wanted = _format_options(options, config)
+    try:
+        result = format_storage(system_runtime(), wanted)
+    except ConfigError as error:  # the directory, or a level that does not exist
+        raise IllegalStateError(str(error)) from error
+    if not result.formatted:
+        print("All of the log directories are already formatted.")
+    version = MetadataVersion.of_level(result.levels[METADATA_VERSION]).version
+    for directory in result.formatted:
+        print(f"Formatting metadata directory {directory} with {METADATA_VERSION} {version}.")
+    return 0
+
+
+def _format_options(options: argparse.Namespace, config: BrokerConfig) -> FormatOptions:
+    if not _CLUSTER_ID.fullmatch(options.cluster_id):
+        raise ConfigError(
+            f"--cluster-id: got {options.cluster_id!r:.80}, expected 1 to 255 characters without "
+            "white space; kclient storage random-uuid prints one"
+        )
+    if config.cluster_id not in (None, options.cluster_id):
+        raise ConfigError(
+            f"--cluster-id: got {options.cluster_id!r:.80}, but {options.config} has cluster.id "
+            f"{config.cluster_id!r:.80}"
+        )
+    features = _levels(options.feature)
+    release = _release(options.release_version)
+    if release is None and METADATA_VERSION not in features:
+        release = _DEFAULT_RELEASE
+    return FormatOptions(
+        cluster_id=options.cluster_id,
+        node_id=config.node_id,
+        directories=(config.data_dir,),
+        release_version=release,
+        features=features,
+        ignore_formatted=options.ignore_formatted,
+    )
+
+
+def _release(given: str | None) -> MetadataVersion | None:
+    if given is None:
+        return None
+    try:
+        return MetadataVersion.parse(given)
+    except InvalidArgumentError as error:
+        raise ConfigError(f"--release-version: {error}") from None
+
+
+def _levels(pairs: list[str]) -> dict[str, int]:
+    levels = {}
+    for name, level in key_values("--feature", pairs).items():
+        if not str(level).isdecimal():
+            raise ConfigError(f"--feature: got {f'{name}={level}'!r:.80}, expected NAME=LEVEL")
+        levels[name] = int(str(level))
+    return levels
+
+
+def _random_uuid(_options: argparse.Namespace) -> int:
+    print(uuid_to_text(random_uuid(system_runtime().random)))
+    return 0
