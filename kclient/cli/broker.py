@@ -64,18 +64,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(options: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT, then shut down cleanly."""
     given = key_values("--config", options.config)
-    without_delay = False
-    if options.properties is not None:
-        if options.listen is not None:
-            raise ConfigError(
-                f"--listen: got {options.listen!r:.80}, expected none with --properties; set "
-                "listeners in the file or by --config"
-            )
-        config = load_server_properties(options.properties, given)
-        _check_formatted(config)
-    else:
-        without_delay = _REBALANCE_DELAY not in {name.replace("_", ".") for name in given}
+    without_delay = options.properties is None and not _has_delay(given)
+    if options.properties is None:
         config = _config_of_options(options, given, without_delay=without_delay)
+    else:
+        config = _config_of_file(options, given)
+        _check_formatted(config)
     broker = BrokerServer(config, system_runtime())
     _raise_descriptor_limit()
     # Threads inherit the mask, so that no thread of the broker receives the signal before sigwait.
@@ -92,12 +86,26 @@ def run(options: argparse.Namespace) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
+def _has_delay(given: Mapping[str, object]) -> bool:
+    return _REBALANCE_DELAY in {name.replace("_", ".") for name in given}
+
+
 def _config_of_options(
     options: argparse.Namespace, given: Mapping[str, object], *, without_delay: bool
 ) -> BrokerConfig:
-    settings = {"log.dir": options.data_dir, "listeners": options.listen or _DEFAULT_ADDRESS}
+    address = _DEFAULT_ADDRESS if options.listen is None else options.listen
+    settings = {"log.dir": options.data_dir, "listeners": address}
     delay = {_REBALANCE_DELAY: "0"} if without_delay else {}
     return BROKER_CONFIG.parse({**settings, **delay, **given})
+
+
+def _config_of_file(options: argparse.Namespace, given: Mapping[str, object]) -> BrokerConfig:
+    if options.listen is not None:
+        raise ConfigError(
+            f"--listen: got {options.listen!r:.80}, expected none with --properties; set "
+            "listeners in the file or by --config"
+        )
+    return load_server_properties(options.properties, given)
 
 
 def _check_formatted(config: BrokerConfig) -> None:
