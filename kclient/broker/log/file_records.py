@@ -20,8 +20,12 @@ from kclient.record import (
 )
 from kclient.record.batch_header import MAGIC
 
-MAX_BATCH_SIZE = 100 * 1024 * 1024
-"""Upper bound of a batch on disk: the default of socket.request.max.bytes."""
+MAX_BATCH_SIZE = 1024 * 1024 * 1024
+"""Upper bound of a batch on disk, by which a damaged size is recognized (Kafka has none).
+
+It is above what ``socket.request.max.bytes`` can reasonably be; ``max.message.bytes`` limits what
+is appended.
+"""
 
 _SPAN = struct.Struct(">qi4xb6xi")
 """The header fields that determine the end of a batch: base offset, length, magic, offset delta."""
@@ -37,7 +41,10 @@ def framing_error(header: BatchHeader) -> CorruptRecordError | None:
     """Return the error of a header with an invalid size or magic, or None."""
     where, size = f"batch at position {header.position}", header.size_in_bytes
     if not RECORD_BATCH_OVERHEAD <= size <= MAX_BATCH_SIZE:
-        return CorruptRecordError(f"{where}: got a size of {size} bytes")
+        return CorruptRecordError(
+            f"{where}: got a size of {size} bytes, expected {RECORD_BATCH_OVERHEAD} to "
+            f"{MAX_BATCH_SIZE}"
+        )
     if header.magic != MAGIC:
         return CorruptRecordError(f"{where}: got magic {header.magic}, expected {MAGIC}")
     return None

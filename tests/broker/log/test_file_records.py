@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from kclient.broker.log.file_records import FileRecords
+from kclient.broker.log.file_records import FileRecords, framing_error
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.system_files import SystemFiles
-from kclient.record import (
-    BatchHeader,
-)
+from kclient.record import LOG_OVERHEAD, BatchHeader, parse_header
 from tests.support.disks.batch_pieces import LARGE
 
 
@@ -31,6 +29,18 @@ def test_batches_larger_than_a_read_chunk(records: FileRecords) -> None:
     expected = list(records.headers())
     assert len(expected) == 3
     assert headers(records.valid_batch_columns()) == headers(records.header_columns()) == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "is_valid"), [(61, True), (500_000_000, True), (60, False), (2**30 + 1, False)]
+)
+def test_size_of_a_batch_above_the_default_request_limit_is_valid(
+    size: int, is_valid: bool
+) -> None:
+    start = bytearray(LARGE[:61])
+    start[8:12] = (size - LOG_OVERHEAD).to_bytes(4, "big")
+    error = framing_error(parse_header(start, 0, 0))
+    assert (error is None) == is_valid, error
 
 
 @pytest.mark.parametrize("cut", [1, 80, 500, 3000])
