@@ -20,7 +20,11 @@ from kclient.protocol.messages.client_quotas import (
     AlterClientQuotasRequest,
     DescribeClientQuotasRequest,
 )
-from kclient.protocol.messages.committed_offsets import OffsetCommitRequest, OffsetFetchRequest
+from kclient.protocol.messages.committed_offsets import (
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    TxnOffsetCommitRequest,
+)
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest
 from kclient.protocol.messages.describe_producers import DescribeProducersRequest
 from kclient.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
@@ -124,6 +128,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
+    TxnOffsetCommitRequest,
     OffsetForLeaderEpochRequest,
     ProduceRequest,
     RemoveRaftVoterRequest,

@@ -3,6 +3,8 @@
 - OffsetCommit (8): stores the offsets of a group. From version 10 on topics have ids.
 - OffsetFetch (9): up to version 7 the request names one group in fields of its own, from version 8
   on a list of groups (KIP-709); from version 10 on topics are named by id.
+- TxnOffsetCommit (28): stores the offsets of a group with a transaction. From version 6 on topics
+  have ids (KIP-1319).
 """
 
 from kclient.protocol.api_keys import ApiKey
@@ -159,3 +161,61 @@ class OffsetFetchRequest(
     )
     groups: list[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, "8+")
     require_stable: bool = boolean("7+")
+
+
+class TxnOffsetCommitResponsePartition(Struct):
+    """The outcome for a partition."""
+
+    partition_index: int = int32()
+    error_code: int = int16()
+
+
+class TxnOffsetCommitResponseTopic(Struct):
+    """The partitions of a topic."""
+
+    name: str = string("0-5", ignorable=True)
+    topic_id: bytes = uuid("6+", ignorable=True)
+    partitions: list[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
+
+
+class TxnOffsetCommitResponse(Response, versions="0-6", flexible="3+"):
+    """The outcome for each partition."""
+
+    throttle_time_ms: int = int32()
+    topics: list[TxnOffsetCommitResponseTopic] = array(TxnOffsetCommitResponseTopic)
+
+
+class TxnOffsetCommitRequestPartition(Struct):
+    """Partition and the next offset to read."""
+
+    partition_index: int = int32()
+    committed_offset: int = int64()
+    committed_leader_epoch: int = int32("2+", default=-1, ignorable=True)
+    committed_metadata: str | None = string(nullable="0+")
+
+
+class TxnOffsetCommitRequestTopic(Struct):
+    """The partitions of a topic."""
+
+    name: str = string("0-5", ignorable=True)
+    topic_id: bytes = uuid("6+", ignorable=True)
+    partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
+
+
+class TxnOffsetCommitRequest(
+    Request,
+    api_key=ApiKey.TXN_OFFSET_COMMIT,
+    response=TxnOffsetCommitResponse,
+    versions="0-6",
+    flexible="3+",
+):
+    """Commits offsets of a group that take effect with the end of a transaction."""
+
+    transactional_id: str = string()
+    group_id: str = string()
+    producer_id: int = int64()
+    producer_epoch: int = int16()
+    generation_id_or_member_epoch: int = int32("3+", default=-1)
+    member_id: str = string("3+")
+    group_instance_id: str | None = string("3+", nullable="3+", default=None)
+    topics: list[TxnOffsetCommitRequestTopic] = array(TxnOffsetCommitRequestTopic)
