@@ -42,7 +42,7 @@ def built_wheel(place: Path) -> Path:
     log = wheels / "wheel.log"
     if run_command(command, place, log, os.environ):
         raise SystemExit(f"the build of the wheel failed: see {log}")
-    (made,) = wheels.glob("kclient-*.whl")
+    (made,) = wheels.glob("kclient_kafka-*.whl")
     return made
 
 

@@ -12,12 +12,13 @@ from integration.benchmarks.spark.plan import Plan
 from integration.benchmarks.spark.runner import Outcome, Row, Run
 from integration.benchmarks.spark.session import SLOTS
 from integration.benchmarks.spread import Spread
+from kclient.common.extras import DISTRIBUTION
 
 _HEAD = (
     "| case | client | 1,000 rows a CPU second | × | 1,000 rows a second | ×"
     " | broker's CPU s | first run | {small:,} rows |"
 )
-_PACKAGES = ("kclient", "confluent-kafka", "pyarrow")
+_PACKAGES = (DISTRIBUTION, "confluent-kafka", "pyarrow")
 
 
 def head(spark: str, connector: Sequence[str], kafka: str, plan: Plan, outcome: Outcome) -> str:
