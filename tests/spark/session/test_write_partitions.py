@@ -120,5 +120,5 @@ def test_missing_pandas_is_named_with_an_alternative(
             "t",
         )
 
-    assert "the 'pandas' package is missing, and DataFrame.mapInArrow needs it" in str(caught.value)
+    assert "DataFrame.mapInArrow: the 'pandas' package is missing" in str(caught.value)
     assert "df.write.format('kclient')" in str(caught.value)
