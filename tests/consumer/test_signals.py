@@ -1,5 +1,6 @@
 """SIGINT at random times, with real sockets and threads."""
 
+import gc
 import os
 import random
 import signal
@@ -51,7 +52,11 @@ def striker(request: pytest.FixtureRequest) -> Iterator[Striker]:
     made = Striker(int(os.environ.get("KCLIENT_INTERRUPT_SEED", "1")))
     before = signal.signal(signal.SIGALRM, made.strike)
     interrupt_before = signal.signal(signal.SIGINT, made.on_interrupt)
+    # An exception in a callback of the garbage collector, as hypothesis has one, cannot propagate.
+    callbacks = gc.callbacks[:]
+    gc.callbacks.clear()
     yield made
+    gc.callbacks[:] = callbacks
     made.armed = False
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
