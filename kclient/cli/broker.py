@@ -122,6 +122,9 @@ def _check_formatted(config: BrokerConfig) -> None:
         raise IllegalStateError(str(error)) from error
 
 
+_FAILURE_CHECK_SECONDS = 1.0
+
+
 def _serve(broker: BrokerServer, *, without_delay: bool) -> int:
     broker.start()
     try:
@@ -131,7 +134,9 @@ def _serve(broker: BrokerServer, *, without_delay: bool) -> int:
             print(f"{endpoint.name}: bootstrap.servers={endpoint.address}", flush=True)
         if without_delay:
             print(_NO_DELAY_NOTE, flush=True)
-        signal.sigwait(_SIGNALS)
+        while signal.sigtimedwait(_SIGNALS, _FAILURE_CHECK_SECONDS) is None:
+            if broker.failure is not None:
+                return 1  # the reason is logged
     finally:
         broker.stop()
     return 0

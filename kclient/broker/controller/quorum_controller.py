@@ -1,13 +1,34 @@
-"""The active controller."""
+"""The controller on a metadata quorum: it drives the planners of this package.
+
+- It is a `RaftListener`: a client of the quorum calls it with what is committed, and with the
+  leader; with an own leadership only after all batches before its epoch.
+- Requests: `handle` for those that have a planner by type, `create_topics`, `create_partitions` and
+  `delete_topics`. The callback gets the response when its records are committed, or the error.
+- `poll` runs the periodic tasks; the owner calls it by `next_deadline_ms`.
+
+Every write is an event: check, plan against the latest image, append, apply to that image; the
+response waits for the commit. If leadership is lost or an append fails, the latest image becomes
+the committed one again, and waiting requests fail with NOT_CONTROLLER. With a single voter an
+append is committed when it returns, and so is a request when its method returns.
+"""
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from kclient.broker.controller.kafka_metadata_log import WRITTEN_VERSION
+from kclient.broker.controller.broker_heartbeat_manager import (
+    SESSION_TIMEOUT_MS,
+    BrokerHeartbeatManager,
+)
+from kclient.broker.controller.cluster_view import ClusterView, ControllerResult
+from kclient.broker.controller.event_queue import EventQueue
+from kclient.broker.controller.feature_control import activation_records, bootstrap_batches
+from kclient.broker.controller.partition_index import PartitionIndex
+from kclient.broker.controller.record_batches import MAX_RECORDS, batches_of
+from kclient.broker.controller.request_planners import RequestPlanners
 from kclient.broker.controller.topic_control import (
     DeletionPlan,
     PartitionsPlan,
@@ -16,189 +37,193 @@ from kclient.broker.controller.topic_control import (
     TopicControl,
     TopicPlan,
     TopicRequest,
-    estimated_size,
 )
+from kclient.broker.metadata.metadata_batch_loader import Fault, Manifest, MetadataBatchLoader
 from kclient.broker.metadata.metadata_delta import MetadataDelta
-from kclient.broker.metadata.metadata_image import MetadataImage, TopicImage
-from kclient.broker.metadata.metadata_version import METADATA_VERSION
-from kclient.common.broker_errors import KafkaStorageError
+from kclient.broker.metadata.metadata_image import MetadataImage
+from kclient.broker.metadata.metadata_loader import load_image
+from kclient.broker.metadata.metadata_version import MetadataVersion
+from kclient.broker.raft.raft_types import NO_NODE, CommittedBatch, LeaderAndEpoch
+from kclient.broker.raft.snapshots import SnapshotReader
+from kclient.common.broker_errors import (
+    KafkaStorageError,
+    NotControllerError,
+    RequestTimedOutError,
+    UnknownServerError,
+)
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid
-from kclient.network.endpoint import Endpoint
 from kclient.protocol.messages.metadata_records import (
-    BrokerEndpoint,
-    FeatureLevelRecord,
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
     MetadataRecord,
-    PartitionChangeRecord,
-    ProducerIdsRecord,
-    RegisterBrokerRecord,
+    NoOpRecord,
 )
 
 _log = logging.getLogger(__name__)
 
-PRODUCER_ID_BLOCK = 1000
-BATCH_SIZE = 1024 * 1024
-"""Estimated bytes of metadata records that are committed together, unless one plan has more."""
-
+ResponseT = TypeVar("ResponseT")
 PlanT = TypeVar("PlanT", bound=Plan)
+_BOUNDARIES = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
-class MetadataLog(Protocol):
-    """Log of metadata records."""
+class MetadataQuorum(Protocol):
+    """Raft client of the metadata log."""
 
-    def replay(self) -> Iterable[tuple[int, MetadataRecord]]:
-        """Return all records with their offsets, oldest first."""
+    @property
+    def leader_and_epoch(self) -> LeaderAndEpoch:
+        """Leader, and its epoch."""
         ...
 
-    def append(
-        self, records: Sequence[MetadataRecord], on_committed: Callable[[KafkaError | None], None]
-    ) -> int:
-        """Append records in one batch; return the offset of the last one.
+    @property
+    def next_offset(self) -> int:
+        """Offset of the next record that `append` adds."""
+        ...
 
-        Args:
-            records: The records.
-            on_committed: Called when they are committed, before this returns or later in another
-                thread, or with the error if they never will be.
+    def append(self, values: Sequence[bytes], epoch: int) -> int:
+        """Append framed records as one batch of an epoch; return the offset of the last one.
 
         Raises:
-            KafkaError: The records were not appended.
+            KafkaError: They were not appended, such as because the epoch has ended.
         """
         ...
 
-
-class ProducerIdBlock(NamedTuple):
-    """Producer ids allocated to a broker: `first` to `first + size - 1`."""
-
-    first: int
-    size: int
+    def resign(self, epoch: int) -> None:
+        """Give up the leadership of an epoch, if it has not ended already."""
+        ...
 
 
-class BrokerIdentity(NamedTuple):
-    """Registration data of a broker, with the advertised endpoint of each listener."""
+class ControllerSettings(NamedTuple):
+    """Settings of a controller.
+
+    Attributes:
+        node_id: Id of this node.
+        cluster_id: Id of the cluster.
+        bootstrap: Records of ``bootstrap.checkpoint``.
+        incarnation_id: Id of this process, with which its broker registers.
+        defaults: Static values of topic settings, as strings by their topics' names.
+        session_timeout_ms: ``broker.session.timeout.ms``.
+        no_op_interval_ms: ``metadata.max.idle.interval.ms``; 0 to write no NoOpRecord.
+        imbalance_interval_ms: ``leader.imbalance.check.interval.seconds``, 0 to elect no preferred
+            leaders by itself (``auto.leader.rebalance.enable``).
+        unclean_interval_ms: ``unclean.leader.election.interval.ms``.
+        max_records: Records of a batch.
+    """
 
     node_id: int
-    endpoints: tuple[Endpoint, ...]
-    rack: str | None
-    directory_id: bytes
-
-
-Publisher = Callable[[MetadataDelta, MetadataImage], None]
-"""Receives every change, with the image that contains it."""
+    cluster_id: str
+    bootstrap: Sequence[MetadataRecord]
+    incarnation_id: bytes
+    defaults: Mapping[str, str] = {}
+    session_timeout_ms: float = SESSION_TIMEOUT_MS
+    no_op_interval_ms: float = 500
+    imbalance_interval_ms: float = 300_000
+    unclean_interval_ms: float = 300_000
+    max_records: int = MAX_RECORDS
 
 
 @dataclass(slots=True, eq=False)
-class _Change:
-    """Change of the metadata that is appended, until it is committed and published.
+class _Pending:
+    """Appended batch, or a response that waits for one.
 
     Attributes:
-        on_done: Called after the change is published, or with the error.
-        delta: The change; None if there is none.
-        image: Image with the change.
-        is_done: Whether it is committed or failed.
-        is_appending: Whether the append is still running.
-        error: Error of the commit, or None.
+        offset: Offset of the last record that must be committed.
+        image: Image after the batch; None in a transaction, and for a response that only waits.
+        on_committed: Called when it is committed, or with the error.
     """
 
-    on_done: Callable[[KafkaError | None], None]
-    delta: MetadataDelta | None = None
-    image: MetadataImage | None = None
-    is_done: bool = False
-    is_appending: bool = False
-    error: KafkaError | None = None
+    offset: int
+    image: MetadataImage | None
+    on_committed: Callable[[KafkaError | None], None]
 
 
 class QuorumController:
-    """The only writer of cluster metadata (Kafka: QuorumController).
-
-    Changes are planned against the latest image, which includes uncommitted changes, and appended
-    under the lock, which may take seconds for many topics; requests that need it are handled by a
-    thread of their own (`ServedApi.changes_metadata`). A change is published when it is committed:
-    outside the lock, in the order of the log, by one thread at a time. Then `image`, which all
-    others read without the lock, is replaced, and the caller's `on_done` is called. Lock order:
-    this lock, then the log's.
+    """A controller, active while it leads the quorum (Kafka: QuorumController).
 
     Attributes:
-        image: Current metadata image: committed and published. It is immutable, and replaced.
+        image: Committed image. It is immutable, and replaced.
     """
 
-    def __init__(self, runtime: Runtime, log: MetadataLog, topics: TopicControl) -> None:
-        self._runtime = runtime
-        self._log = log
-        self._topics = topics
-        self._lock = runtime.tasks.condition()
-        self.image = MetadataImage()
-        self._latest = self.image
-        self._changes: deque[_Change] = deque()
-        self._is_publishing = False
-        self._publishers: list[Publisher] = []
-
-    def load(self) -> list[TopicImage]:
-        """Rebuild the image from the log; called once, before all other methods.
-
-        Returns:
-            The deleted topics, whose logs may still exist after a crash.
-        """
-        delta, offset = MetadataDelta(self.image), -1
-        for offset, record in self._log.replay():  # noqa: B007 (the last offset is needed below)
-            delta.replay(record)
-        self.image = self._latest = delta.apply(offset)
-        if METADATA_VERSION not in self.image.features:
-            level = WRITTEN_VERSION.value
-            record = FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)
-            with self._lock:
-                self._commit([record], _ignore)
-            self._publish_committed()
-        return delta.deleted_topics
-
-    def add_publisher(self, publisher: Publisher) -> None:
-        """Add a publisher; it runs without the lock, and is called in the order of the log."""
-        with self._lock:
-            self._publishers.append(publisher)
-
-    def register_broker(
+    def __init__(
         self,
-        broker: BrokerIdentity,
-        on_done: Callable[[KafkaError | None], None],
-        *,
-        crashed: bool = False,
+        runtime: Runtime,
+        settings: ControllerSettings,
+        quorum: MetadataQuorum,
+        planners: RequestPlanners,
+        heartbeats: BrokerHeartbeatManager,
+        topics: TopicControl,
     ) -> None:
-        """Register a new or restarted broker.
+        self._clock = runtime.clock
+        self._random = runtime.random
+        self._topics = topics
+        self._settings = settings
+        self._quorum = quorum
+        self._planners = planners
+        self._heartbeats = heartbeats
+        self._events = EventQueue(runtime.tasks.lock())
+        self._committed = MetadataBatchLoader(self._on_update, _raise_fault)
+        self.image = self._committed.image
+        self._view = self._view_of(self.image)
+        self._epoch: int | None = None
+        self._pending: deque[_Pending] = deque()
+        self._last_append_ms = 0.0
+        self._next_balance_ms = self._next_unclean_ms = 0.0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this controller decides."""
+        return self._epoch is not None
+
+    @property
+    def active_epoch(self) -> int:
+        """Epoch in which this controller is active, -1 if it is not."""
+        return -1 if self._epoch is None else self._epoch
+
+    # --- the quorum's calls
+
+    def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
+        """Apply committed batches, or complete the own ones; see `EventQueue.submit`."""
+        self._events.submit(partial(self._on_commit, batches))
+
+    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
+        """Replace the state by that of a snapshot; this controller does not lead."""
+        self._events.submit(partial(self._on_snapshot, reader))
+
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
+        """Become active or inactive."""
+        self._events.submit(partial(self._on_leader_change, leader))
+
+    def begin_shutdown(self) -> None:
+        """Do nothing: the loss of the leadership follows."""
+
+    # --- requests
+
+    def handle(
+        self,
+        request: object,
+        on_done: Callable[[Any], None],
+        deadline_ms: float | None = None,
+    ) -> None:
+        """Handle a request that a broker, controller or administrator sent.
 
         Args:
-            broker: Id and endpoints of the broker.
-            on_done: Called when the registration is published, or with the error.
-            crashed: Whether its logs may be truncated. If so, its partitions get a new leader
-                epoch, by which clients detect the truncation (KIP-320).
+            request: A message of `RequestPlanners.requests`.
+            on_done: Gets the response when its records are committed, or the `KafkaError`.
+            deadline_ms: Monotonic time at which the request is not started any more.
         """
-        with self._lock:
-            record = RegisterBrokerRecord(
-                broker_id=broker.node_id,
-                incarnation_id=random_uuid(self._runtime.random),
-                broker_epoch=self._latest.offset + 1,
-                end_points=[
-                    BrokerEndpoint(
-                        name=endpoint.name,
-                        host=endpoint.host,
-                        port=endpoint.port,
-                        security_protocol=endpoint.security_protocol,
-                    )
-                    for endpoint in broker.endpoints
-                ],
-                rack=broker.rack,
-                fenced=False,
-                log_dirs=[broker.directory_id],
-            )
-            elections = self._elections(broker.node_id) if crashed else ()
-            self._commit([record, *elections], on_done)
-        self._publish_committed()
+        plan = self._planners.planner(request)
+        self.write(lambda view: plan(view, self._clock.monotonic_ms()), on_done, deadline_ms)
 
-    def _elections(self, node_id: int) -> list[MetadataRecord]:
-        """Return records that raise the leader epoch of the partitions a broker leads."""
-        return [
-            PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, leader=node_id)
-            for topic, number in self._latest.led_by(node_id)
-        ]
+    def write(
+        self,
+        plan: Callable[[ClusterView], ControllerResult[ResponseT]],
+        on_done: Callable[[ResponseT | KafkaError], None],
+        deadline_ms: float | None = None,
+    ) -> None:
+        """Make a decision, and report it when it is committed; arguments as those of `handle`."""
+        self._events.submit(partial(self._on_write, plan, on_done, deadline_ms))
 
     def create_topics(
         self,
@@ -206,24 +231,21 @@ class QuorumController:
         on_done: Callable[[list[TopicPlan | KafkaError]], None],
         *,
         validate_only: bool = False,
+        deadline_ms: float | None = None,
     ) -> None:
-        """Create topics, in as few batches of the metadata log as possible.
+        """Create topics; `on_done` gets the plan of each, or its error."""
 
-        Args:
-            requests: The topics.
-            on_done: Receives the plan of each created topic, or the error, when all are published.
-            validate_only: Whether to plan without creating anything.
-        """
-        with self._lock:
-            planner = self._topics.planner(self._latest, self._runtime.random)
+        def plan(view: ClusterView) -> ControllerResult[list[TopicPlan | KafkaError]]:
+            planner = self._topics.planner(view.image, self._random)
             plans: list[TopicPlan | KafkaError]
             try:
                 planner.check_size(requests)
-                plans = [planner.plan_topic(each, self._new_id()) for each in requests]
+                plans = [planner.plan_topic(each, random_uuid(self._random)) for each in requests]
             except KafkaError as error:
                 plans = [error] * len(requests)
-            self._commit_plans(plans, on_done, validate_only=validate_only)
-        self._publish_committed()
+            return _of_plans(plans, validate_only=validate_only)
+
+        self.write(plan, partial(_report, on_done, len(requests)), deadline_ms)
 
     def create_partitions(
         self,
@@ -231,178 +253,311 @@ class QuorumController:
         on_done: Callable[[list[PartitionsPlan | KafkaError]], None],
         *,
         validate_only: bool = False,
+        deadline_ms: float | None = None,
     ) -> None:
-        """Add partitions to topics; `on_done` receives them, or the error, for each topic."""
-        with self._lock:
-            planner = self._topics.planner(self._latest, self._runtime.random)
+        """Add partitions to topics; `on_done` gets the plan of each topic, or its error."""
+
+        def plan(view: ClusterView) -> ControllerResult[list[PartitionsPlan | KafkaError]]:
+            planner = self._topics.planner(view.image, self._random)
             plans = [planner.plan_partitions(each) for each in requests]
-            self._commit_plans(plans, on_done, validate_only=validate_only)
-        self._publish_committed()
+            return _of_plans(plans, validate_only=validate_only)
+
+        self.write(plan, partial(_report, on_done, len(requests)), deadline_ms)
 
     def delete_topics(
         self,
         named: Sequence[tuple[str | None, bytes]],
         on_done: Callable[[list[DeletionPlan | KafkaError]], None],
-    ) -> None:
-        """Delete the topics of names or, where the name is None, of ids.
-
-        `on_done` receives each deleted topic, or the error, when all are published.
-        """
-        with self._lock:
-            planner = self._topics.planner(self._latest, self._runtime.random)
-            plans = [planner.plan_deletion(*each) for each in named]
-            self._commit_plans(plans, on_done)
-        self._publish_committed()
-
-    def _new_id(self) -> bytes:
-        return random_uuid(self._runtime.random)
-
-    def _commit_plans(
-        self,
-        plans: Sequence[PlanT | KafkaError],
-        on_done: Callable[[list[PlanT | KafkaError]], None],
         *,
-        validate_only: bool = False,
+        deadline_ms: float | None = None,
     ) -> None:
-        """Append plans in batches; report them all at the end, those that failed as errors."""
-        results = list(plans)
-        for group in () if validate_only else _batches(plans):
-            records = [record for index in group for record in _records(plans[index])]
-            failed = partial(_set_error, results, group)
-            try:
-                self._commit(records, failed)
-            except KafkaError as error:
-                failed(error)
-        # Published after the changes of this request, hence when these are complete.
-        self._changes.append(_Change(lambda _error: on_done(results), is_done=True))
+        """Delete the topics of names or, where the name is None, of ids."""
 
-    def next_producer_ids(
-        self, node_id: int, on_done: Callable[[ProducerIdBlock | KafkaError], None]
-    ) -> None:
-        """Allocate a block of producer ids to a broker (KIP-730)."""
-        with self._lock:
-            first = self._latest.next_producer_id
-            broker = self._latest.broker(node_id)
-            record = ProducerIdsRecord(
-                broker_id=node_id,
-                broker_epoch=broker.epoch if broker is not None else -1,
-                next_producer_id=first + PRODUCER_ID_BLOCK,
-            )
-            block = ProducerIdBlock(first, PRODUCER_ID_BLOCK)
-            self._commit([record], lambda error: on_done(block if error is None else error))
-        self._publish_committed()
+        def plan(view: ClusterView) -> ControllerResult[list[DeletionPlan | KafkaError]]:
+            planner = self._topics.planner(view.image, self._random)
+            return _of_plans([planner.plan_deletion(*each) for each in named])
 
-    def _commit(
-        self, records: Sequence[MetadataRecord], on_done: Callable[[KafkaError | None], None]
+        self.write(plan, partial(_report, on_done, len(named)), deadline_ms)
+
+    # --- periodic tasks
+
+    def poll(self) -> None:
+        """Run the periodic tasks that are due."""
+        self._events.submit(self._run_tasks)
+
+    @property
+    def next_deadline_ms(self) -> float | None:
+        """Monotonic time at which `poll` is to be called next, None while inactive."""
+        if self._epoch is None:
+            return None
+        settings = self._settings
+        deadlines = [self._next_unclean_ms]
+        if settings.imbalance_interval_ms:
+            deadlines.append(self._next_balance_ms)
+        if settings.no_op_interval_ms:
+            deadlines.append(self._last_append_ms + settings.no_op_interval_ms)
+        session = self._heartbeats.next_deadline_ms(self._view.image)
+        if session is not None:
+            deadlines.append(session)
+        return min(deadlines)
+
+    def _run_tasks(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        while self._epoch is not None and self._fence_stale_broker(now_ms):
+            pass
+        settings = self._settings
+        if now_ms >= self._next_unclean_ms:
+            more = self._run(self._planners.elect_unclean_leaders)
+            self._next_unclean_ms = now_ms + (0 if more else settings.unclean_interval_ms)
+        if settings.imbalance_interval_ms and now_ms >= self._next_balance_ms:
+            more = self._run(self._planners.balance_leaders)
+            self._next_balance_ms = now_ms + (0 if more else settings.imbalance_interval_ms)
+        idle_ms = now_ms - self._last_append_ms
+        if settings.no_op_interval_ms and idle_ms >= settings.no_op_interval_ms:
+            self._run(lambda _view: ControllerResult([NoOpRecord()], None))
+
+    def _fence_stale_broker(self, now_ms: float) -> bool:
+        fenced = self._run(lambda view: self._planners.fence_stale_broker(view, now_ms))
+        if fenced is not None:
+            _log.info("controller: fenced broker %d: no heartbeat within the session", fenced)
+        return fenced is not None
+
+    def _run(self, plan: Callable[[ClusterView], ControllerResult[ResponseT]]) -> ResponseT | None:
+        """Make a decision of this controller's own; return its response, None if not made."""
+        if self._epoch is None:
+            return None
+        self._sync_offset()
+        result = plan(self._view)
+        failed: list[KafkaError] = []
+        if result.records:
+            self._append(result, lambda error: failed.append(error) if error else None)
+        return result.response if self.is_active and not failed else None
+
+    # --- events
+
+    def _on_write(
+        self,
+        plan: Callable[[ClusterView], ControllerResult[ResponseT]],
+        on_done: Callable[[ResponseT | KafkaError], None],
+        deadline_ms: float | None,
     ) -> None:
-        """Append a change; it is published when it is committed.
+        if self._epoch is None:
+            on_done(self._not_controller())
+            return
+        if deadline_ms is not None and self._clock.monotonic_ms() >= deadline_ms:
+            on_done(RequestTimedOutError("The request was not started before its timeout."))
+            return
+        self._sync_offset()
+        try:
+            result = plan(self._view)
+        except KafkaError as error:
+            on_done(error)
+            return
+        except Exception:  # noqa: BLE001 (nothing has changed; the other requests are served)
+            _log.exception("controller: a request could not be planned")
+            on_done(UnknownServerError())
+            return
+        response = result.response
+
+        def on_committed(error: KafkaError | None) -> None:
+            on_done(response if error is None else error)
+
+        if result.records:
+            self._append(result, on_committed)
+        elif self._pending:
+            # The response may depend on records that are not committed yet.
+            self._pending.append(_Pending(self._pending[-1].offset, None, on_committed))
+        else:
+            on_committed(None)
+
+    def _append(
+        self,
+        result: ControllerResult[ResponseT],
+        on_committed: Callable[[KafkaError | None], None],
+        level: MetadataVersion | None = None,
+    ) -> None:
+        """Append a decision; on failure all uncommitted ones are reverted, and it fails."""
+        at_level = level or self._view.metadata_version
+        try:
+            batches = batches_of(result, at_level, self._settings.max_records)
+        except KafkaError as error:
+            on_committed(error)
+            return
+        delta: MetadataDelta | None = None
+        in_transaction = False
+        try:
+            for index, records in enumerate(batches):
+                in_transaction = (in_transaction or _starts(records)) and not _ends(records)
+                delta = delta or MetadataDelta(self._view.image)
+                done = on_committed if index == len(batches) - 1 else _ignore
+                offset = self._append_batch(records, at_level, delta)
+                image = None
+                if not in_transaction:
+                    image = self._advance(delta, offset)
+                    delta = None
+                if any(isinstance(each, _BOUNDARIES) for each in records):
+                    image = None  # the end of a transaction: its batches are replayed
+                self._pending.append(_Pending(offset, image, done))
+        except KafkaStorageError as error:
+            if len(batches) == 1 and not self._pending:
+                # Nothing was written, and nothing depends on it.
+                self._view = self._view_of(self._committed.image)
+            else:
+                self._fail_append(error)
+            on_committed(error)
+        except KafkaError as error:
+            self._fail_append(error)
+            on_committed(self._not_controller())
+
+    def _append_batch(
+        self, records: Sequence[MetadataRecord], level: MetadataVersion, delta: MetadataDelta
+    ) -> int:
+        """Append a batch and apply it to the delta; return the offset of its last record.
 
         Raises:
-            KafkaError: The records were not appended.
+            KafkaError: It was not appended.
         """
-        delta = MetadataDelta(self._latest)
         for record in records:
             delta.replay(record)
-        change = _Change(on_done, delta, is_appending=True)
-        offset = self._log.append(records, partial(self._on_committed, change))
-        change.image = delta.apply(offset)
-        change.is_appending = False
-        if change.error is None:
-            self._latest = change.image
-        self._changes.append(change)
+        offset = self._quorum.append([level.encode(each) for each in records], self.active_epoch)
+        self._last_append_ms = self._clock.monotonic_ms()
+        return offset
 
-    def _on_committed(self, change: _Change, error: KafkaError | None) -> None:
-        with self._lock:
-            change.is_done, change.error = True, error
-            if change.is_appending:
-                return  # the caller publishes it after the release of the lock
-            if error is not None:
-                self._fail_changes(error)
-        self._publish_committed()
+    def _advance(self, delta: MetadataDelta, offset: int) -> MetadataImage:
+        """Replace the latest image by the one with a change."""
+        old, index = self._view.image, self._view.index
+        image = delta.apply(offset, self.active_epoch, self._clock.wall_ms())
+        index.update(old, image, delta)
+        self._view = ClusterView(image, index, self._settings.defaults)
+        return image
 
-    def _fail_changes(self, error: KafkaError) -> None:
-        """Fail all uncommitted changes: they are planned against the one that failed."""
-        for change in self._changes:
-            if not change.is_done:
-                change.is_done, change.error = True, error
-        committed = [each.image for each in self._changes if each.image and each.error is None]
-        self._latest = committed[-1] if committed else self.image
+    def _sync_offset(self) -> None:
+        """Count the records that the quorum has written by itself, such as those of voters."""
+        last = self._quorum.next_offset - 1
+        image = self._view.image
+        if image.offset != last:
+            self._view = ClusterView(
+                replace(image, offset=last), self._view.index, self._settings.defaults
+            )
 
-    def _publish_committed(self) -> None:
-        """Publish committed changes in order, unless another thread is doing it."""
-        with self._lock:
-            if self._is_publishing:
-                return
-            self._is_publishing = True
-        failure: BaseException | None = None
-        while (change := self._next_committed()) is not None:
-            try:
-                self._complete(change)
-            except BaseException as error:  # noqa: BLE001 (raised after the last change)
-                failure = failure or error
-        if failure is not None:
-            raise failure
+    def _on_commit(self, batches: Sequence[CommittedBatch]) -> None:
+        for batch in batches:
+            completed: list[_Pending] = []
+            while self._pending and self._pending[0].offset <= batch.last_offset:
+                completed.append(self._pending.popleft())
+            image = next((each.image for each in completed if each.image is not None), None)
+            if image is None:
+                self._committed.load([batch])
+            else:
+                self._committed.reset(image)
+                self.image = image
+            for pending in completed:
+                pending.on_committed(None)
 
-    def _next_committed(self) -> _Change | None:
-        with self._lock:
-            if self._changes and self._changes[0].is_done:
-                return self._changes.popleft()
-            self._is_publishing = False
-            return None
+    def _on_update(self, _delta: MetadataDelta, image: MetadataImage, _origin: Manifest) -> None:
+        self.image = image
 
-    def _complete(self, change: _Change) -> None:
-        try:
-            if change.error is None and change.delta is not None and change.image is not None:
-                self._apply(change.delta, change.image)
-        finally:
-            change.on_done(change.error)
+    def _on_snapshot(self, reader: SnapshotReader) -> None:
+        self.image = load_image(reader, _raise_fault)
+        self._committed.reset(self.image)
+        self._revert()
 
-    def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        try:
-            for publisher in self._publishers:
-                self._publish(publisher, delta, image)
-        finally:
-            # Last, so that a topic can be used as soon as the image has it.
-            self.image = image
+    def _on_leader_change(self, leader: LeaderAndEpoch) -> None:
+        leader_id, epoch = leader
+        if leader_id == self._settings.node_id:
+            if self._epoch != epoch:
+                self._revert()
+                self._activate(epoch)
+        elif self._epoch is not None:
+            _log.info("controller: inactive, the leader of epoch %d is %s", epoch, leader_id)
+            self._revert()
 
-    @staticmethod
-    def _publish(publisher: Publisher, delta: MetadataDelta, image: MetadataImage) -> None:
-        try:
-            publisher(delta, image)
-        except KafkaStorageError as problem:
-            # The change is committed: the other publishers have to apply it.
-            _log.error("a metadata change could not be applied completely: %s", problem)
+    def _activate(self, epoch: int) -> None:
+        """Start to decide: sessions start again, and the first records are written."""
+        _log.info("controller: active in epoch %d", epoch)
+        now_ms = self._clock.monotonic_ms()
+        self._epoch = epoch
+        self._view = self._view_of(self._committed.image)
+        own = (self._settings.node_id, self._settings.incarnation_id)
+        self._heartbeats.start(self._view.image, now_ms, own)
+        self._last_append_ms = now_ms
+        settings = self._settings
+        self._next_balance_ms = now_ms + settings.imbalance_interval_ms
+        self._next_unclean_ms = now_ms + settings.unclean_interval_ms
+        self._sync_offset()
+        level = None
+        if not self._committed.has_seen_record:
+            records, level = bootstrap_batches(self._view, settings.bootstrap)
+        else:
+            in_transaction = self._committed.is_in_transaction
+            records = activation_records(self._view, in_transaction=in_transaction)
+        if records:
+            self._append(ControllerResult(records, None), _raise_storage_error, level)
+
+    def _revert(self) -> None:
+        """Become inactive: the latest image is the committed one, and all waiting calls fail."""
+        self._epoch = None
+        waiting, self._pending = self._pending, deque()
+        self._view = self._view_of(self._committed.image, with_index=False)
+        for pending in waiting:
+            pending.on_committed(self._not_controller())
+
+    def _fail_append(self, error: KafkaError) -> None:
+        epoch = self.active_epoch
+        _log.warning("controller: resigns in epoch %d: %s", epoch, error)
+        self._revert()
+        self._quorum.resign(epoch)
+
+    def _view_of(self, image: MetadataImage, *, with_index: bool = True) -> ClusterView:
+        index = PartitionIndex(image if with_index else MetadataImage())
+        return ClusterView(image, index, self._settings.defaults)
+
+    def _not_controller(self) -> NotControllerError:
+        leader, _ = self._quorum.leader_and_epoch
+        if leader in (NO_NODE, self._settings.node_id):
+            return NotControllerError("No controller appears to be active.")
+        return NotControllerError(f"The active controller appears to be node {leader}.")
+
+
+def _of_plans(
+    plans: list[PlanT | KafkaError], *, validate_only: bool = False
+) -> ControllerResult[list[PlanT | KafkaError]]:
+    """Return the decision that makes all plans without an error."""
+    records: list[MetadataRecord] = []
+    for each in plans:
+        if not isinstance(each, KafkaError) and not validate_only:
+            records += each.records
+    return ControllerResult(records, plans)
+
+
+def _report(
+    on_done: Callable[[list[PlanT | KafkaError]], None],
+    count: int,
+    outcome: list[PlanT | KafkaError] | KafkaError,
+) -> None:
+    """Report the outcome of each plan; an error concerns all."""
+    on_done([outcome] * count if isinstance(outcome, KafkaError) else outcome)
+
+
+def _raise_fault(fault: Fault) -> None:
+    """End the node: it must not decide on a state that lacks a committed record."""
+    _log.error("controller: %s", fault.message)
+    raise fault.error
+
+
+def _starts(records: Sequence[MetadataRecord]) -> bool:
+    return any(isinstance(record, BeginTransactionRecord) for record in records)
+
+
+def _ends(records: Sequence[MetadataRecord]) -> bool:
+    return any(isinstance(record, EndTransactionRecord) for record in records)
+
+
+def _raise_storage_error(error: KafkaError | None) -> None:
+    """End the node if the first records of an active controller cannot be written."""
+    if isinstance(error, KafkaStorageError):
+        raise error
 
 
 def _ignore(_error: KafkaError | None) -> None:
     return
-
-
-def _set_error(
-    results: list[PlanT | KafkaError], indexes: Sequence[int], error: KafkaError | None
-) -> None:
-    if error is None:
-        _log.info("metadata: %d changes of topics are committed", len(indexes))
-        return
-    for index in indexes:
-        results[index] = error
-
-
-def _records(plan: Plan | KafkaError) -> Sequence[MetadataRecord]:
-    return () if isinstance(plan, KafkaError) else plan.records
-
-
-def _batches(plans: Sequence[Plan | KafkaError]) -> Iterator[list[int]]:
-    """Yield the indexes of plans whose records go into one batch of the metadata log."""
-    group: list[int] = []
-    size = 0
-    for index, plan in enumerate(plans):
-        if isinstance(plan, KafkaError):
-            continue
-        if group and size + estimated_size(plan) > BATCH_SIZE:
-            yield group
-            group, size = [], 0
-        group.append(index)
-        size += estimated_size(plan)
-    if group:
-        yield group

@@ -111,15 +111,6 @@ class DeletionPlan(NamedTuple):
     topic: TopicImage
 
 
-def estimated_size(plan: Plan) -> int:
-    """Return the approximate size in bytes of a plan's records in the metadata log."""
-    size = _RECORD_SIZE * len(plan.records)
-    for record in plan.records:
-        if isinstance(record, ConfigRecord):
-            size += len(record.name) + len(record.value or "")
-    return size
-
-
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """Limit of new partitions per request (Kafka: MAX_PARTITIONS_PER_BATCH)."""
 

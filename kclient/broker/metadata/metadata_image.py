@@ -1,6 +1,6 @@
 """Immutable image of the cluster metadata."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -259,13 +259,6 @@ class MetadataImage:
     def partition_count(self) -> int:
         """Return the number of partitions of all topics."""
         return sum(len(topic.partitions) for topic in self.topics.values())
-
-    def led_by(self, node_id: int) -> Iterator[tuple[TopicImage, int]]:
-        """Yield topic and number of each partition that a broker leads."""
-        for topic in self.topics.values():
-            for number, partition in enumerate(topic.partitions):
-                if partition.leader == node_id:
-                    yield topic, number
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         """Return the topic of an id, or None."""

@@ -140,13 +140,6 @@ class HostedPartitions:
         self.is_shutting_down = False
         context.brokers = self._broker
 
-    def load(self, image: MetadataImage) -> None:
-        """Open every partition of the image that is assigned to this broker."""
-        self.image = image
-        self._host(
-            image, {name: range(len(topic.partitions)) for name, topic in image.topics.items()}
-        )
-
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Apply a change of the metadata: deletions, then leaders, then followers."""
         self.image = image
@@ -226,7 +219,7 @@ class HostedPartitions:
             return False
         registration = image.partition(log.partition)
         topic = image.topics.get(log.partition.topic)
-        if registration is None or topic is None or topic.topic_id != log.topic_id:
+        if registration is None or topic is None or log.topic_id not in (None, topic.topic_id):
             return True
         return self._node_id not in registration.replicas
 

@@ -113,7 +113,7 @@ class ReplicaManager:
         )
         self.partition, self.partitions = self.hosted.partition, self.hosted.all
         self.partition_error = self.hosted.error
-        self.load, self.publish = self.hosted.load, self.hosted.publish
+        self.publish = self.hosted.publish
         self.selector: ReplicaSelector | None = None
         self._partitions = self.hosted.table
         self._lag_check_ms = lag_time_max_ms / 2

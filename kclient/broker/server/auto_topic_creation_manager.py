@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.controller.topic_control import TopicPlan, TopicRequest
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.local_controller import LocalController
 from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
 from kclient.common.errors import KafkaError
 
@@ -13,7 +13,7 @@ from kclient.common.errors import KafkaError
 class AutoTopicCreationManager:
     """Creates topics on first use (Kafka: AutoTopicCreationManager)."""
 
-    def __init__(self, config: BrokerConfig, controller: QuorumController) -> None:
+    def __init__(self, config: BrokerConfig, controller: LocalController) -> None:
         self._config = config
         self._controller = controller
 

@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from kclient.broker.controller.quorum_controller import BrokerIdentity
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
 from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.request_metrics import Histogram, RequestMetrics, RequestObserver
 from kclient.broker.network.socket_server import SocketServer, SocketServerConfig
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_lifecycle_manager import (
+    BrokerLifecycleManager,
+    BrokerState,
+    registration_of,
+)
 from kclient.broker.server.broker_scheduler import BrokerScheduler
 from kclient.broker.server.broker_storage import BrokerStorage, log_manager, open_storage
 from kclient.broker.server.config_helper import ConfigHelper
@@ -20,13 +24,13 @@ from kclient.broker.server.kafka_apis import (
     API_TABLE,
     Interceptor,
     KafkaApis,
-    LongRequests,
     version_spans,
 )
+from kclient.broker.server.local_controller import LocalController
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.broker.server.served_api import BrokerServices
-from kclient.common.errors import IllegalStateError, KafkaError
+from kclient.common.errors import IllegalStateError
 from kclient.common.runtime import Runtime
 from kclient.network.endpoint import Endpoint
 
@@ -45,16 +49,22 @@ class _Parts(NamedTuple):
 
     server: SocketServer
     pool: KafkaRequestHandlerPool
-    long_pools: tuple[KafkaRequestHandlerPool, ...]
+    long_pool: KafkaRequestHandlerPool
     scheduler: BrokerScheduler
     apis: KafkaApis
+    storage: BrokerStorage
 
 
 class BrokerServer:
     """A broker and controller in one (Kafka: KafkaRaftServer with BrokerServer).
 
-    Start order: directory lock, logs, cluster metadata, partitions, groups, listeners. Stop order
-    is the reverse, so that requests still in progress find the components they need.
+    Start order: directory lock, listeners without accepting, quorum, logs and partitions with the
+    first metadata, registration, groups; then the threads, which accept connections. The only voter
+    of a quorum needs no other node for that, so that all of it runs in the calling thread. Stop
+    order is the reverse, so that requests still in progress find the components they need.
+
+    Attributes:
+        failure: Error of the quorum that has ended the node, or None.
     """
 
     def __init__(self, config: BrokerConfig, runtime: Runtime) -> None:
@@ -64,7 +74,8 @@ class BrokerServer:
         self._request_metrics = RequestMetrics(runtime.clock.monotonic_ns, runtime.tasks.lock())
         self._stack = ExitStack()
         self._clean = True
-        self._broker_epoch = -1
+        self._lifecycle: BrokerLifecycleManager | None = None
+        self.failure: BaseException | None = None
         self._parts: _Parts | None = None
         self._bound: Sequence[Endpoint] = ()
         self._advertised: Sequence[Endpoint] = ()
@@ -107,6 +118,17 @@ class BrokerServer:
         if self._services is None:
             raise IllegalStateError("the broker is not running")
         return self._services
+
+    @property
+    def storage(self) -> BrokerStorage:
+        """Logs, quorum and partitions of the broker, for tests in the same process.
+
+        Raises:
+            IllegalStateError: The broker is not running.
+        """
+        if self._parts is None:
+            raise IllegalStateError("the broker is not running")
+        return self._parts.storage
 
     @property
     def is_running(self) -> bool:
@@ -157,8 +179,8 @@ class BrokerServer:
         if parts is None:
             raise IllegalStateError("the broker is not running")
         busy = parts.server.step(now_ms)
-        handled = sum(pool.step() for pool in parts.long_pools)
-        delay_ms = parts.scheduler.step(now_ms)
+        handled = parts.long_pool.step()
+        delay_ms = min(parts.scheduler.step(now_ms), parts.storage.raft.step())
         return 0.0 if busy or handled else delay_ms
 
     def intercept(self, interceptor: Interceptor) -> None:
@@ -204,7 +226,13 @@ class BrokerServer:
         config, runtime = self._config, self._runtime
         logs = log_manager(config, runtime)
         self._stack.callback(lambda: logs.close(clean=self._clean, broker_epoch=self._broker_epoch))
-        return open_storage(config, runtime, logs)
+        storage = open_storage(config, runtime, logs)
+        self._stack.callback(storage.raft.close)
+        return storage
+
+    @property
+    def _broker_epoch(self) -> int:
+        return -1 if self._lifecycle is None else self._lifecycle.broker_epoch
 
     def _serve(self, storage: BrokerStorage) -> None:
         config, runtime = self._config, self._runtime
@@ -218,43 +246,75 @@ class BrokerServer:
         self._bound = server.bind()
         advertised = config.listener_config().advertised_for(self._bound)
         services = self._wire(storage, advertised, api_versions)
-        long_requests = LongRequests(
-            RequestChannel(_LONG_REQUESTS, runtime.tasks.condition()),
-            RequestChannel(_LONG_REQUESTS, runtime.tasks.condition()),
-        )
+        long_requests = RequestChannel(_LONG_REQUESTS, runtime.tasks.condition())
         apis = KafkaApis(services, API_TABLE, long_requests, runtime.clock.monotonic_ns)
         apis.interceptor = self._interceptor
         channel = RequestChannel(config.queued_max_requests, runtime.tasks.condition())
         pool = KafkaRequestHandlerPool(channel, apis.handle, config.num_io_threads)
-        long_pools = (
-            KafkaRequestHandlerPool(
-                long_requests.controller, apis.process, 1, "kclient-controller-requests"
-            ),
-            KafkaRequestHandlerPool(long_requests.others, apis.process, 1, "kclient-long-requests"),
-        )
+        long_pool = KafkaRequestHandlerPool(long_requests, apis.process, 1, "kclient-long-requests")
         replicas = storage.replicas
+        lifecycle = self._join(storage, advertised)
+        self._stack.callback(lifecycle.shutdown)
         scheduler = BrokerScheduler(
             runtime.tasks,
             runtime.clock,
             replicas.timer,
-            (storage.groups.step, replicas.shrink_isrs),
+            (storage.groups.step, replicas.shrink_isrs, lifecycle.step),
             replicas.step,
         )
         # A hand-over to another thread of CPython costs more than most requests; operations that
         # have to wait do so in a purgatory in any case.
         server.prepare(channel.send_request if config.num_io_threads else apis.handle)
-        self._parts = _Parts(server, pool, long_pools, scheduler, apis)
+        self._parts = _Parts(server, pool, long_pool, scheduler, apis, storage)
         self._services, self._advertised = services, advertised
+
+    def _join(
+        self, storage: BrokerStorage, advertised: Sequence[Endpoint]
+    ) -> BrokerLifecycleManager:
+        """Read the metadata, register with the controller, and wait until the broker is active."""
+        config, clock, raft = self._config, self._runtime.clock, storage.raft
+        registration = registration_of(
+            config.node_id, storage.identity.cluster_id, storage.incarnation_id, advertised
+        )
+        registration.rack = config.broker_rack
+        registration.log_dirs = [storage.identity.directory_id]
+        registration.previous_broker_epoch = storage.logs.last_broker_epoch
+        lifecycle = self._lifecycle = BrokerLifecycleManager(
+            registration,
+            lambda request, on_done: raft.submit(lambda each: each.handle(request, on_done)),
+            lambda: storage.metadata.image.offset,
+            storage.replicas.timer.wakeup,
+        )
+        storage.replicas.context.broker_epoch = lambda: lifecycle.broker_epoch
+        raft.initialize(storage.publications)
+        while lifecycle.state is not BrokerState.RUNNING:
+            lifecycle.step(clock.monotonic_ms())
+            raft.step()
+        storage.groups.load_now()
+        return lifecycle
+
+    def _on_failure(self, error: BaseException) -> None:
+        """End the node after an error of the quorum: it must not serve from an unknown state."""
+        _log.error("broker %d ends: %s: %s", self._config.node_id, type(error).__name__, error)
+        self.failure = error
+        self._tasks.spawn("kclient-end", self._end)
+
+    def _end(self) -> bool:
+        self.kill()
+        return False
 
     def _start_threads(self) -> None:
         if self._parts is None:
             return
-        server, pool, long_pools, scheduler, _ = self._parts
+        server, pool, long_pool, scheduler, _, storage = self._parts
+        for each in (storage.publications, storage.raft):
+            self._stack.callback(each.shutdown, STOP_TIMEOUT)
+            each.start(self._on_failure)
         self._stack.callback(scheduler.shutdown, STOP_TIMEOUT)
         scheduler.start()
-        for each in (*long_pools, pool):
-            self._stack.callback(each.shutdown, STOP_TIMEOUT)
-            each.start(self._tasks)
+        for handlers in (long_pool, pool):
+            self._stack.callback(handlers.shutdown, STOP_TIMEOUT)
+            handlers.start(self._tasks)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
         server.start()
 
@@ -264,15 +324,8 @@ class BrokerServer:
         advertised: tuple[Endpoint, ...],
         api_versions: ApiVersionManager,
     ) -> BrokerServices:
-        config, runtime, controller = self._config, self._runtime, storage.controller
-        controller.register_broker(
-            BrokerIdentity(
-                config.node_id, advertised, config.broker_rack, storage.identity.directory_id
-            ),
-            _raise_error,
-            crashed=not storage.logs.was_clean,
-        )
-        self._broker_epoch = storage.metadata.image.brokers[config.node_id].epoch
+        config, runtime = self._config, self._runtime
+        controller = LocalController(storage.raft, storage.metadata)
         listeners = config.listener_config()
         static = {
             "advertised.listeners": ",".join(map(str, advertised)),
@@ -300,7 +353,12 @@ class BrokerServer:
             api_versions=api_versions,
             topic_creation=AutoTopicCreationManager(config, controller),
             configs=ConfigHelper(config, static),
-            producer_ids=ProducerIdManager(config.node_id, controller, runtime.tasks.condition()),
+            producer_ids=ProducerIdManager(
+                config.node_id,
+                lambda: self._broker_epoch,
+                controller,
+                runtime.tasks.condition(),
+            ),
             fetch_sessions=fetch_sessions,
         )
 
@@ -317,8 +375,3 @@ def _socket_server_config(config: BrokerConfig) -> SocketServerConfig:
         request_max_bytes=config.socket_request_max_bytes,
         queued_max_request_bytes=config.queued_max_request_bytes,
     )
-
-
-def _raise_error(error: KafkaError | None) -> None:
-    if error is not None:
-        raise error

@@ -1,14 +1,9 @@
 """Storage half of a broker: data directory, logs, metadata, partitions and groups."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from kclient.broker.controller.kafka_metadata_log import (
-    METADATA_LOG_CONFIG,
-    METADATA_PARTITION,
-    METADATA_TOPIC_ID,
-    KafkaMetadataLog,
-)
-from kclient.broker.controller.quorum_controller import Publisher, QuorumController
+from kclient.broker.controller.quorum_controller import ControllerSettings
 from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
 from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
@@ -17,19 +12,26 @@ from kclient.broker.log.log_cleaner import CleanerSettings
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
 from kclient.broker.log.producer_state_manager import ProducerLimits
-from kclient.broker.log.unified_log import UnifiedLog
-from kclient.broker.metadata.meta_properties import (
-    MetaProperties,
-    MetaPropertiesEnsemble,
-    write_meta_properties,
-)
+from kclient.broker.metadata.bootstrap_metadata import bootstrap_records, read_bootstrap
+from kclient.broker.metadata.features import KRAFT_VERSION, default_levels
+from kclient.broker.metadata.meta_properties import MetaProperties, MetaPropertiesEnsemble
+from kclient.broker.metadata.metadata_batch_loader import Fault
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, MetadataImage, TopicImage
+from kclient.broker.metadata.metadata_loader import MetadataLoader
+from kclient.broker.metadata.metadata_version import METADATA_VERSION, MetadataVersion
+from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kclient.broker.server.metadata_cache import MetadataCache
+from kclient.broker.server.metadata_queue import MetadataQueue
+from kclient.broker.server.raft_manager import RaftManager, RaftSettings
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid, uuid_to_text
+
+FIRST_LEVEL = MetadataVersion.IBP_4_0_IV3
+"""Level of metadata.version of a new cluster."""
 
 _LOADING_BUDGET_MS = 20.0
 """Time for which a change of the metadata waits for the loading of groups: enough for new logs."""
@@ -39,8 +41,10 @@ class BrokerStorage(NamedTuple):
     """Components of a broker that are loaded from disk."""
 
     identity: MetaProperties
+    incarnation_id: bytes
     logs: LogManager
-    controller: QuorumController
+    raft: RaftManager
+    publications: MetadataQueue
     metadata: MetadataCache
     replicas: ReplicaManager
     groups: GroupCoordinator
@@ -66,7 +70,7 @@ def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
 
 
 def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> BrokerStorage:
-    """Load the data directory; initialize it if it is empty.
+    """Open the data directory, which is formatted if it is empty; the metadata is not read yet.
 
     Raises:
         ConfigError: The directory belongs to another broker.
@@ -75,66 +79,85 @@ def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> Br
     logs.start()
     with logs.failures.guarding(f"{config.data_dir}: identity"):
         identity = _identity(config, runtime)
-    controller, deleted = _controller(config, runtime, logs)
+    incarnation_id = random_uuid(runtime.random)
+    raft = RaftManager(
+        _raft_settings(config, runtime, identity, incarnation_id), runtime, logs.failures
+    )
     defaults = config.log_config()
 
     def topic_config(image: MetadataImage, topic: str) -> LogConfig:
         return LogConfig.parse(image.topic_config(topic), defaults)
 
-    image = controller.image
-    metadata = MetadataCache(image)
-    logs.load({name: topic_config(image, name) for name in image.topics})
-    _finish_deletions(logs, deleted, image)
-
+    metadata = MetadataCache(runtime.tasks.condition())
     replicas = ReplicaManager(config.node_id, runtime, logs, topic_config)
-    replicas.load(image)
-    controller.add_publisher(replicas.publish)
     groups = _groups(config, runtime, replicas, metadata)
-    controller.add_publisher(_follow_groups(config, groups))
-    controller.add_publisher(metadata.publish)
-    return BrokerStorage(identity, logs, controller, metadata, replicas, groups)
+    loader = MetadataLoader(lambda: raft.client.high_watermark, _raise_fatal)
+    loader.add_publisher(
+        BrokerMetadataPublisher(
+            logs,
+            topic_config,
+            replicas,
+            _follow_groups(config, groups),
+            metadata,
+            lambda: loader.removed_topics,
+        )
+    )
+    publications = MetadataQueue(loader, runtime.tasks)
+    return BrokerStorage(
+        identity, incarnation_id, logs, raft, publications, metadata, replicas, groups
+    )
+
+
+def _raise_fatal(fault: Fault) -> None:
+    """Stop the node if the first image could not be applied.
+
+    A later failure was logged; the components apply the next image. A record that cannot be loaded
+    ends the controller of this node.
+    """
+    if fault.is_fatal:
+        raise fault.error
 
 
 def _identity(config: BrokerConfig, runtime: Runtime) -> MetaProperties:
-    wanted = config.cluster_id
+    """Return the identity of the directory, which is formatted if it is empty."""
     ensemble = MetaPropertiesEnsemble.load(runtime.files, [config.data_dir])
-    ensemble.verify(wanted, config.node_id)
-    found = ensemble.formatted.get(config.data_dir)
-    if found is None:
-        cluster_id = wanted or uuid_to_text(random_uuid(runtime.random))
-        found = MetaProperties(cluster_id, config.node_id, random_uuid(runtime.random))
-        write_meta_properties(runtime.files, config.data_dir, found)
-    return found
+    ensemble.verify(config.cluster_id, config.node_id)
+    if not ensemble.formatted:
+        others = default_levels(FIRST_LEVEL).keys() - {METADATA_VERSION, KRAFT_VERSION}
+        options = FormatOptions(
+            cluster_id=config.cluster_id or uuid_to_text(random_uuid(runtime.random)),
+            node_id=config.node_id,
+            directories=[config.data_dir],
+            release_version=FIRST_LEVEL,
+            features=dict.fromkeys(others, 0),
+        )
+        format_storage(runtime, options)
+        ensemble = MetaPropertiesEnsemble.load(runtime.files, [config.data_dir])
+    return ensemble.formatted[config.data_dir]
 
 
-def _controller(
-    config: BrokerConfig, runtime: Runtime, logs: LogManager
-) -> tuple[QuorumController, list[TopicImage]]:
-    """Return the loaded controller and every topic ever deleted."""
-    log = logs.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG)
+def _raft_settings(
+    config: BrokerConfig, runtime: Runtime, identity: MetaProperties, incarnation_id: bytes
+) -> RaftSettings:
+    # Directories of earlier versions have no bootstrap.checkpoint.
+    bootstrap = read_bootstrap(runtime.files, config.data_dir) or bootstrap_records(
+        {METADATA_VERSION: FIRST_LEVEL.value}
+    )
     topics = TopicControl(
         TopicDefaults(
             config.num_partitions, config.default_replication_factor, config.max_partitions
         ),
         delete_enabled=config.delete_topic_enable,
     )
-    controller = QuorumController(runtime, KafkaMetadataLog(runtime.clock, log), topics)
-    return controller, controller.load()
-
-
-def _finish_deletions(logs: LogManager, deleted: list[TopicImage], image: MetadataImage) -> None:
-    """Delete the logs of deleted topics that a crash left behind.
-
-    A log of a topic that the metadata never contained is kept: the metadata may have been lost.
-    """
-    ids = {topic.topic_id for topic in deleted}
-
-    def is_left_over(log: UnifiedLog) -> bool:
-        if log.topic_id is None:  # crashed before the topic id was written
-            return not log.log_end_offset and log.partition.topic not in image.topics
-        return log.topic_id in ids
-
-    logs.delete(*(log.partition for log in logs.all_logs() if is_left_over(log)))
+    controller = ControllerSettings(
+        config.node_id,
+        identity.cluster_id,
+        bootstrap,
+        incarnation_id,
+        no_op_interval_ms=0,  # the only voter needs no proof that it leads
+        imbalance_interval_ms=0,
+    )
+    return RaftSettings(config.data_dir, identity.directory_id, controller, topics)
 
 
 def _groups(
@@ -152,13 +175,12 @@ def _groups(
     groups = GroupCoordinator(_group_config(config), log, runtime)
     groups.startup()
     groups.wakeup = replicas.timer.wakeup
-    if CONSUMER_OFFSETS in metadata.image.topics:
-        _follow_leaders(groups, config.node_id, metadata.image.topics[CONSUMER_OFFSETS])
-        groups.load_now()
     return groups
 
 
-def _follow_groups(config: BrokerConfig, groups: GroupCoordinator) -> Publisher:
+def _follow_groups(
+    config: BrokerConfig, groups: GroupCoordinator
+) -> Callable[[MetadataDelta, MetadataImage], None]:
     """Return the publisher that loads and unloads groups with the leaders of their partitions."""
 
     def publish(delta: MetadataDelta, image: MetadataImage) -> None:

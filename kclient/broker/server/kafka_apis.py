@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from kclient.broker.network.request_channel import Request, RequestChannel
 from kclient.broker.server.handlers import (
@@ -68,19 +67,6 @@ Interceptor = Callable[[Request, Callable[[Request], None]], None]
 """Receives a request and its handler, and ensures that it gets a response and is released."""
 
 
-class LongRequests(NamedTuple):
-    """Queues of requests that network and handler threads do not handle themselves.
-
-    Attributes:
-        controller: Requests that acquire the controller's lock. One thread handles them, since
-            they would wait for each other anyway.
-        others: Other long-running requests, which must not wait for the controller.
-    """
-
-    controller: RequestChannel
-    others: RequestChannel
-
-
 class KafkaApis:
     """Dispatcher of requests (Kafka: KafkaApis; each handler is a module here).
 
@@ -92,14 +78,12 @@ class KafkaApis:
         self,
         services: BrokerServices,
         table: Mapping[ApiKey, ServedApi],
-        long_requests: LongRequests,
+        long_requests: RequestChannel,
         now_ns: Callable[[], int],
     ) -> None:
         self._services = services
         self._table = table
-        self._checked = frozenset(
-            key for key, api in table.items() if api.is_long or api.changes_metadata
-        )
+        self._checked = frozenset(key for key, api in table.items() if api.is_long)
         self._long_requests = long_requests
         self._now_ns = now_ns
         self.interceptor: Interceptor | None = None
@@ -118,23 +102,16 @@ class KafkaApis:
         return True
 
     def _handle(self, request: Request) -> None:
-        if request.header.api_key in self._checked:
-            channel = self._channel(request)
-            if channel is not None and channel.send_request(request):
-                return
+        if self._is_long(request) and self._long_requests.send_request(request):
+            return
         self.process(request)
 
-    def _channel(self, request: Request) -> RequestChannel | None:
-        """Return the queue for a request, or None to handle it in this thread."""
-        body = request.body
-        if body is None:
-            return None
-        api = self._table[request.header.api_key]
-        if api.changes_metadata is not None and api.changes_metadata(self._services, request, body):
-            return self._long_requests.controller
-        if api.is_long is not None and api.is_long(self._services, request, body):
-            return self._long_requests.others
-        return None
+    def _is_long(self, request: Request) -> bool:
+        """Return whether a thread of its own handles the request."""
+        if request.body is None or request.header.api_key not in self._checked:
+            return False
+        is_long = self._table[request.header.api_key].is_long
+        return is_long is not None and is_long(self._services, request, request.body)
 
     def process(self, request: Request) -> None:
         """Handle one request in this thread."""

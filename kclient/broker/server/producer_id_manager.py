@@ -2,10 +2,23 @@
 
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
-from kclient.broker.controller.quorum_controller import ProducerIdBlock, QuorumController
+from kclient.broker.server.local_controller import LocalController
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Condition
+from kclient.protocol.messages.broker_to_controller import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+
+
+class ProducerIdBlock(NamedTuple):
+    """Producer ids allocated to a broker: `first` to `first + size - 1`."""
+
+    first: int
+    size: int
+
 
 IdCallback = Callable[[int | KafkaError], None]
 """Receives a producer id, or the error of the allocation."""
@@ -18,18 +31,20 @@ class ProducerIdManager:
     before the controller is called.
     """
 
-    def __init__(self, node_id: int, controller: QuorumController, lock: Condition) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        controller: LocalController,
+        lock: Condition,
+    ) -> None:
         self._node_id = node_id
+        self._broker_epoch = broker_epoch
         self._controller = controller
         self._lock = lock
         self._block = ProducerIdBlock(0, 0)
         self._waiting: deque[IdCallback] = deque()
         self._is_requested = False
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the next producer id needs another block from the controller."""
-        return not self._block.size
 
     def generate(self, on_done: IdCallback) -> None:
         """Allocate a producer id; `on_done` receives it, or the error."""
@@ -54,22 +69,22 @@ class ProducerIdManager:
             self._request_block()
 
     def _request_block(self) -> None:
-        try:
-            self._controller.next_producer_ids(self._node_id, self._on_block)
-        except KafkaError as error:
-            self._on_block(error)
+        request = AllocateProducerIdsRequest(
+            broker_id=self._node_id, broker_epoch=self._broker_epoch()
+        )
+        self._controller.send(request, self._on_block)
 
-    def _on_block(self, block: ProducerIdBlock | KafkaError) -> None:
+    def _on_block(self, outcome: AllocateProducerIdsResponse | KafkaError) -> None:
         failed: list[IdCallback] = []
         with self._lock:
             self._is_requested = False
-            if isinstance(block, ProducerIdBlock):
-                self._block = block
+            if isinstance(outcome, AllocateProducerIdsResponse):
+                self._block = ProducerIdBlock(outcome.producer_id_start, outcome.producer_id_len)
             else:
                 failed.extend(self._waiting)
                 self._waiting.clear()
-        if isinstance(block, KafkaError):
+        if isinstance(outcome, KafkaError):
             for on_done in failed:
-                on_done(block)
+                on_done(outcome)
         else:
             self._serve()

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.replica_manager import ReplicaManager
@@ -12,6 +11,7 @@ from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationM
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.config_helper import ConfigHelper
 from kclient.broker.server.fetch_session import FetchSessionCache
+from kclient.broker.server.local_controller import LocalController
 from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import ApiVersionManager
@@ -44,7 +44,7 @@ class BrokerServices:
     clock: Clock
     tasks: Tasks
     cluster_id: str
-    controller: QuorumController
+    controller: LocalController
     metadata: MetadataCache
     replica_manager: ReplicaManager
     groups: GroupCoordinator
@@ -82,8 +82,6 @@ class ServedApi:
             has a top-level error code.
         is_long: Returns whether a request would delay those of other clients for too long; None if
             none does.
-        changes_metadata: Returns whether a request acquires the controller's lock, which topic
-            creation may hold for seconds; None if none does.
         max_version: Highest version served, or -1 for the highest stable one of the class.
     """
 
@@ -92,7 +90,6 @@ class ServedApi:
     on_error: ErrorResponse | None = None
     max_version: int = -1
     is_long: RequestCheck | None = None
-    changes_metadata: RequestCheck | None = None
 
     @property
     def versions(self) -> range:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kclient.broker.controller.kraft_controller import QuorumController
+from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.protocol.messages.client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,

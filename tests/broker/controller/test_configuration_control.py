@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kclient.broker.controller.configuration_control import APPEND, DELETE, SET, SUBTRACT
-from kclient.broker.controller.kraft_controller import QuorumController
+from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.protocol.messages.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kclient.broker.controller.kraft_controller import QuorumController
+from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.common.broker_errors import InvalidRequestError
 from kclient.protocol.messages.leaders_and_reassignments import (
     ElectLeadersRequest,

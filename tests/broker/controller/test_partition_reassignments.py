@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from kclient.broker.controller.kraft_controller import QuorumController
 from kclient.broker.controller.partition_reassignments import list_partition_reassignments
+from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.metadata.metadata_image import PartitionRegistration
 from kclient.protocol.messages.leaders_and_reassignments import (
     AlterPartitionReassignmentsRequest,

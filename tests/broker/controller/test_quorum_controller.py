@@ -1,269 +1,262 @@
-import threading
-from collections.abc import Callable, Sequence
-from functools import partial
+"""The controller on a quorum: commits, failovers, deadlines, periodic tasks."""
+
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kclient.broker.controller.quorum_controller import (
-    BrokerIdentity,
-    ProducerIdBlock,
-)
-from kclient.broker.controller.topic_control import (
-    TopicPlan,
-    TopicRequest,
-)
-from kclient.broker.metadata.metadata_delta import MetadataDelta
-from kclient.broker.metadata.metadata_image import MetadataImage
+from kclient.broker.controller.request_planners import RequestPlanners
+from kclient.broker.controller.topic_control import PartitionsRequest, TopicPlan, TopicRequest
+from kclient.broker.metadata.metadata_version import MetadataVersion
+from kclient.broker.raft.raft_types import NO_NODE, CommittedBatch, OffsetAndEpoch
+from kclient.broker.raft.snapshots import SnapshotReader
 from kclient.common.broker_errors import (
+    BrokerIdNotRegisteredError,
+    DuplicateBrokerRegistrationError,
+    KafkaStorageError,
     NotControllerError,
-    TopicExistsError,
+    RequestTimedOutError,
+    UnknownServerError,
     UnknownTopicOrPartitionError,
 )
 from kclient.common.errors import KafkaError
-from kclient.common.types import Node
 from kclient.protocol.messages.metadata_records import (
-    MetadataRecord,
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    NoOpRecord,
+    TopicRecord,
 )
-from tests.support.virtual.controller_calls import (
-    DIRECTORY,
-    ENDPOINTS,
-    NO_ID,
-    add_partitions,
-    cluster_of,
-    controller_on,
+from kclient.protocol.messages.node_registration import (
+    BrokerRegistrationRequest,
+    UnregisterBrokerRequest,
+)
+from tests.support.virtual.memory_quorum import (
+    ManualClock,
+    MemoryQuorum,
+    controller_of,
+    controller_with,
     create_topic,
-    create_topics,
-    delete_topic,
-    delete_topics,
-    registered,
+    outcome_of,
+    records_of,
+    start_broker,
 )
 
-
-def test_replay_restores_image() -> None:
-    controller, log = cluster_of(1, 2)
-    create_topic(controller, TopicRequest("a", 3, 2, configs={"retention.ms": "5"}))
-    create_topic(controller, TopicRequest("b"))
-    delete_topic(controller, "b", NO_ID)
-    add_partitions(controller, "a", 4)
-    blocks: list[ProducerIdBlock | KafkaError] = []
-    controller.next_producer_ids(1, blocks.append)
-    assert blocks == [ProducerIdBlock(0, 1000)]
-    assert controller_on(log).image == controller.image
-    assert len(controller.image.topics["a"].partitions) == 4
-    assert controller.image.next_producer_id == 1000
+NO_ID = bytes(16)
 
 
-def test_topics_of_a_request_are_batched(
+def two_controllers(**settings: Any) -> tuple[MemoryQuorum, Any, Any]:
+    """Return a quorum with two controllers, the first of which is active, and a broker."""
+    quorum, clock = MemoryQuorum(), ManualClock()
+    first, second = (controller_of(quorum, node, clock, node, **settings) for node in (100, 101))
+    quorum.elect(100)
+    start_broker(first, 1)
+    return quorum, first, second
+
+
+def test_single_voter_responds_before_the_call_returns() -> None:
+    controller, _ = controller_with(1)
+    done: list[Any] = []
+    controller.create_topics([TopicRequest("a"), TopicRequest("a")], done.extend)
+    assert isinstance(done[0], TopicPlan)
+    assert list(controller.image.topics) == ["a"]
+    done.clear()
+    controller.create_partitions([PartitionsRequest("a", 3)], done.extend)
+    assert len(controller.image.topics["a"].partitions) == 3
+    controller.create_topics([TopicRequest("b")], done.extend, validate_only=True)
+    assert "b" not in controller.image.topics
+    controller.delete_topics([("a", NO_ID), ("b", NO_ID)], done.extend)
+    assert isinstance(done[-1], UnknownTopicOrPartitionError)
+    assert controller.image.topics == {}
+
+
+def test_response_waits_for_the_commit() -> None:
+    quorum, first, second = two_controllers()
+    quorum.commits_at_once = False
+    done: list[str] = []
+    first.create_topics([TopicRequest("a")], lambda _plans: done.append("a"))
+    # This one reads what is not committed yet, so it waits too.
+    first.create_topics([TopicRequest("a")], lambda plans: done.append(type(plans[0]).__name__))
+    first.handle(UnregisterBrokerRequest(broker_id=9), lambda error: done.append(str(error)))
+    assert done == ["Broker ID 9 is not currently registered"]
+    assert "a" not in first.image.topics
+    quorum.commit()
+    assert done[1:] == ["a", "TopicExistsError"]
+    assert first.image.topics == second.image.topics
+    assert "a" in second.image.topics
+
+
+def test_loss_of_leadership_reverts_and_fails_waiting_requests() -> None:
+    quorum, first, second = two_controllers()
+    quorum.commits_at_once = False
+    done: list[Any] = []
+    first.create_topics([TopicRequest("a")], done.extend)
+    first.create_topics([TopicRequest("b")], done.extend)
+    quorum.elect(101, keep=1)
+    assert [type(each) for each in done] == [NotControllerError] * 2
+    assert str(done[0]) == "The active controller appears to be node 101."
+    assert (first.is_active, second.is_active, second.active_epoch) == (False, True, 2)
+    assert list(first.image.topics) == list(second.image.topics) == ["a"]
+    assert first.image.topics == second.image.topics
+    with pytest.raises(NotControllerError):
+        outcome_of(first, UnregisterBrokerRequest(broker_id=1))
+    quorum.commits_at_once = True
+    create_topic(second, "b", {0: [1]})
+    assert first.image.topics == second.image.topics
+
+
+@pytest.mark.parametrize("committed", range(5))
+def test_transaction_is_all_or_nothing_over_a_failover(committed: int) -> None:
+    quorum, first, second = two_controllers(max_records=2)
+    quorum.commits_at_once = False
+    done: list[Any] = []
+    first.create_topics([TopicRequest("a", 4)], done.extend)
+    assert len(quorum.batches) >= 5
+    quorum.commit(committed)
+    assert "a" not in first.image.topics
+    quorum.elect(101)
+    quorum.commit()
+    assert second.is_active
+    assert [type(each) for each in done] == [NotControllerError]
+    assert first.image.topics == second.image.topics == {}
+    aborts = [
+        each
+        for batch in quorum.batches
+        for each in records_of(batch)
+        if isinstance(each, AbortTransactionRecord)
+    ]
+    assert len(aborts) == (committed > 0)
+    quorum.commits_at_once = True
+    assert isinstance(create_topic(second, "a", {number: [1] for number in range(4)}), bytes)
+    assert len(first.image.topics["a"].partitions) == 4
+
+
+def test_restarted_node_registers_its_broker_at_once() -> None:
+    quorum, clock = MemoryQuorum(), ManualClock()
+    first, second = (controller_of(quorum, node, clock, node) for node in (1, 101))
+    quorum.elect(1)
+    epoch = start_broker(first, 1)
+    quorum.elect(101)
+    with pytest.raises(DuplicateBrokerRegistrationError):
+        start_broker(second, 1, incarnation=2)
+    quorum.elect(1)
+    assert start_broker(first, 1, incarnation=2) > epoch
+
+
+def test_failed_append_resigns() -> None:
+    quorum, first, _ = two_controllers()
+    quorum.fails = True
+    done: list[Any] = []
+    first.create_topics([TopicRequest("a")], done.extend)
+    assert isinstance(done[0], NotControllerError)
+    assert (first.is_active, quorum.leader) == (False, NO_NODE)
+    quorum.fails = False
+    quorum.elect(100)
+    create_topic(first, "a", {0: [1]})
+
+
+def test_disk_failure_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    quorum, first, _ = two_controllers()
+
+    def full(*_arguments: Any) -> int:
+        raise KafkaStorageError("no space left")
+
+    monkeypatch.setattr(quorum, "append", full)
+    done: list[Any] = []
+    first.create_topics([TopicRequest("a")], done.extend)
+    assert isinstance(done[0], KafkaStorageError)
+    assert "a" not in first.image.topics
+
+
+def test_defect_in_a_plan_fails_only_its_request() -> None:
+    controller, _ = controller_with(1)
+    done: list[Any] = []
+
+    def plan(_view: Any) -> Any:
+        raise ValueError("a defect")
+
+    controller.write(plan, done.append)
+    assert isinstance(done[0], UnknownServerError)
+    create_topic(controller, "a", {0: [1]})
+
+
+def test_task_that_cannot_be_written_is_left_for_the_next_poll(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    controller, log = cluster_of(1)
-    batches: list[int] = []
-    append = log.append
+    quorum, clock = MemoryQuorum(), ManualClock()
+    controller = controller_of(quorum, 100, clock)
+    quorum.elect(100)
+    start_broker(controller, 1)
+    clock.now += 60_000
 
-    def counted(
-        records: Sequence[MetadataRecord], on_committed: Callable[[KafkaError | None], None]
-    ) -> int:
-        batches.append(len(records))
-        return append(records, on_committed)
+    def full(*_arguments: Any) -> int:
+        raise KafkaStorageError("no space left")
 
-    monkeypatch.setattr(log, "append", counted)
-    small = [TopicRequest(f"small-{number}", 2) for number in range(50)]
-    assert not any(isinstance(plan, KafkaError) for plan in create_topics(controller, small))
-    assert batches == [150]
-    batches.clear()
-    longest = ",".join(["1:1"] * 8_000)
-    wide = {f"{side}.replication.throttled.replicas": longest for side in ("leader", "follower")}
-    large = [TopicRequest(f"large-{number}", configs=wide) for number in range(40)]
-    assert not any(isinstance(plan, KafkaError) for plan in create_topics(controller, large))
-    assert batches == [64, 64, 32]
-    batches.clear()
-    delete_topics(controller, [(topic.name, NO_ID) for topic in (*small, *large)])
-    assert batches == [90]
-    assert controller_on(log).image == controller.image
+    with monkeypatch.context() as patch:
+        patch.setattr(quorum, "append", full)
+        controller.poll()
+    assert not controller.image.brokers[1].fenced
+    controller.poll()
+    assert controller.image.brokers[1].fenced
 
 
-def test_failed_append_does_not_change_image() -> None:
-    controller, log = cluster_of(1)
-    before = controller.image
-    log.full = True
-    with pytest.raises(OSError, match="no space"):
-        create_topic(controller, TopicRequest("t"))
-    assert controller.image is before
-    log.full = False
-    create_topic(controller, TopicRequest("t"))
+def test_request_after_its_deadline() -> None:
+    controller, _ = controller_with(1)
+    done: list[Any] = []
+    now: float = ManualClock().now
+    controller.handle(UnregisterBrokerRequest(broker_id=1), done.append, now)
+    assert isinstance(done[0], RequestTimedOutError)
+    with pytest.raises(BrokerIdNotRegisteredError):
+        outcome_of(controller, UnregisterBrokerRequest(broker_id=9))
 
 
-def test_publishers_receive_delta_and_new_image() -> None:
-    controller, _ = cluster_of(1)
-    seen: list[tuple[list[str], list[str], list[str], bool]] = []
-
-    def publish(delta: MetadataDelta, image: MetadataImage) -> None:
-        deleted = [topic.name for topic in delta.deleted_topics]
-        seen.append(
-            (list(delta.created_topics), list(delta.changed_topics), deleted, "t" in image.topics)
-        )
-
-    controller.add_publisher(publish)
-    create_topic(controller, TopicRequest("t"))
-    add_partitions(controller, "t", 2)
-    delete_topic(controller, "t", NO_ID)
-    assert seen == [
-        (["t"], [], [], True),
-        ([], ["t"], [], True),
-        ([], [], ["t"], False),
-    ]
+def test_idle_controller_writes_no_op_records() -> None:
+    quorum, clock = MemoryQuorum(), ManualClock()
+    controller = controller_of(quorum, 100, clock)
+    deadlines = [controller.next_deadline_ms]
+    quorum.elect(100)
+    deadlines.append(controller.next_deadline_ms)
+    assert deadlines == [None, clock.now + 500]
+    clock.now += 500
+    controller.poll()
+    assert isinstance(records_of(quorum.batches[-1])[0], NoOpRecord)
+    end = quorum.next_offset
+    controller.poll()
+    assert quorum.next_offset == end
 
 
-def names_of(results: list[list[TopicPlan | KafkaError]]) -> list[list[str]]:
-    return [
-        [plan.request.name for plan in plans if isinstance(plan, TopicPlan)] for plans in results
-    ]
+def test_standby_loads_a_snapshot() -> None:
+    level = MetadataVersion.of_level(25)
+    value = level.encode(TopicRecord(name="a", topic_id=b"a" * 16))
+    begin = level.encode(BeginTransactionRecord())
+
+    class Snapshot(SnapshotReader):
+        """Snapshot with one topic."""
+
+        def __init__(self) -> None:
+            self.snapshot_id = OffsetAndEpoch(8, 1)
+
+        @property
+        def last_contained_log_timestamp(self) -> int:
+            return 0
+
+        def batches(self) -> Iterator[CommittedBatch]:
+            yield CommittedBatch(0, 0, 1, 0, 0, (value,))
+
+    lone = controller_of(MemoryQuorum(), 102, ManualClock())
+    lone.handle_commit([CommittedBatch(0, 0, 1, 0, 0, (begin,))])
+    lone.handle_load_snapshot(Snapshot())
+    assert (lone.image.offset, list(lone.image.topics)) == (7, ["a"])
+    lone.handle_commit([CommittedBatch(8, 8, 1, 0, 0, (begin,))])
+    assert list(lone.image.topics) == ["a"]
 
 
-def test_topic_is_published_and_reported_when_committed() -> None:
-    controller, log = cluster_of(1)
-    published: list[str] = []
-    controller.add_publisher(lambda delta, _image: published.extend(delta.created_topics))
-    log.withheld = []
-    done: list[list[TopicPlan | KafkaError]] = []
-    controller.create_topics([TopicRequest("a")], done.append)
-    controller.create_topics([TopicRequest("a"), TopicRequest("b")], done.append)
-    assert (done, published, controller.image.topics) == ([], [], {})
-    for on_committed in reversed(log.withheld):
-        assert published == []
-        on_committed(None)
-    assert published == ["a", "b"]
-    assert names_of(done) == [["a"], ["b"]]
-    assert isinstance(done[1][0], TopicExistsError)
-    assert set(controller.image.topics) == {"a", "b"}
+def test_committed_record_that_cannot_be_applied_is_raised() -> None:
+    lone = controller_of(MemoryQuorum(), 102, ManualClock())
+    with pytest.raises(KafkaError):
+        lone.handle_commit([CommittedBatch(0, 0, 1, 0, 0, (b"\x01\x7f\x00",))])
 
 
-def test_failed_commit_fails_all_uncommitted_changes() -> None:
-    controller, log = cluster_of(1)
-    before = controller.image
-    log.withheld = []
-    done: list[list[TopicPlan | KafkaError]] = []
-    blocks: list[ProducerIdBlock | KafkaError] = []
-    controller.create_topics([TopicRequest("a")], done.append)
-    controller.next_producer_ids(1, blocks.append)
-    error = NotControllerError("leader moved")
-    log.withheld[0](error)
-    assert (done, blocks) == ([[error]], [error])
-    assert controller.image is before
-    log.withheld = None
-    create_topic(controller, TopicRequest("a"))
-
-
-def test_error_of_a_publisher_does_not_delay_later_changes() -> None:
-    controller, log = cluster_of(1)
-    log.withheld = []
-    done: list[list[TopicPlan | KafkaError]] = []
-    controller.create_topics([TopicRequest("a")], done.append)
-    controller.create_topics([TopicRequest("b")], done.append)
-
-    def publish(delta: MetadataDelta, _image: MetadataImage) -> None:
-        if "a" in delta.created_topics:
-            raise ValueError("a defect of a publisher")
-
-    controller.add_publisher(publish)
-    log.withheld[1](None)
-    with pytest.raises(ValueError, match="defect"):
-        log.withheld[0](None)
-    assert names_of(done) == [["a"], ["b"]]
-    assert set(controller.image.topics) == {"a", "b"}
-
-
-def test_publishing_holds_no_lock() -> None:
-    controller, _ = cluster_of(1)
-    seen: list[int] = []
-
-    done: list[list[TopicPlan | KafkaError]] = []
-
-    def publish(_delta: MetadataDelta, _image: MetadataImage) -> None:
-        request = partial(controller.create_topics, [], done.append)
-        other = threading.Thread(target=request)
-        other.start()
-        other.join(10)
-        seen.append(other.is_alive())
-
-    controller.add_publisher(publish)
-    create_topic(controller, TopicRequest("t"))
-    assert (seen, done) == ([False], [[]])
-
-
-def test_crashed_broker_leads_with_new_epoch() -> None:
-    controller, log = cluster_of(1, 2)
-    by_hand = {0: [1], 1: [2], 2: [1]}
-    create_topic(controller, TopicRequest("t", assignments=by_hand))
-    for crashed, epochs in ((False, [0, 0, 0]), (True, [1, 0, 1]), (True, [2, 0, 2])):
-        broker = BrokerIdentity(1, ENDPOINTS, None, DIRECTORY)
-        controller.register_broker(broker, registered, crashed=crashed)
-        for image in (controller.image, controller_on(log).image):
-            partitions = image.topics["t"].partitions
-            assert [partition.leader_epoch for partition in partitions] == epochs
-            assert [partition.leader for partition in partitions] == [1, 2, 1]
-
-
-def test_registration_has_all_endpoints() -> None:
-    controller, log = cluster_of(1, 2)
-    for image in (controller.image, controller_on(log).image):
-        assert image.brokers[1].endpoints == ENDPOINTS
-        external = [Node(number, "broker.example", 19092) for number in (1, 2)]
-        assert image.live_nodes("EXTERNAL") == external
-        assert image.brokers[2].node("INTERNAL") == Node(2, "10.0.0.1", 9092)
-        assert image.live_nodes("OTHER") == []
-
-
-class Cluster(RuleBasedStateMachine):
-    """A controller that replays the log has the same image as the running one."""
-
-    NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "..", "c"])
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.controller, self.log = cluster_of(1, 2)
-        self.model: dict[str, int] = {}
-
-    @rule(name=NAMES, count=st.integers(-1, 3), copies=st.integers(-1, 3))
-    def create(self, name: str, count: int, copies: int) -> None:
-        try:
-            plan = create_topic(self.controller, TopicRequest(name, count, copies))
-        except KafkaError:
-            return
-        assert name not in self.model
-        self.model[name] = plan.num_partitions
-
-    @rule(name=NAMES, count=st.integers(0, 5))
-    def extend(self, name: str, count: int) -> None:
-        try:
-            add_partitions(self.controller, name, count)
-        except KafkaError:
-            return
-        assert count > self.model[name]
-        self.model[name] = count
-
-    @rule(name=NAMES)
-    def delete(self, name: str) -> None:
-        try:
-            delete_topic(self.controller, name, NO_ID)
-        except UnknownTopicOrPartitionError:
-            assert name not in self.model
-        else:
-            del self.model[name]
-
-    @invariant()
-    def topics_are_as_asked_for(self) -> None:
-        image = self.controller.image
-        assert {name: len(topic.partitions) for name, topic in image.topics.items()} == self.model
-        assert {image.topic_names[t.topic_id] for t in image.topics.values()} == set(self.model)
-
-    @invariant()
-    def replay_gives_the_same(self) -> None:
-        assert controller_on(self.log).image == self.controller.image
-
-
-TestCluster = Cluster.TestCase
-TestCluster.settings = settings(max_examples=25, stateful_step_count=20)
+def test_requests_with_a_planner() -> None:
+    controller, _ = controller_with()
+    planners: RequestPlanners = controller._planners
+    assert {BrokerRegistrationRequest, UnregisterBrokerRequest} <= planners.requests

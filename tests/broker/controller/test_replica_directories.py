@@ -2,7 +2,7 @@
 
 import pytest
 
-from kclient.broker.controller.kraft_controller import QuorumController
+from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.controller.replica_directories import MAX_ASSIGNMENTS
 from kclient.broker.metadata.metadata_image import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from kclient.common.broker_errors import InvalidRequestError, UnsupportedVersionError

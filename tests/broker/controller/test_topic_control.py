@@ -2,10 +2,6 @@
 
 import pytest
 
-from kclient.broker.controller.quorum_controller import (
-    BrokerIdentity,
-    QuorumController,
-)
 from kclient.broker.controller.topic_control import (
     PartitionsRequest,
     TopicControl,
@@ -26,20 +22,15 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from tests.support.virtual.controller_calls import (
-    DIRECTORY,
-    ENDPOINTS,
     NO_ID,
-    MemoryLog,
     add_partitions,
     cluster_of,
-    controller_on,
     create_partitions,
     create_topic,
     create_topics,
     delete_topic,
-    registered,
-    runtime,
 )
+from tests.support.virtual.memory_quorum import directory_of
 
 
 def test_replicas_are_striped() -> None:
@@ -49,14 +40,14 @@ def test_replicas_are_striped() -> None:
     assert sorted(part.replicas[0] for part in partitions) == [1, 2, 3]
     assert sorted(part.replicas[1] for part in partitions) == [1, 2, 3]
     assert [part.leader for part in partitions] == [part.replicas[0] for part in partitions]
-    assert partitions[0].directories == (DIRECTORY, DIRECTORY)
+    assert partitions[0].directories == tuple(map(directory_of, partitions[0].replicas))
 
 
 def test_validate_only_changes_nothing() -> None:
     controller, log = cluster_of(1)
-    records = len(log.values)
+    records = log.next_offset
     create_topics(controller, [TopicRequest("t", 3)], validate_only=True)
-    assert len(log.values) == records
+    assert log.next_offset == records
     create_topic(controller, TopicRequest("t"))
     create_partitions(controller, [PartitionsRequest("t", 5)], validate_only=True)
     assert len(controller.image.topics["t"].partitions) == 1
@@ -114,11 +105,8 @@ def test_validation_of_new_partitions() -> None:
 
 @pytest.mark.fault("B16")
 def test_max_partitions() -> None:
-    log = MemoryLog()
     topics = TopicControl(TopicDefaults(1, 1, max_partitions=5), delete_enabled=True)
-    controller = QuorumController(runtime(), log, topics)
-    controller.load()
-    controller.register_broker(BrokerIdentity(1, ENDPOINTS, None, DIRECTORY), registered)
+    controller, log = cluster_of(1, topics=topics)
     create_topic(controller, TopicRequest("a", 3))
     by_hand = TopicRequest("b", assignments={number: [1] for number in range(3)})
     for too_many in (TopicRequest("b", 3), by_hand):
@@ -126,9 +114,9 @@ def test_max_partitions() -> None:
             create_topic(controller, too_many)
     with pytest.raises(PolicyViolationError, match=r"max\.partitions"):
         add_partitions(controller, "a", 6)
-    before = len(log.values)
+    before = log.next_offset
     create_topic(controller, TopicRequest("b", 2))
-    assert len(log.values) > before
+    assert log.next_offset > before
     delete_topic(controller, "a", NO_ID)
     create_topic(controller, TopicRequest("c", 3))
 
@@ -144,9 +132,9 @@ def test_delete_topic_by_name_and_by_id() -> None:
 
 
 def test_delete_topic_disabled() -> None:
-    log = MemoryLog()
+    topics = TopicControl(TopicDefaults(1, 1), delete_enabled=False)
     with pytest.raises(TopicDeletionDisabledError):
-        delete_topic(controller_on(log, delete_enabled=False), "t", NO_ID)
+        delete_topic(cluster_of(topics=topics)[0], "t", NO_ID)
 
 
 def test_topic_configs_are_deleted_with_topic() -> None:

@@ -63,12 +63,6 @@ def test_unknown_partition_is_none(topic: str, number: int) -> None:
     assert IMAGE.partition(TopicPartition(topic, number)) is None
 
 
-def test_partitions_of_a_leader() -> None:
-    assert [(topic.name, number) for topic, number in IMAGE.led_by(1)] == [("a", 0), ("a", 2)]
-    assert [(topic.name, number) for topic, number in IMAGE.led_by(2)] == [("a", 1), ("b", 0)]
-    assert list(IMAGE.led_by(3)) == []
-
-
 def test_live_brokers_are_ordered_and_not_fenced() -> None:
     assert [each.id for each in IMAGE.live_brokers()] == [1, 3]
     assert IMAGE.broker(2) is not None

@@ -3,7 +3,11 @@
 import pytest
 
 from kclient.broker.raft.raft_types import LeaderAndEpoch, OffsetAndEpoch
-from kclient.common.broker_errors import NotLeaderOrFollowerError, UnsupportedVersionError
+from kclient.common.broker_errors import (
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+    UnsupportedVersionError,
+)
 from kclient.protocol.messages.api_versions import ApiVersionsRequest
 from kclient.protocol.messages.quorum import EndQuorumEpochRequest
 from tests.support.quorum.bench import Bench
@@ -21,6 +25,26 @@ def test_sole_voter_leads_at_once_and_commits_before_append_returns(dynamic: boo
     assert bench.client.high_watermark == bench.log.durable_end == offset + 1
     assert bench.listener.values == [b"a", b"b"]
     assert bench.sent == []
+
+
+@pytest.mark.parametrize("step", ["append_as_leader", "flush"])
+def test_failed_append_of_sole_voter_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    bench = Bench(1)
+    bench.advance()
+    start = bench.client.next_offset
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise KafkaStorageError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.log, step, fail)
+        with pytest.raises(KafkaStorageError):
+            bench.client.append([b"lost"], 1, bench.clock.now_ms)
+    assert (bench.client.next_offset, bench.client.log_end_offset) == (start, start)
+    assert bench.client.append([b"a"], 1, bench.clock.now_ms) == start
+    assert bench.listener.values == [b"a"]
 
 
 def test_restarted_sole_voter_leads_the_next_epoch() -> None:

@@ -276,7 +276,8 @@ class Node:
         self.fetchers = ReplicaFetcherManager(self._fetcher, lambda _: None, lock())
         self.manager.hosted.fetchers = self.fetchers
         self.image_at = len(world.controller.images) - 1
-        self.manager.load(world.controller.images[self.image_at])
+        image = world.controller.images[self.image_at]
+        self.manager.publish(MetadataDelta.between(MetadataImage(), image), image)
 
     def _fetcher(self, leader: int, _number: int) -> ReplicaFetcher:
         life = self.life

@@ -58,7 +58,7 @@ class Bench:
         )
         self.hosted.fetchers = self.fetchers
         self.image = MetadataImage(brokers={each: broker(each) for each in (1, 2)})
-        self.hosted.load(self.image)
+        self.hosted.publish(MetadataDelta.between(MetadataImage(), self.image), self.image)
 
     def publish(
         self, *partitions: PartitionRegistration, topic_id: bytes = ID, brokers: int = 2

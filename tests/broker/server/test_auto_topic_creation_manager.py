@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.controller.topic_control import TopicPlan, TopicRequest
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BROKER_CONFIG
+from kclient.broker.server.local_controller import LocalController
 from kclient.common.broker_errors import (
     InvalidTopicError,
     PolicyViolationError,
@@ -43,7 +43,7 @@ class Controller:
 def created(names: list[str], *plans: KafkaError | None) -> dict[str, KafkaError]:
     """Create topics with these decisions, None for success; return the errors."""
     controller, done = Controller(), list[dict[str, KafkaError]]()
-    manager = AutoTopicCreationManager(CONFIG, cast("QuorumController", controller))
+    manager = AutoTopicCreationManager(CONFIG, cast("LocalController", controller))
     manager.create(names, done.append)
     assert [request.name for request in controller.requests] == names
     assert done == []  # until the controller has decided
@@ -69,7 +69,7 @@ def test_error_of_the_controller_is_returned_for_its_topic() -> None:
 
 def test_offsets_topic_has_settings_of_its_own() -> None:
     controller = Controller()
-    manager = AutoTopicCreationManager(CONFIG, cast("QuorumController", controller))
+    manager = AutoTopicCreationManager(CONFIG, cast("LocalController", controller))
     manager.create(["t", "__consumer_offsets"], lambda _errors: None)
     plain, offsets = controller.requests
     assert plain == TopicRequest("t")

@@ -11,7 +11,7 @@ from kclient.broker.network.request_channel import (
     RequestChannel,
     Response,
 )
-from kclient.broker.server.kafka_apis import KafkaApis, LongRequests
+from kclient.broker.server.kafka_apis import KafkaApis
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import NotCoordinatorError
 from kclient.network.authenticator import ANONYMOUS
@@ -58,7 +58,7 @@ def handled_with_memory(api: ServedApi, body: Any) -> tuple[Response | None, lis
     key = api.request_type.api_key
     receive = LoggedReceive(sink)
     header = RequestHeader(key, api.versions.stop - 1, 5, None)
-    long_requests = LongRequests(*(RequestChannel(1, threading.Condition()) for _ in range(2)))
+    long_requests = RequestChannel(1, threading.Condition())
     KafkaApis(SERVICES, {key: api}, long_requests, time.monotonic_ns).handle(
         Request(sink, receive, CONNECTION, header, body)
     )

@@ -51,7 +51,7 @@ def test_truncation_is_reported_to_reader_beyond_log_end(tmp_path: Path) -> None
             for value in (b"new", b"newer"):
                 wire.produce("t", batch([value]))
             assert end_of_epoch(wire, 0) == (0, 2)
-            assert end_of_epoch(wire, 1) == (1, 4)
+            assert end_of_epoch(wire, 2) == (2, 4)  # without a leader, then with this one
             request = fetch_request("t", 3)
             request.topics[0].partitions[0].last_fetched_epoch = 0
             found = wire.ask(request, 12, FetchResponse).responses[0].partitions[0]
@@ -62,7 +62,7 @@ def test_truncation_is_reported_to_reader_beyond_log_end(tmp_path: Path) -> None
             assert refused.error_code == FENCED
 
 
-def test_clean_restart_keeps_leader_epoch(tmp_path: Path) -> None:
+def test_clean_restart_keeps_records_and_raises_leader_epoch(tmp_path: Path) -> None:
     with EmbeddedCluster(data_dir=tmp_path) as cluster:
         with Wire(cluster.bootstrap_servers) as wire:
             wire.create_topic("t")
@@ -70,7 +70,8 @@ def test_clean_restart_keeps_leader_epoch(tmp_path: Path) -> None:
         cluster.restart()
         with Wire(cluster.bootstrap_servers) as wire:
             wire.produce("t", batch([b"b"]))
-            assert end_of_epoch(wire, 0) == (0, 2)
+            assert end_of_epoch(wire, 0) == (0, 1)
+            assert end_of_epoch(wire, 2) == (2, 2)
 
 
 Read = Callable[[], list[bytes | None]]

@@ -1,10 +1,13 @@
 """Order in which a change of the metadata becomes visible to handlers."""
 
+import threading
 from pathlib import Path
 
 from kclient.broker.controller.topic_control import TopicRequest
+from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
+from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.common.system_files import SystemFiles
 from kclient.network.system_runtime import system_runtime
 from tests.support.virtual.controller_calls import create_topic
@@ -36,6 +39,18 @@ def test_handlers_see_topic_after_its_partitions_are_open(tmp_path: Path) -> Non
         create_topic(broker.services.controller, TopicRequest("t"))
         assert set(files.seen) == {("t-0", False)}
         assert "t" in broker.services.metadata.image.topics
-        assert broker.services.metadata.image is broker.services.controller.image
     finally:
         broker.stop()
+
+
+def test_caller_waits_until_the_image_has_an_offset() -> None:
+    cache = MetadataCache(threading.Condition())
+    seen: list[int] = []
+    cache.await_offset(-1, lambda: seen.append(cache.image.offset))
+    for offset in (3, 5):
+        cache.await_offset(offset, lambda: seen.append(cache.image.offset))
+    assert seen == [-1]
+    cache.publish(MetadataImage(offset=4))
+    assert seen == [-1, 4]
+    cache.publish(MetadataImage(offset=5))
+    assert seen == [-1, 4, 5]

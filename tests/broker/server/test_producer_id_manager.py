@@ -6,12 +6,20 @@ from typing import cast
 
 import pytest
 
-from kclient.broker.controller.quorum_controller import ProducerIdBlock, QuorumController
+from kclient.broker.server.local_controller import LocalController
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.common.broker_errors import NotControllerError
 from kclient.common.errors import KafkaError
+from kclient.protocol.messages.broker_to_controller import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
 
-Outcome = ProducerIdBlock | KafkaError
+Outcome = AllocateProducerIdsResponse | KafkaError
+
+
+def block(start: int, size: int) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=size)
 
 
 class Controller:
@@ -19,12 +27,10 @@ class Controller:
 
     def __init__(self) -> None:
         self.requests: list[Callable[[Outcome], None]] = []
-        self.failure: KafkaError | None = None
 
-    def next_producer_ids(self, node_id: int, on_done: Callable[[Outcome], None]) -> None:
-        assert node_id == 3
-        if self.failure is not None:
-            raise self.failure
+    def send(self, request: object, on_done: Callable[[Outcome], None]) -> None:
+        assert isinstance(request, AllocateProducerIdsRequest)
+        assert (request.broker_id, request.broker_epoch) == (3, 8)
         self.requests.append(on_done)
 
     def complete(self, outcome: Outcome) -> None:
@@ -38,22 +44,21 @@ def controller() -> Controller:
 
 @pytest.fixture
 def manager(controller: Controller) -> ProducerIdManager:
-    return ProducerIdManager(3, cast("QuorumController", controller), threading.Condition())
+    return ProducerIdManager(
+        3, lambda: 8, cast("LocalController", controller), threading.Condition()
+    )
 
 
 def test_ids_of_a_block_are_allocated_in_order(
     manager: ProducerIdManager, controller: Controller
 ) -> None:
     ids: list[int | KafkaError] = []
-    exhausted = [manager.is_exhausted]
     manager.generate(ids.append)
-    controller.complete(ProducerIdBlock(1_000, 3))
-    exhausted.append(manager.is_exhausted)
+    controller.complete(block(1_000, 3))
     manager.generate(ids.append)
     manager.generate(ids.append)
-    exhausted.append(manager.is_exhausted)
     assert ids == [1_000, 1_001, 1_002]
-    assert (exhausted, controller.requests) == ([True, False, True], [])
+    assert controller.requests == []
 
 
 def test_waiting_callers_share_one_request(
@@ -63,9 +68,9 @@ def test_waiting_callers_share_one_request(
     for _ in range(3):
         manager.generate(ids.append)
     assert (ids, len(controller.requests)) == ([], 1)
-    controller.complete(ProducerIdBlock(10, 2))
+    controller.complete(block(10, 2))
     assert (ids, len(controller.requests)) == ([10, 11], 1)  # the third needs another block
-    controller.complete(ProducerIdBlock(20, 2))
+    controller.complete(block(20, 2))
     assert (ids, controller.requests) == ([10, 11, 20], [])
 
 
@@ -79,17 +84,8 @@ def test_failed_request_fails_its_callers_and_the_next_call_repeats_it(
     controller.complete(error)
     assert ids == [error, error]
     manager.generate(ids.append)
-    controller.complete(ProducerIdBlock(5, 1))
+    controller.complete(block(5, 1))
     assert ids[2:] == [5]
-
-
-def test_error_that_the_controller_raises_is_the_outcome(
-    manager: ProducerIdManager, controller: Controller
-) -> None:
-    ids: list[int | KafkaError] = []
-    controller.failure = NotControllerError("closed")
-    manager.generate(ids.append)
-    assert ids == [controller.failure]
 
 
 def test_callback_may_request_the_next_id(
@@ -104,5 +100,5 @@ def test_callback_may_request_the_next_id(
             manager.generate(on_done)
 
     manager.generate(on_done)
-    controller.complete(ProducerIdBlock(7, 5))
+    controller.complete(block(7, 5))
     assert ids == [7, 8, 9]

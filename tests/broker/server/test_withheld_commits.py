@@ -6,14 +6,12 @@ from typing import TypeVar
 
 import pytest
 
-from kclient.broker.controller.quorum_controller import BrokerIdentity
 from kclient.broker.controller.topic_control import TopicRequest
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, PartitionRegistration
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
-from kclient.common.errors import KafkaError
+from kclient.broker.server.served_api import BrokerServices
 from kclient.common.types import TopicPartition
-from kclient.network.endpoint import Endpoint
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.committed_offsets import (
@@ -25,6 +23,7 @@ from kclient.protocol.messages.committed_offsets import (
     OffsetFetchResponse,
 )
 from kclient.protocol.messages.fetch import FetchResponse
+from kclient.protocol.messages.node_registration import BrokerRegistrationResponse
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -33,9 +32,9 @@ from kclient.protocol.messages.produce import (
 )
 from tests.support.clients.wire import Wire, batch, fetch_request
 from tests.support.virtual.controller_calls import create_topic
+from tests.support.virtual.memory_quorum import heartbeat, registration
 
 LEADER, FOLLOWER = 1, 2
-ENDPOINT = Endpoint("PLAINTEXT", "localhost", 9)
 STEPS = 6
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -49,9 +48,7 @@ class Replicated:
         self.broker = BrokerServer(config, self.runtime)
         self.broker.start(threads=False)
         services = self.broker.services
-        services.controller.register_broker(
-            BrokerIdentity(FOLLOWER, (ENDPOINT,), None, bytes(16)), assert_no_error
-        )
+        register_follower(services)
         registration = PartitionRegistration((LEADER, FOLLOWER), (LEADER, FOLLOWER), LEADER, 0, 1)
         for topic in ("t", CONSUMER_OFFSETS):
             create_topic(services.controller, TopicRequest(topic, assignments={0: [LEADER]}))
@@ -80,8 +77,17 @@ class Replicated:
             assert (len(found.records or b"") > 0) is (offset == 0)
 
 
-def assert_no_error(error: KafkaError | None) -> None:
-    assert error is None
+def register_follower(services: BrokerServices) -> None:
+    """Register and unfence the follower."""
+    epochs: list[int] = []
+
+    def on_registered(response: BrokerRegistrationResponse) -> None:
+        epochs.append(response.broker_epoch)
+
+    request = registration(FOLLOWER, cluster_id=services.cluster_id)
+    services.controller.send(request, on_registered)
+    services.controller.send(heartbeat(FOLLOWER, epochs[0]), lambda _response: None)
+    assert len(services.metadata.image.live_brokers()) == 2
 
 
 def assert_no_response(wire: Wire) -> None:

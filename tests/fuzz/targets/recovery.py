@@ -11,8 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from kclient.broker.controller.kafka_metadata_log import METADATA_PARTITION
-from kclient.broker.log.log_file_utils import partition_directory
+from kclient.broker.log.log_file_utils import METADATA_PARTITION, partition_directory
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from kclient.broker.controller.kraft_controller import QuorumController
+from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.controller.topic_control import PartitionsRequest, TopicRequest
 from kclient.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kclient.broker.metadata.metadata_delta import MetadataDelta

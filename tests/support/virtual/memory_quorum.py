@@ -6,7 +6,7 @@ from typing import Any
 
 from kclient.broker.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kclient.broker.controller.cluster_control import ClusterControl
-from kclient.broker.controller.kraft_controller import ControllerSettings, QuorumController
+from kclient.broker.controller.quorum_controller import ControllerSettings, QuorumController
 from kclient.broker.controller.request_planners import RequestPlanners
 from kclient.broker.controller.topic_control import (
     TopicControl,
@@ -167,6 +167,7 @@ def controller_of(
     *,
     defaults: Mapping[str, str] | None = None,
     bootstrap: Sequence[MetadataRecord] = (),
+    topics: TopicControl | None = None,
     **settings: Any,
 ) -> QuorumController:
     """Add a controller to a quorum."""
@@ -185,7 +186,7 @@ def controller_of(
         quorum,
         RequestPlanners(ClusterControl(CLUSTER_ID, heartbeats)),
         heartbeats,
-        TopicControl(TopicDefaults(1, 1), delete_enabled=True),
+        topics or TopicControl(TopicDefaults(1, 1), delete_enabled=True),
     )
     quorum.add(node, controller)
     return controller

@@ -9,8 +9,7 @@ Differences from Apache Kafka: in the response to a version that is not served K
 ApiVersions alone.
 """
 
-from kclient.broker.controller.kafka_metadata_log import WRITTEN_VERSION
-from kclient.broker.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
+from kclient.broker.metadata.features import SUPPORTED_FEATURES
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import (
@@ -68,11 +67,9 @@ def _response(services: BrokerServices, error_code: int) -> ApiVersionsResponse:
             for key, span in spans.items()
         ],
         supported_features=[
-            SupportedFeatureKey(
-                name=METADATA_VERSION,
-                min_version=MINIMUM_VERSION.value,
-                max_version=WRITTEN_VERSION.value,
-            )
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+            if low > 0  # older clients refuse the others
         ],
         finalized_features_epoch=image.offset,
         finalized_features=[

@@ -125,10 +125,4 @@ def _failed(body: FindCoordinatorRequest, code: int) -> FindCoordinatorResponse:
     )
 
 
-def _changes_metadata(
-    services: BrokerServices, _request: Request, _body: FindCoordinatorRequest
-) -> bool:
-    return _must_create_topic(services)
-
-
-APIS = (ServedApi(FindCoordinatorRequest, handle, _failed, changes_metadata=_changes_metadata),)
+APIS = (ServedApi(FindCoordinatorRequest, handle, _failed),)

@@ -34,11 +34,4 @@ def handle(services: BrokerServices, request: Request, body: InitProducerIdReque
     services.producer_ids.generate(on_done)
 
 
-def _changes_metadata(
-    services: BrokerServices, _request: Request, _body: InitProducerIdRequest
-) -> bool:
-    """Return whether another block of producer ids is needed from the controller."""
-    return services.producer_ids.is_exhausted
-
-
-APIS = (ServedApi(InitProducerIdRequest, handle, changes_metadata=_changes_metadata),)
+APIS = (ServedApi(InitProducerIdRequest, handle),)

@@ -153,16 +153,6 @@ def _topics_to_create(
     ]
 
 
-def _changes_metadata(services: BrokerServices, _request: Request, body: MetadataRequest) -> bool:
-    """Return whether a topic has to be created."""
-    if not _creates_topics(services, body):
-        return False
-    image = services.metadata.image
-    return any(
-        topic.name is not None and topic.name not in image.topics for topic in body.topics or ()
-    )
-
-
 def _is_long(services: BrokerServices, request: Request, body: MetadataRequest) -> bool:
     """Return whether the response is large."""
     image = services.metadata.image
@@ -275,8 +265,6 @@ def _describe_cluster(
 
 
 APIS = (
-    ServedApi(
-        MetadataRequest, _metadata, _failed, is_long=_is_long, changes_metadata=_changes_metadata
-    ),
+    ServedApi(MetadataRequest, _metadata, _failed, is_long=_is_long),
     ServedApi(DescribeClusterRequest, _describe_cluster),
 )

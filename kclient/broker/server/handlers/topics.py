@@ -18,7 +18,7 @@ from kclient.broker.controller.topic_control import (
     TopicRequest,
 )
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.served_api import BrokerServices, ServedApi, always
+from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import InvalidReplicaAssignmentError, InvalidRequestError, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.topics import (
@@ -223,9 +223,7 @@ def _failed_deletion(body: DeleteTopicsRequest, code: int) -> DeleteTopicsRespon
 
 
 APIS = (
-    ServedApi(CreateTopicsRequest, _create_topics, _failed_creation, changes_metadata=always),
-    ServedApi(
-        CreatePartitionsRequest, _create_partitions, _failed_partitions, changes_metadata=always
-    ),
-    ServedApi(DeleteTopicsRequest, _delete_topics, _failed_deletion, changes_metadata=always),
+    ServedApi(CreateTopicsRequest, _create_topics, _failed_creation),
+    ServedApi(CreatePartitionsRequest, _create_partitions, _failed_partitions),
+    ServedApi(DeleteTopicsRequest, _delete_topics, _failed_deletion),
 )

@@ -1,0 +1,74 @@
+"""Quorum of one node: restarts, failures, idle time."""
+
+import errno
+import time
+from pathlib import Path
+
+import pytest
+
+from kclient.broker.server.broker_config import BROKER_CONFIG
+from kclient.broker.server.broker_server import BrokerServer
+from kclient.network.system_runtime import system_runtime
+from kclient.testing import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
+from tests.support.disks.faulty_files import FaultySystemFiles
+from tests.support.virtual.virtual_home import VirtualHome
+
+
+def test_killed_node_is_back_before_its_session_ends(tmp_path: Path) -> None:
+    with EmbeddedCluster(data_dir=tmp_path) as cluster:
+        cluster.kill()
+        start = time.monotonic()
+        cluster.start()
+        assert time.monotonic() - start < 2.0
+        (broker,) = cluster.broker.services.metadata.image.brokers.values()
+        assert not broker.fenced
+
+
+def test_idle_node_writes_no_metadata(tmp_path: Path) -> None:
+    home = VirtualHome()
+    config = BROKER_CONFIG.parse({"log.dir": str(tmp_path), "listeners": "127.0.0.1:0"})
+    broker = BrokerServer(config, home.runtime)
+    broker.start(threads=False)
+    offset = broker.services.metadata.image.offset
+    for _ in range(100):
+        home.sleep(1_000.0)
+        broker.step(home.clock.now_ms)
+    assert broker.services.metadata.image.offset == offset
+    assert broker.storage.raft.client.log_end_offset == offset + 1
+    broker.stop()
+
+
+def test_unexpected_error_of_the_quorum_ends_the_node(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = BROKER_CONFIG.parse({"log.dir": str(tmp_path), "listeners": "127.0.0.1:0"})
+    broker = BrokerServer(config, system_runtime())
+    broker.start()
+
+    def fail(_controller: object) -> None:
+        raise ValueError("a defect")
+
+    broker.storage.raft.submit(fail)
+    wait_until(lambda: not broker.is_running, "the node has ended")
+    assert isinstance(broker.failure, ValueError)
+    assert "broker 1 ends: ValueError: a defect" in caplog.text
+    broker.stop()
+
+
+def test_metadata_of_a_failed_append_is_not_replayed(tmp_path: Path) -> None:
+    files = FaultySystemFiles()
+    config = BROKER_CONFIG.parse({"log.dir": str(tmp_path), "listeners": "127.0.0.1:0"})
+    broker = BrokerServer(config, system_runtime()._replace(files=files))
+    broker.start(threads=False)
+    end_offset = broker.storage.raft.client.log_end_offset
+    files.fail("write", ".log", errno.ENOSPC)
+    outcomes: list[object] = []
+    broker.services.producer_ids.generate(outcomes.append)
+    assert len(outcomes) == 1
+    assert isinstance(outcomes[0], Exception)
+    assert broker.storage.raft.client.log_end_offset == end_offset
+    files.heal()
+    broker.services.producer_ids.generate(outcomes.append)
+    assert outcomes[1] == 0
+    broker.stop()
