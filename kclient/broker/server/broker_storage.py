@@ -1,6 +1,6 @@
 """Storage half of a broker: data directory, logs, metadata, partitions and groups."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kclient.broker.controller.quorum_controller import ControllerSettings
@@ -13,7 +13,11 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
 from kclient.broker.log.producer_state_manager import ProducerLimits
 from kclient.broker.metadata.bootstrap_metadata import bootstrap_records, read_bootstrap
-from kclient.broker.metadata.features import KRAFT_VERSION, default_levels
+from kclient.broker.metadata.features import (
+    KRAFT_VERSION,
+    SUPPORTED_FEATURES,
+    default_levels,
+)
 from kclient.broker.metadata.meta_properties import MetaProperties, MetaPropertiesEnsemble
 from kclient.broker.metadata.metadata_batch_loader import Fault
 from kclient.broker.metadata.metadata_delta import MetadataDelta
@@ -29,6 +33,7 @@ from kclient.broker.server.metadata_queue import MetadataQueue
 from kclient.broker.server.raft_manager import RaftManager, RaftSettings
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid, uuid_to_text
+from kclient.protocol.messages.metadata_records import FeatureLevelRecord, MetadataRecord
 
 FIRST_LEVEL = MetadataVersion.IBP_4_0_IV3
 """Level of metadata.version of a new cluster."""
@@ -140,7 +145,8 @@ def _raft_settings(
     config: BrokerConfig, runtime: Runtime, identity: MetaProperties, incarnation_id: bytes
 ) -> RaftSettings:
     # Directories of earlier versions have no bootstrap.checkpoint.
-    bootstrap = read_bootstrap(runtime.files, config.data_dir) or bootstrap_records(
+    formatted = read_bootstrap(runtime.files, config.data_dir)
+    bootstrap = _without_unsupported_features(formatted or []) or bootstrap_records(
         {METADATA_VERSION: FIRST_LEVEL.value}
     )
     topics = TopicControl(
@@ -217,3 +223,16 @@ def _group_config(config: BrokerConfig) -> GroupConfig:
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_ms=config.offsets_retention_check_interval_ms,
     )
+
+
+def _without_unsupported_features(records: Sequence[MetadataRecord]) -> list[MetadataRecord]:
+    """Return first records without levels of features that only Apache Kafka has.
+
+    Kafka's tool writes group.version and transaction.version, with which this broker could not
+    register.
+    """
+    return [
+        record
+        for record in records
+        if not isinstance(record, FeatureLevelRecord) or record.name in SUPPORTED_FEATURES
+    ]
