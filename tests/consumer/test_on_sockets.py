@@ -22,6 +22,7 @@ from kclient.common.errors import (
 )
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.thread_stress import switching_all_the_time
+from tests.support.checks.waiting import wait_until
 
 COUNT = 3000
 MANY = 5000
@@ -169,8 +170,7 @@ def test_close_from_another_thread_ends_the_poll(cluster: EmbeddedCluster) -> No
 
     thread = threading.Thread(target=poll)
     thread.start()
-    while not consumer._lock.is_held_elsewhere():
-        time.sleep(0.001)
+    wait_until(consumer._lock.is_held_elsewhere, "the poll has begun", every=0.001)
     started = time.monotonic()
     consumer.close()
     consumer.close()
