@@ -72,12 +72,14 @@ def _settings(admin: AdminClient) -> None:
     )
 
     def altered() -> bool:
-        found = admin.describe_topic_configs("moved")
-        of_broker = admin.describe_broker_configs(2)["log.cleaner.threads"].value
+        found = admin.describe_topic_configs("moved")["moved"]
+        of_broker = admin.describe_broker_configs(2)[2]["log.cleaner.threads"].value
         return (found["retention.ms"].value, of_broker) == ("1000", "2")
 
     wait_until(altered, "the settings are in force", WAIT)
-    assert admin.describe_topic_configs("moved")["cleanup.policy"].value == "delete,compact"
+    assert (
+        admin.describe_topic_configs("moved")["moved"]["cleanup.policy"].value == "delete,compact"
+    )
     admin.incremental_alter_configs(
         {topic: [AlterConfigOp("retention.ms", "5")]}, validate_only=True
     )
@@ -86,7 +88,7 @@ def _settings(admin: AdminClient) -> None:
     with pytest.warns(DeprecationWarning, match="alter_configs"):
         admin.alter_configs({topic: {"retention.ms": "2000"}})
     wait_until(
-        lambda: admin.describe_topic_configs("moved")["cleanup.policy"].value == "delete",
+        lambda: admin.describe_topic_configs("moved")["moved"]["cleanup.policy"].value == "delete",
         "the other settings are reset",
         WAIT,
     )

@@ -21,6 +21,7 @@ from kclient.admin.arguments import (
     check_states,
     check_total_counts,
 )
+from kclient.admin.cluster_arguments import check_broker_ids
 from kclient.admin.cluster_methods import ClusterMethods
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
 
@@ -168,29 +169,33 @@ class AdminClient(ClusterMethods):
         )
 
     def describe_topic_configs(
-        self, topic: str, *, timeout: float | None = None
-    ) -> dict[str, ConfigEntry]:
-        """Return a topic's configuration by dotted name."""
-        check_topic_name(topic)
+        self, names: str | Iterable[str], *, timeout: float | None = None
+    ) -> dict[str, dict[str, ConfigEntry]]:
+        """Return the configurations of topics, by topic and dotted name (DescribeConfigs).
+
+        Raises:
+            UnknownTopicOrPartitionError: There is no such topic.
+        """
+        checked = [check_topic_name(name) for name in check_list("names", names, str)]
         return self._call(
             "describe_topic_configs",
             timeout,
-            lambda requester, end: cluster_calls.describe_configs(
-                requester, cluster_calls.TOPIC, topic, end
-            ),
+            lambda requester, end: cluster_calls.describe_topic_configs(requester, checked, end),
         )
 
     def describe_broker_configs(
-        self, broker_id: int, *, timeout: float | None = None
-    ) -> dict[str, ConfigEntry]:
-        """Return a broker's configuration by dotted name."""
-        check_int("broker_id", broker_id, 0)
+        self, broker_ids: int | Iterable[int], *, timeout: float | None = None
+    ) -> dict[int, dict[str, ConfigEntry]]:
+        """Return the configurations of brokers, by broker id and dotted name (DescribeConfigs).
+
+        Raises:
+            InvalidRequestError: There is no such broker.
+        """
+        wanted = check_broker_ids(broker_ids)
         return self._call(
             "describe_broker_configs",
             timeout,
-            lambda requester, end: cluster_calls.describe_configs(
-                requester, cluster_calls.BROKER, str(broker_id), end
-            ),
+            lambda requester, end: cluster_calls.describe_broker_configs(requester, wanted, end),
         )
 
     # -- groups ----------------------------------------------------------------------------

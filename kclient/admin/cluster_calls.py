@@ -1,7 +1,9 @@
 """Admin calls for the cluster and for configurations."""
 
+from collections.abc import Iterable, Sequence
+
 from kclient.admin.admin_types import ClusterDescription, ConfigEntry
-from kclient.admin.requester import Requester, item_error
+from kclient.admin.requester import Requester, item_error, raise_failures
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
 from kclient.common.types import Node
@@ -16,6 +18,8 @@ from kclient.protocol.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+
+Configs = dict[str, ConfigEntry]
 
 TOPIC = 2
 BROKER = 4
@@ -48,39 +52,61 @@ def describe_cluster(
     return requester.send_to_least_loaded(builder, DescribeClusterResponse, read, deadline_ms)
 
 
-def describe_configs(
-    requester: Requester, kind: int, name: str, deadline_ms: float
-) -> Steps[dict[str, ConfigEntry]]:
-    """Return the configuration of one topic or broker, by dotted name."""
-
-    def read(response: DescribeConfigsResponse) -> dict[str, ConfigEntry]:
-        entries: dict[str, ConfigEntry] = {}
-        for result in response.results:
-            error = item_error(f"resource {name!r}", result.error_code, result.error_message)
-            if error is not None:
-                raise error
-            entries |= {config.name: _entry(config) for config in result.configs}
-        return entries
-
-    resource = DescribeConfigsResource(
-        resource_type=kind, resource_name=name, configuration_keys=None
+def describe_topic_configs(
+    requester: Requester, names: Sequence[str], deadline_ms: float
+) -> Steps[dict[str, Configs]]:
+    """Return the configurations of topics, by topic and dotted name."""
+    return requester.send_to_least_loaded(
+        _builder(TOPIC, names), DescribeConfigsResponse, _read, deadline_ms
     )
-    builder = SimpleBuilder(DescribeConfigsRequest(resources=[resource]))
-    if kind == BROKER:
-        # A broker returns its static configuration for itself only.
-        cluster = yield from describe_cluster(requester, deadline_ms)
-        for node in cluster.nodes:
-            if str(node.id) == name:
-                return (
-                    yield from requester.send_to_node(
-                        node, builder, DescribeConfigsResponse, read, deadline_ms
-                    )
-                )
-    return (
-        yield from requester.send_to_least_loaded(
-            builder, DescribeConfigsResponse, read, deadline_ms
-        )
-    )
+
+
+def describe_broker_configs(
+    requester: Requester, broker_ids: Sequence[int], deadline_ms: float
+) -> Steps[dict[int, Configs]]:
+    """Return the configurations of brokers, by broker id and dotted name.
+
+    Each broker is asked itself, since a broker returns its static configuration for itself only.
+    Any broker can say that an id is unknown.
+    """
+    cluster = yield from describe_cluster(requester, deadline_ms)
+    nodes = {node.id: node for node in cluster.nodes}
+    described = {}
+    for broker_id in broker_ids:
+        builder = _builder(BROKER, [str(broker_id)])
+        node = nodes.get(broker_id)
+        if node is None:
+            steps = requester.send_to_least_loaded(
+                builder, DescribeConfigsResponse, _read, deadline_ms
+            )
+        else:
+            steps = requester.send_to_node(
+                node, builder, DescribeConfigsResponse, _read, deadline_ms
+            )
+        found = yield from steps
+        described[broker_id] = found[str(broker_id)]
+    return described
+
+
+def _builder(kind: int, names: Iterable[str]) -> SimpleBuilder:
+    resources = [
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        for name in names
+    ]
+    return SimpleBuilder(DescribeConfigsRequest(resources=resources))
+
+
+def _read(response: DescribeConfigsResponse) -> dict[str, Configs]:
+    described = {}
+    failures = {}
+    for result in response.results:
+        name = result.resource_name
+        error = item_error(f"resource {name!r}", result.error_code, result.error_message)
+        if error is not None:
+            failures[name] = error
+        described[name] = {config.name: _entry(config) for config in result.configs}
+    raise_failures(failures)
+    return described
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:

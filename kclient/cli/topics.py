@@ -71,7 +71,7 @@ def _list(options: argparse.Namespace) -> int:
 def _describe(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options)) as admin:
         described = admin.describe_topics(options.topic)
-        configs = {name: admin.describe_topic_configs(name) for name in described}
+        configs = admin.describe_topic_configs(options.topic)
     for name, topic in described.items():
         settings = ",".join(
             f"{entry.name}={entry.value}"

@@ -76,7 +76,7 @@ def test_call_within_a_call_is_refused(
 def test_topic_is_created_described_extended_and_deleted(admin: AdminClient) -> None:
     created = admin.create_topics([NewTopic("grown", 2, configs={"retention.ms": "1000"})])
     assert created["grown"].num_partitions == 2
-    assert admin.describe_topic_configs("grown")["retention.ms"].value == "1000"
+    assert admin.describe_topic_configs("grown")["grown"]["retention.ms"].value == "1000"
     admin.create_partitions({"grown": 5})
     described = admin.describe_topics(["grown"])["grown"]
     assert [partition.partition for partition in described.partitions] == [0, 1, 2, 3, 4]
@@ -137,8 +137,9 @@ def test_the_cluster_is_described(admin: AdminClient, cluster: EmbeddedCluster) 
     described = admin.describe_cluster()
     assert [f"{n.host}:{n.port}" for n in described.nodes] == [cluster.bootstrap_servers]
     assert described.controller == described.nodes[0]
-    configs = admin.describe_broker_configs(described.nodes[0].id)
-    assert configs["node.id"].is_read_only
+    node = described.nodes[0].id
+    configs = admin.describe_broker_configs(node)
+    assert configs[node]["node.id"].is_read_only
 
 
 def test_directories_resources_and_pages_are_described(

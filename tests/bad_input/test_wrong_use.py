@@ -430,7 +430,7 @@ ADMIN: list[Row] = [
     (
         lambda a: a.describe_broker_configs("0"),
         InvalidTypeError,
-        "broker_id: got '0' (str), expecte",
+        "broker_ids: got '0' (str), expect",
     ),
     (
         lambda a: a.describe_consumer_groups([""]),

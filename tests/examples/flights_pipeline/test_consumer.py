@@ -155,9 +155,10 @@ def test_existing_topics_fail(clients: Clients, settings: PipelineSettings) -> N
 
 
 def test_statistics_topic_is_compacted(clients: Clients, settings: PipelineSettings) -> None:
-    configs = clients.admin().describe_topic_configs(settings.statistics_topic)
+    name = settings.statistics_topic
+    configs = clients.admin().describe_topic_configs(name)
 
-    assert configs["cleanup.policy"].value == "compact"
+    assert configs[name]["cleanup.policy"].value == "compact"
 
 
 def test_partitions_of_a_killed_member_are_taken_over(
