@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from socket import socket
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.net.inet import KafkaNetSocket
+from kafka.net.selector import NetworkSelector
 from kafka.structs import OffsetAndMetadata
 
 from tests.support.clients.foreign_record import (
@@ -20,24 +22,39 @@ from tests.support.clients.foreign_record import (
 
 _POLL_MS = 200
 _sock_connect = KafkaNetSocket.sock_connect
+_close_network = NetworkSelector.close
+_sockets: WeakKeyDictionary[NetworkSelector, list[socket]] = WeakKeyDictionary()
 
 
-async def _connect_or_close(
-    self: KafkaNetSocket, net: Any, sock: socket, address: Any, timeout_at: float | None = None
+async def _connect_registered(
+    self: KafkaNetSocket,
+    net: NetworkSelector,
+    sock: socket,
+    address: Any,
+    timeout_at: float | None = None,
 ) -> Any:
-    """Close the socket if the attempt ends: kafka-python 3.0.12 leaves it open.
+    """Note the socket, so that closing the network closes it in any case."""
+    held = [known for known in _sockets.get(net, ()) if known.fileno() >= 0]
+    _sockets[net] = [*held, sock]
+    return await _sock_connect(self, net, sock, address, timeout_at=timeout_at)
 
-    If the garbage collector finds it during a test, that test fails with a ResourceWarning. It
-    happens when a client is closed while it connects.
+
+def _close_with_sockets(self: NetworkSelector) -> None:
+    """Close also the sockets that kafka-python 3.0.12 leaves to the garbage collector.
+
+    It leaves a socket whose attempt to connect has failed or is under way, and the socket of a
+    transport that is closed while a request waits to be written. If the garbage collector finds
+    such a socket during a test, that test fails with a ResourceWarning.
     """
     try:
-        return await _sock_connect(self, net, sock, address, timeout_at=timeout_at)
-    except BaseException:
-        sock.close()
-        raise
+        _close_network(self)
+    finally:
+        for sock in _sockets.pop(self, ()):
+            sock.close()
 
 
-KafkaNetSocket.sock_connect = _connect_or_close
+KafkaNetSocket.sock_connect = _connect_registered
+NetworkSelector.close = _close_with_sockets
 
 
 class KafkaPythonClient:
