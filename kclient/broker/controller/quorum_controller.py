@@ -66,6 +66,8 @@ _log = logging.getLogger(__name__)
 
 ResponseT = TypeVar("ResponseT")
 PlanT = TypeVar("PlanT", bound=Plan)
+_RETRY_BACKOFF_MS = 500.0
+"""Time without periodic tasks after one of them could not be written."""
 _BOUNDARIES = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
@@ -170,6 +172,7 @@ class QuorumController:
         self._pending: deque[_Pending] = deque()
         self._last_append_ms = 0.0
         self._next_balance_ms = self._next_unclean_ms = 0.0
+        self._retry_ms = 0.0
 
     @property
     def is_active(self) -> bool:
@@ -299,10 +302,12 @@ class QuorumController:
         session = self._heartbeats.next_deadline_ms(self._view.image)
         if session is not None:
             deadlines.append(session)
-        return min(deadlines)
+        return max(min(deadlines), self._retry_ms)
 
     def _run_tasks(self) -> None:
         now_ms = self._clock.monotonic_ms()
+        if now_ms < self._retry_ms:
+            return
         while self._epoch is not None and self._fence_stale_broker(now_ms):
             pass
         settings = self._settings
@@ -331,7 +336,11 @@ class QuorumController:
         failed: list[KafkaError] = []
         if result.records:
             self._append(result, lambda error: failed.append(error) if error else None)
-        return result.response if self.is_active and not failed else None
+        if not self.is_active or failed:
+            # The task is still due, and its append would fail again at once.
+            self._retry_ms = self._clock.monotonic_ms() + _RETRY_BACKOFF_MS
+            return None
+        return result.response
 
     # --- events
 

@@ -179,7 +179,7 @@ def test_defect_in_a_plan_fails_only_its_request() -> None:
     create_topic(controller, "a", {0: [1]})
 
 
-def test_task_that_cannot_be_written_is_left_for_the_next_poll(
+def test_task_that_cannot_be_written_is_retried_after_a_backoff(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     quorum, clock = MemoryQuorum(), ManualClock()
@@ -194,7 +194,10 @@ def test_task_that_cannot_be_written_is_left_for_the_next_poll(
     with monkeypatch.context() as patch:
         patch.setattr(quorum, "append", full)
         controller.poll()
+    assert controller.next_deadline_ms == clock.now + 500
+    controller.poll()
     assert not controller.image.brokers[1].fenced
+    clock.now += 500
     controller.poll()
     assert controller.image.brokers[1].fenced
 

@@ -12,6 +12,7 @@ from kclient.network.system_runtime import system_runtime
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 from tests.support.disks.faulty_files import FaultySystemFiles
+from tests.support.virtual.memory_quorum import heartbeat, registration
 from tests.support.virtual.virtual_home import VirtualHome
 
 
@@ -72,3 +73,26 @@ def test_metadata_of_a_failed_append_is_not_replayed(tmp_path: Path) -> None:
     broker.services.producer_ids.generate(outcomes.append)
     assert outcomes[1] == 0
     broker.stop()
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_due_tasks_do_not_spin_while_the_disk_fails(tmp_path: Path, code: int) -> None:
+    home, files = VirtualHome(), FaultySystemFiles()
+    config = BROKER_CONFIG.parse({"log.dir": str(tmp_path), "listeners": "127.0.0.1:0"})
+    broker = BrokerServer(config, home.runtime._replace(files=files))
+    broker.start(threads=False)
+    services, raft = broker.services, broker.storage.raft
+    request = registration(2, cluster_id=services.cluster_id)
+    epochs: list[int] = []
+    services.controller.send(request, lambda response: epochs.append(response.broker_epoch))
+    services.controller.send(heartbeat(2, epochs[0]), lambda _response: None)
+    files.fail("write", ".log", code)
+    steps, end_ms = 0, home.clock.now_ms + 60_000
+    while home.clock.now_ms < end_ms and steps < 10_000:
+        home.sleep(raft.step())
+        steps += 1
+    assert 10 < steps < 500  # the session of broker 2 has ended, and the task is retried
+    assert not raft.controller.image.brokers[2].fenced
+    broker.kill()
+    with EmbeddedCluster(data_dir=tmp_path) as cluster:
+        assert 2 in cluster.broker.services.metadata.image.brokers
