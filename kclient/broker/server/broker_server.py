@@ -325,7 +325,7 @@ class BrokerServer:
         api_versions: ApiVersionManager,
     ) -> BrokerServices:
         config, runtime = self._config, self._runtime
-        controller = LocalController(storage.raft, storage.metadata)
+        controller = LocalController(storage.raft, storage.metadata, runtime.clock)
         listeners = config.listener_config()
         static = {
             "advertised.listeners": ",".join(map(str, advertised)),

@@ -93,8 +93,8 @@ def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> Br
     def topic_config(image: MetadataImage, topic: str) -> LogConfig:
         return LogConfig.parse(image.topic_config(topic), defaults)
 
-    metadata = MetadataCache(runtime.tasks.condition())
     replicas = ReplicaManager(config.node_id, runtime, logs, topic_config)
+    metadata = MetadataCache(runtime.tasks, replicas.timer)
     groups = _groups(config, runtime, replicas, metadata)
     loader = MetadataLoader(lambda: raft.client.high_watermark, _raise_fatal)
     loader.add_publisher(

@@ -1,14 +1,17 @@
 """Order in which a change of the metadata becomes visible to handlers."""
 
 import threading
+from math import inf
 from pathlib import Path
 
 from kclient.broker.controller.topic_control import TopicRequest
 from kclient.broker.metadata.metadata_image import MetadataImage
+from kclient.broker.replication.delayed_operation import OperationTimer
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.common.system_files import SystemFiles
+from kclient.common.system_tasks import SystemTasks
 from kclient.network.system_runtime import system_runtime
 from tests.support.virtual.controller_calls import create_topic
 
@@ -44,13 +47,26 @@ def test_handlers_see_topic_after_its_partitions_are_open(tmp_path: Path) -> Non
 
 
 def test_caller_waits_until_the_image_has_an_offset() -> None:
-    cache = MetadataCache(threading.Condition())
+    cache = MetadataCache(SystemTasks(), OperationTimer(threading.Condition()))
     seen: list[int] = []
-    cache.await_offset(-1, lambda: seen.append(cache.image.offset))
+    cache.await_offset(-1, inf, lambda: seen.append(cache.image.offset))
     for offset in (3, 5):
-        cache.await_offset(offset, lambda: seen.append(cache.image.offset))
+        cache.await_offset(offset, inf, lambda: seen.append(cache.image.offset))
     assert seen == [-1]
     cache.publish(MetadataImage(offset=4))
     assert seen == [-1, 4]
     cache.publish(MetadataImage(offset=5))
     assert seen == [-1, 4, 5]
+
+
+def test_caller_waits_no_longer_than_its_deadline() -> None:
+    timer = OperationTimer(threading.Condition())
+    cache = MetadataCache(SystemTasks(), timer)
+    seen: list[int] = []
+    cache.await_offset(3, 100.0, lambda: seen.append(cache.image.offset))
+    timer.advance(99.0)
+    assert seen == []
+    timer.advance(100.0)
+    assert seen == [-1]
+    cache.publish(MetadataImage(offset=3))
+    assert seen == [-1]

@@ -4,8 +4,9 @@
 - CreatePartitions, versions 0-3.
 - DeleteTopics, versions 1-6; version 6 names topics by id too.
 
-Differences from Apache Kafka: the change is complete before the response, so `timeout_ms` never
-expires.
+A response is sent when this broker has applied the change, and at the latest when `timeout_ms` or
+1 s after the commit has passed. Differences from Apache Kafka: no change is refused because
+`timeout_ms` has passed.
 """
 
 from collections import Counter
@@ -64,7 +65,10 @@ def _create_topics(services: BrokerServices, request: Request, body: CreateTopic
         request.respond(CreateTopicsResponse(topics=results))
 
     services.controller.create_topics(
-        list(wanted.values()), on_done, validate_only=body.validate_only
+        list(wanted.values()),
+        on_done,
+        validate_only=body.validate_only,
+        deadline_ms=services.clock.monotonic_ms() + body.timeout_ms,
     )
 
 
@@ -141,7 +145,12 @@ def _create_partitions(
         results = [_partitions_result(name, outcomes[name]) for name in distinct]
         request.respond(CreatePartitionsResponse(results=results))
 
-    services.controller.create_partitions(wanted, on_done, validate_only=body.validate_only)
+    services.controller.create_partitions(
+        wanted,
+        on_done,
+        validate_only=body.validate_only,
+        deadline_ms=services.clock.monotonic_ms() + body.timeout_ms,
+    )
 
 
 def _partitions_request(topic: CreatePartitionsTopic) -> PartitionsRequest:
@@ -189,7 +198,9 @@ def _delete_topics(services: BrokerServices, request: Request, body: DeleteTopic
         results = [_deletion_result(key, outcomes[key]) for key in named]
         request.respond(DeleteTopicsResponse(responses=results))
 
-    services.controller.delete_topics(wanted, on_done)
+    services.controller.delete_topics(
+        wanted, on_done, deadline_ms=services.clock.monotonic_ms() + body.timeout_ms
+    )
 
 
 def _naming_problem(key: _Named, count: int) -> str | None:

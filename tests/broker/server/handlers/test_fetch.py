@@ -84,7 +84,7 @@ def test_long_poll_without_records_returns_offsets(wire: Wire, topic: str) -> No
 
 def test_topic_deletion_completes_long_poll(wire: Wire, other: Wire, topic: str) -> None:
     wire.send(fetch_request(topic, 0, max_wait_ms=9000), 12)
-    other.ask(DeleteTopicsRequest(topic_names=[topic]), 4, DeleteTopicsResponse)
+    other.ask(DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000), 4, DeleteTopicsResponse)
     _, response = wire.receive(FetchResponse, 12)
     unknown = code_of(UnknownTopicOrPartitionError())
     assert response.responses[0].partitions[0].error_code == unknown
@@ -164,7 +164,7 @@ def test_deleted_and_recreated_topics_of_a_session_have_an_error(wire: Wire) -> 
     topic_id = wire.create_topic("recreated-in-session")
     topic = FetchTopic(topic_id=topic_id, partitions=[wanted(0)])
     session_id = wire.ask(session_request(topic), 17, FetchResponse).session_id
-    delete = DeleteTopicsRequest(topic_names=["recreated-in-session"])
+    delete = DeleteTopicsRequest(topic_names=["recreated-in-session"], timeout_ms=10_000)
     wire.ask(delete, 4, DeleteTopicsResponse)
     request = FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=1)
     deleted = code_of(UnknownTopicOrPartitionError())
