@@ -164,7 +164,7 @@ class QuorumController:
         self._quorum = quorum
         self._planners = planners
         self._heartbeats = heartbeats
-        self._events = EventQueue(runtime.tasks.lock())
+        self._events = EventQueue(runtime.tasks)
         self._committed = MetadataBatchLoader(self._on_update, _raise_fault)
         self.image = self._committed.image
         self._view = self._view_of(self.image)

@@ -180,7 +180,7 @@ class BrokerServer:
             raise IllegalStateError("the broker is not running")
         busy = parts.server.step(now_ms)
         handled = parts.long_pool.step()
-        delay_ms = min(parts.scheduler.step(now_ms), parts.storage.raft.step())
+        delay_ms = min(parts.scheduler.step(now_ms), parts.storage.raft.events.step())
         return 0.0 if busy or handled else delay_ms
 
     def intercept(self, interceptor: Interceptor) -> None:
@@ -289,7 +289,7 @@ class BrokerServer:
         raft.initialize(storage.publications)
         while lifecycle.state is not BrokerState.RUNNING:
             lifecycle.step(clock.monotonic_ms())
-            raft.step()
+            raft.events.step()
         storage.groups.load_now()
         return lifecycle
 
@@ -307,9 +307,12 @@ class BrokerServer:
         if self._parts is None:
             return
         server, pool, long_pool, scheduler, _, storage = self._parts
-        for each in (storage.publications, storage.raft):
-            self._stack.callback(each.shutdown, STOP_TIMEOUT)
-            each.start(self._on_failure)
+        for name, events in (
+            ("kclient-metadata", storage.publications.events),
+            ("kclient-raft", storage.raft.events),
+        ):
+            self._stack.callback(events.shutdown, STOP_TIMEOUT)
+            events.start(name, self._on_failure)
         self._stack.callback(scheduler.shutdown, STOP_TIMEOUT)
         scheduler.start()
         for handlers in (long_pool, pool):

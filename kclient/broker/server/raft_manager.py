@@ -1,14 +1,14 @@
 """Quorum of the cluster metadata on this node: raft client, controller, and their thread."""
 
-import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 
 from kclient.broker.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kclient.broker.controller.cluster_control import ClusterControl
+from kclient.broker.controller.event_queue import EventQueue
 from kclient.broker.controller.quorum_controller import ControllerSettings, QuorumController
 from kclient.broker.controller.request_planners import RequestPlanners
 from kclient.broker.controller.topic_control import TopicControl
@@ -26,17 +26,15 @@ from kclient.broker.raft.request_manager import OnResponse
 from kclient.broker.raft.snapshots import SnapshotFiles
 from kclient.broker.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from kclient.common.errors import IllegalStateError
-from kclient.common.runtime import Clock, Condition, Runtime, Task
+from kclient.common.runtime import Clock, Runtime
 from kclient.protocol.message import Request
-
-_log = logging.getLogger(__name__)
 
 _LISTENER = "CONTROLLER"
 _ENDPOINT = Endpoint("localhost", 0)
 """Address of the only voter, which no other node connects to."""
 
 Action = Callable[[QuorumController], None]
-"""Runs on the thread of the quorum."""
+"""Runs as an event of the quorum."""
 
 
 class _NoChannel:
@@ -88,13 +86,12 @@ class RaftSettings:
 class RaftManager:
     """Raft client and controller of a node (Kafka: KafkaRaftManager).
 
-    Neither is thread-safe: all calls run as actions, on a thread of their own once that is started.
-    Before that, and in a broker without threads, `submit` runs the action itself. The lock guards
-    the queue and is not held while an action runs.
+    Neither is thread-safe: all calls run as events.
 
     Attributes:
         client: The raft client.
         controller: The controller; its committed image may be read by any thread.
+        events: Calls of both; with a thread as soon as that is started.
     """
 
     def __init__(
@@ -107,14 +104,7 @@ class RaftManager:
         """
         self._clock = runtime.clock
         self._failures = failures
-        self._spawn = runtime.tasks.spawn
-        self._changed: Condition = runtime.tasks.condition()
-        self._actions: deque[Action] = deque()
-        self._has_thread = False
-        self._task: Task | None = None
-        self._is_stepping = False
-        self._is_running = True
-        self._on_failure: Callable[[BaseException], None] = _ignore
+        self.events = EventQueue(runtime.tasks, self._poll)
         controller = settings.controller
         self._own = (controller.node_id, controller.incarnation_id)
         self._log = open_metadata_log(runtime, settings.data_dir, failures)
@@ -157,63 +147,21 @@ class RaftManager:
             self.client.poll(now_ms)
 
     def submit(self, action: Action) -> None:
-        """Run an action on the thread of the quorum, soon; in this thread if there is none."""
-        with self._changed:
-            self._actions.append(action)
-            if self._has_thread:
-                self._changed.notify_all()
-                return
-            if self._is_stepping or not self._is_running:
-                return
-        self.step()
-
-    def step(self) -> float:
-        """Run what is due, without waiting; return the milliseconds until the next step.
-
-        Raises:
-            Exception: The node must stop: the disk failed, or the state is not consistent.
-        """
-        self._is_stepping = True
-        now_ms = self._clock.monotonic_ms()
-        try:
-            while (action := self._next()) is not None:
-                action(self.controller)
-            self._note_own_process(now_ms)
-            deadline_ms = self.client.poll(now_ms)
-            self.controller.poll()
-            next_ms = self.controller.next_deadline_ms
-        finally:
-            self._is_stepping = False
-        with self._changed:
-            if self._actions:
-                return 0.0
-        return max(0.0, min(deadline_ms, inf if next_ms is None else next_ms) - now_ms)
-
-    def start(self, on_failure: Callable[[BaseException], None]) -> None:
-        """Start the thread.
-
-        Args:
-            on_failure: Receives the exception with which the thread has ended.
-        """
-        self._on_failure = on_failure
-        self._has_thread = True
-        self._task = self._spawn("kclient-raft", self._run_once)
-
-    def shutdown(self, timeout: float) -> None:
-        """Stop the thread; later actions are not run."""
-        with self._changed:
-            self._is_running = False
-            self._changed.notify_all()
-        if self._task is not None and not self._task.join(timeout):
-            _log.warning("%s did not end within %s s", self._task.name, timeout)
+        """Run an action as an event."""
+        self.events.submit(partial(action, self.controller))
 
     def close(self) -> None:
         """Release the files of the metadata log."""
         self._log.maintenance.release()
 
-    def _next(self) -> Action | None:
-        with self._changed:
-            return self._actions.popleft() if self._actions else None
+    def _poll(self) -> float:
+        """Run what is due; return the milliseconds until the next call."""
+        now_ms = self._clock.monotonic_ms()
+        self._note_own_process(now_ms)
+        deadline_ms = self.client.poll(now_ms)
+        self.controller.poll()
+        next_ms = self.controller.next_deadline_ms
+        return max(0.0, min(deadline_ms, inf if next_ms is None else next_ms) - now_ms)
 
     def _note_own_process(self, now_ms: float) -> None:
         """Extend the session of this node's broker: the process is alive."""
@@ -221,21 +169,3 @@ class RaftManager:
         broker = self.controller.image.broker(node_id)
         if broker is not None and broker.incarnation_id == incarnation_id:
             self._heartbeats.touch(broker.id, broker.epoch, -1, now_ms)
-
-    def _run_once(self) -> bool:
-        try:
-            wait_ms = self.step()
-        except Exception as error:  # noqa: BLE001 (the node ends)
-            self._on_failure(error)
-            return False
-        with self._changed:
-            if self._is_running and not self._actions:
-                self._changed.wait(min(wait_ms, _IDLE_MS) / 1000.0)
-            return self._is_running
-
-
-_IDLE_MS = 60_000.0
-
-
-def _ignore(_error: BaseException) -> None:
-    return

@@ -1,9 +1,5 @@
 """Publications in a thread of their own."""
 
-import threading
-
-import pytest
-
 from kclient.broker.metadata.metadata_loader import MetadataLoader
 from kclient.broker.raft.raft_types import CommittedBatch
 from kclient.broker.server.metadata_queue import MetadataQueue
@@ -36,25 +32,9 @@ def test_calls_run_at_once_without_a_thread() -> None:
 def test_publisher_that_waits_is_polled_by_the_thread() -> None:
     bench = Bench()
     bench.high_watermark = 2
-    bench.queue.start(bench.failures.append)
+    bench.queue.events.start("publications", bench.failures.append)
     bench.queue.handle_commit([BATCH])
     bench.high_watermark = 1
     wait_until(lambda: bench.publisher.offsets == [0], "the image is published")
-    bench.queue.shutdown(10)
-
-
-def test_failure_is_reported_and_ends_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench()
-    failed = threading.Event()
-
-    def on_failure(_error: BaseException) -> None:
-        failed.set()
-
-    def fail(_batches: object) -> None:
-        raise ValueError("a defect")
-
-    monkeypatch.setattr(bench.loader, "handle_commit", fail)
-    bench.queue.start(on_failure)
-    bench.queue.handle_commit([BATCH])
-    assert failed.wait(10)
-    bench.queue.shutdown(10)
+    bench.queue.events.shutdown(10)
+    assert bench.failures == []

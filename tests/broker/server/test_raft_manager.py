@@ -89,7 +89,7 @@ def test_due_tasks_do_not_spin_while_the_disk_fails(tmp_path: Path, code: int) -
     files.fail("write", ".log", code)
     steps, end_ms = 0, home.clock.now_ms + 60_000
     while home.clock.now_ms < end_ms and steps < 10_000:
-        home.sleep(raft.step())
+        home.sleep(raft.events.step())
         steps += 1
     assert 10 < steps < 500  # the session of broker 2 has ended, and the task is retried
     assert not raft.controller.image.brokers[2].fenced
