@@ -42,6 +42,7 @@ class EventQueue:
         self._task: Task | None = None
         self._has_thread = False
         self._is_running = False
+        self._is_stopping = False
         self._is_closed = False
         self._on_failure: Callable[[BaseException], None] = _raise
 
@@ -91,9 +92,10 @@ class EventQueue:
         self._task = self._spawn(name, self._run_once)
 
     def shutdown(self, timeout: float) -> None:
-        """Run no event any more, and wait for the end of the thread."""
+        """Run the events that wait, end the thread, and run no event any more."""
         with self._changed:
-            self._is_closed = True
+            self._is_stopping = True
+            self._is_closed = self._is_closed or not self._has_thread
             self._changed.notify_all()
         if self._task is not None and not self._task.join(timeout):
             _log.warning("%s did not end within %s s", self._task.name, timeout)
@@ -119,8 +121,10 @@ class EventQueue:
             self._on_failure(error)
             return False
         with self._changed:
-            if not (self._is_closed or self._events):
-                self._changed.wait(min(wait_ms, _IDLE_MS) / 1000.0)
+            if not self._events:
+                self._is_closed = self._is_closed or self._is_stopping
+                if not self._is_closed:
+                    self._changed.wait(min(wait_ms, _IDLE_MS) / 1000.0)
             return not self._is_closed
 
 

@@ -293,6 +293,10 @@ class BrokerServer:
         storage.groups.load_now()
         return lifecycle
 
+    def _leave(self, storage: BrokerStorage) -> None:
+        if self._clean:
+            storage.raft.leave()
+
     def _on_failure(self, error: BaseException) -> None:
         """End the node after an error of the quorum: it must not serve from an unknown state."""
         _log.error("broker %d ends: %s: %s", self._config.node_id, type(error).__name__, error)
@@ -313,6 +317,7 @@ class BrokerServer:
         ):
             self._stack.callback(events.shutdown, STOP_TIMEOUT)
             events.start(name, self._on_failure)
+        self._stack.callback(self._leave, storage)
         self._stack.callback(scheduler.shutdown, STOP_TIMEOUT)
         scheduler.start()
         for handlers in (long_pool, pool):

@@ -150,6 +150,13 @@ class RaftManager:
         """Run an action as an event."""
         self.events.submit(partial(action, self.controller))
 
+    def leave(self) -> None:
+        """Resign before the node stops; changes that are requested later are refused.
+
+        The only voter has no other to inform, and is shut down when the event has run.
+        """
+        self.events.submit(self.client.start_shutdown)
+
     def close(self) -> None:
         """Release the files of the metadata log."""
         self._log.maintenance.release()

@@ -76,6 +76,25 @@ def test_started_thread_runs_all_events() -> None:
     assert (len(names), failures) == (3, [])
 
 
+def test_shutdown_runs_the_events_that_wait() -> None:
+    ran: list[str] = []
+    failures: list[BaseException] = []
+    is_stopping = threading.Event()
+    events = queue()
+
+    def first() -> None:
+        assert is_stopping.wait(10)
+        events.submit(lambda: ran.append("event of an event"))
+
+    events.start("events", failures.append)
+    events.submit(first)
+    events.submit(lambda: ran.append("second"))
+    threading.Timer(0.0, is_stopping.set).start()
+    events.shutdown(10)
+    assert ran == ["second", "event of an event"]
+    assert failures == []
+
+
 def test_failure_ends_the_thread_and_is_reported() -> None:
     failures: list[BaseException] = []
     ran: list[str] = []

@@ -64,6 +64,16 @@ def test_idle_node_writes_no_metadata(tmp_path: Path) -> None:
     broker.stop()
 
 
+def test_orderly_stop_resigns_and_a_crash_does_not(tmp_path: Path) -> None:
+    with EmbeddedCluster(data_dir=tmp_path) as cluster:
+        killed = cluster.broker.storage.raft
+        cluster.kill()
+        cluster.start()
+        stopped = cluster.broker.storage.raft
+    assert (killed.controller.is_active, killed.client.is_shut_down) == (True, False)
+    assert (stopped.controller.is_active, stopped.client.is_shut_down) == (False, True)
+
+
 def test_unexpected_error_of_the_quorum_ends_the_node(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
