@@ -255,6 +255,9 @@ class BrokerServer:
         replicas = storage.replicas
         lifecycle = self._join(storage, advertised)
         self._stack.callback(lifecycle.shutdown)
+        # Heartbeats need no task of their own: the step only adds an event for the controller, and
+        # a late one has no effect, as the thread of the quorum extends the session of its own
+        # broker. Deadlines are not delayed either.
         scheduler = BrokerScheduler(
             runtime.tasks,
             runtime.clock,
