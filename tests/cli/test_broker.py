@@ -2,6 +2,8 @@
 
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,41 @@ def test_a_delay_that_is_set_is_kept(tmp_path: Path, name: str) -> None:
         assert rebalance_delay(address) == "1234"
         process.terminate()
         assert process.finish() == f"bootstrap.servers={address}\n"
+
+
+FAILING_BROKER = """
+import sys
+
+from kclient.broker.server.broker_server import BrokerServer
+from kclient.cli.main import main
+
+start = BrokerServer.start
+
+
+def start_and_fail(broker):
+    start(broker)
+    broker.storage.raft.submit(lambda controller: controller.no_such_method())
+
+
+BrokerServer.start = start_and_fail
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_failed_quorum_ends_the_process_with_one_line_and_status_1(tmp_path: Path) -> None:
+    program = tmp_path / "failing_broker.py"
+    program.write_text(FAILING_BROKER)
+    arguments = ["broker", "--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0"]
+    ended = subprocess.run(
+        [sys.executable, str(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    line = r".* ERROR .*: broker 1 ends: AttributeError: .* has no attribute 'no_such_method'\n"
+    assert re.fullmatch(line, ended.stderr)
 
 
 def test_a_failed_start_leaves_the_callers_signals_as_they_were(tmp_path: Path) -> None:
