@@ -26,9 +26,11 @@ from integration.conftest import StartCluster, ToolsFor
 from integration.harness.discovery import NEWEST
 from integration.harness.free_port import free_port
 from integration.harness.kafka_cluster import ClusterOptions
+from integration.harness.kafka_jars import SHELL_POM, KafkaJars, cache_directory
 from integration.harness.kafka_node import KafkaNode
 from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.kafka_tools import KafkaTools
+from integration.harness.local_java import LocalJava
 from kclient.broker.metadata.bootstrap_metadata import read_bootstrap
 from kclient.broker.metadata.image_records import encoded_records
 from kclient.broker.metadata.meta_properties import read_meta_properties
@@ -51,6 +53,7 @@ from kclient.protocol.messages.metadata_records import (
 )
 from kclient.record import RecordBatch, read_batches
 from tests.support.checks.waiting import wait_until
+from tests.support.processes.broker_process import BrokerProcess
 
 _RESPONSE = 30
 _DECODER = "--cluster-metadata-decoder"
@@ -328,6 +331,40 @@ def assert_kafka_dumps_our_snapshot(tools: KafkaTools, image: MetadataImage, pat
     assert "SnapshotFooter" in output
     assert "Could not" not in output
     assert output.count("PARTITION_RECORD") == sum(len(t.partitions) for t in image.topics.values())
+
+
+def test_kafkas_metadata_shell_shows_the_metadata_of_our_broker(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with BrokerProcess(data) as broker:
+        admin = _admin(broker.bootstrap)
+        orders = NewTopic("orders", 2, 1, config={"retention.ms": "1000"})
+        _await(admin.create_topics([orders, NewTopic("old", 1, 1)]))
+        _await(admin.create_partitions([NewPartitions("orders", 3)]))
+        _await(admin.delete_topics(["old"]))
+        assert broker.stop() == 0
+    java = LocalJava(KafkaJars(NEWEST, cache_directory(), SHELL_POM, "kafka-shell"))
+    java.prepare()
+    shell = KafkaTools(java, tmp_path, "")
+    (log,) = (data / METADATA_DIRECTORY).glob("*.log")
+
+    def show(*command: str) -> str:
+        arguments = ["--snapshot", str(log), *command]
+        return shell.run("org.apache.kafka.shell.MetadataShell", arguments).stdout.decode().strip()
+
+    image = replayed(log_batches(log.parent))
+    topic = image.topics["orders"]
+    assert show("ls", "/image/topics/byName") == "orders"
+    assert show("cat", "/image/topics/byName/orders/id") == uuid_to_text(topic.topic_id)
+    assert show("ls", "/image/topics/byName/orders").split() == ["0", "1", "2", "id", "name"]
+    partition = show("cat", "/image/topics/byName/orders/2")
+    directory = uuid_to_text(topic.partitions[2].directories[0])
+    assert f"replicas=[1], directories=[{directory}], isr=[1]" in partition
+    assert "leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0" in partition
+    assert show("cat", "/image/configs/TOPIC:orders/retention.ms") == "1000"
+    assert show("cat", "/image/features/metadataVersion") == "Optional[4.0-IV3]"
+    registered = show("cat", "/image/cluster/brokers/1")
+    assert f"BrokerRegistration(id=1, epoch={image.brokers[1].epoch}, " in registered
+    assert "fenced=false, inControlledShutdown=false" in registered
 
 
 def test_kafka_starts_on_a_directory_that_we_formatted(

@@ -6,6 +6,8 @@ from pathlib import Path
 from integration.harness.maven_jars import MavenJars
 
 POM = Path(__file__).parents[1] / "pom.xml"
+SHELL_POM = Path(__file__).with_name("metadata-shell-pom.xml")
+"""The metadata shell, which is in no jar that the broker or its other tools need."""
 
 
 def cache_directory() -> Path:
@@ -15,15 +17,14 @@ def cache_directory() -> Path:
 
 
 class KafkaJars:
-    """The jars of one version: the broker, its tools and what they need."""
+    """The jars of one version and what they need: by default those of the broker and its tools."""
 
-    def __init__(self, version: str, cache: Path) -> None:
+    def __init__(self, version: str, cache: Path, pom: Path = POM, name: str = "kafka") -> None:
         self.version = version
         options = [f"-Dkafka.version={version}"]
         if int(version.split(".", 1)[0]) >= 4:
             options += ["--activate-profiles", "log4j2"]
-        home = cache / "kafka" / version
-        self._jars = MavenJars(f"Apache Kafka {version}", POM, home, options)
+        self._jars = MavenJars(f"Apache Kafka {version}", pom, cache / name / version, options)
 
     @property
     def class_path(self) -> str:
