@@ -4,7 +4,12 @@ import argparse
 import re
 from pathlib import Path
 
-from kclient.broker.metadata.metadata_version import METADATA_VERSION, MetadataVersion
+from kclient.broker.metadata.metadata_version import (
+    LATEST_SERVED,
+    METADATA_VERSION,
+    MINIMUM_VERSION,
+    MetadataVersion,
+)
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.server_properties import load_server_properties
@@ -13,7 +18,6 @@ from kclient.common.errors import ConfigError, IllegalStateError, InvalidArgumen
 from kclient.common.uuids import random_uuid, uuid_to_text
 from kclient.network.system_runtime import system_runtime
 
-_DEFAULT_RELEASE = MetadataVersion.IBP_4_0_IV3
 _CLUSTER_ID = re.compile(r"[!-~]{1,255}")
 """Any text without white space: Kafka's own ids are uuids, but older clusters have others."""
 
@@ -33,7 +37,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--release-version",
         "-r",
         metavar="V",
-        help=f"release of the cluster's features (default: {_DEFAULT_RELEASE.version})",
+        help=f"release of the cluster's features (default: {LATEST_SERVED.version})",
     )
     formatting.add_argument(
         "--feature",
@@ -83,7 +87,7 @@ def _format_options(options: argparse.Namespace, config: BrokerConfig) -> Format
     features = _levels(options.feature)
     release = _release(options.release_version)
     if release is None and METADATA_VERSION not in features:
-        release = _DEFAULT_RELEASE
+        release = LATEST_SERVED
     return FormatOptions(
         cluster_id=options.cluster_id,
         node_id=config.node_id,
@@ -98,9 +102,15 @@ def _release(given: str | None) -> MetadataVersion | None:
     if given is None:
         return None
     try:
-        return MetadataVersion.parse(given)
-    except InvalidArgumentError as error:
-        raise ConfigError(f"--release-version: {error}") from None
+        release = MetadataVersion.parse(given)
+    except InvalidArgumentError:
+        release = None
+    if release is None or not MINIMUM_VERSION <= release <= LATEST_SERVED:
+        raise ConfigError(
+            f"--release-version: got {given!r:.80}, expected a release from "
+            f"{MINIMUM_VERSION.version} to {LATEST_SERVED.version}; a broker supports no other"
+        )
+    return release
 
 
 def _levels(pairs: list[str]) -> dict[str, int]:
@@ -109,6 +119,13 @@ def _levels(pairs: list[str]) -> dict[str, int]:
         if not str(level).isdecimal():
             raise ConfigError(f"--feature: got {f'{name}={level}'!r:.80}, expected NAME=LEVEL")
         levels[name] = int(str(level))
+    level = levels.get(METADATA_VERSION, LATEST_SERVED)
+    if not MINIMUM_VERSION <= level <= LATEST_SERVED:
+        raise ConfigError(
+            f"--feature: got {METADATA_VERSION}={level}, expected {MINIMUM_VERSION:d} "
+            f"({MINIMUM_VERSION.version}) to {LATEST_SERVED:d} ({LATEST_SERVED.version}); a broker "
+            "supports no other"
+        )
     return levels
 
 

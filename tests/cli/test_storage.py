@@ -15,6 +15,7 @@ from tests.support.clients.clients import Clients, place, read
 from tests.support.processes.broker_command import files_of, started_with, write_properties
 
 Captured = pytest.CaptureFixture[str]
+RELEASES = r"expected a release from 3\.3-IV3 to 4\.0-IV3; a broker supports no other"
 
 
 def storage_format(path: Path, *options: str, cluster_id: str = "c") -> int:
@@ -91,7 +92,17 @@ def test_formatted_directory_is_refused_or_ignored_and_unchanged(
 @pytest.mark.parametrize(
     ("options", "cluster_id", "status", "problem"),
     [
-        (("-r", "9.9"), "c", 2, r"--release-version: .*9\.9"),
+        (("-r", "9.9"), "c", 2, rf"--release-version: got '9\.9', {RELEASES}"),
+        (("-r", "4.1"), "c", 2, rf"--release-version: got '4\.1', {RELEASES}"),
+        (("-r", "4.3-IV0"), "c", 2, rf"--release-version: got '4\.3-IV0', {RELEASES}"),
+        (("-r", "3.2"), "c", 2, rf"--release-version: got '3\.2', {RELEASES}"),
+        (
+            ("-f", "metadata.version=26"),
+            "c",
+            2,
+            r"--feature: got metadata\.version=26, expected 7 ",
+        ),
+        (("-f", "metadata.version=6"), "c", 2, r"--feature: got metadata\.version=6, expected 7 "),
         (("-f", "x"), "c", 2, r"--feature: got 'x', expected KEY=VALUE"),
         (("-f", "group.version=a"), "c", 2, r"--feature: got 'group.version=a', expected NAME=L"),
         (("-f", "no.such=1"), "c", 1, r"no\.such: unknown feature, expected one of"),

@@ -183,7 +183,9 @@ def _newest(level: MetadataVersion, *versions: tuple[int, int]) -> int:
 MINIMUM_VERSION: Final = MetadataVersion.IBP_3_3_IV3
 """Lowest level of Kafka 4."""
 LATEST_PRODUCTION: Final = MetadataVersion.IBP_4_3_IV0
-"""Highest level that this broker supports."""
+"""Highest level whose records this broker reads and writes."""
+LATEST_SERVED: Final = MetadataVersion.IBP_4_0_IV3
+"""Highest level whose features this broker has; the level of a new cluster."""
 
 
 def finalized_version(features: Mapping[str, int]) -> MetadataVersion:

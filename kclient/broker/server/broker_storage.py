@@ -23,7 +23,7 @@ from kclient.broker.metadata.metadata_batch_loader import Fault
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, MetadataImage, TopicImage
 from kclient.broker.metadata.metadata_loader import MetadataLoader
-from kclient.broker.metadata.metadata_version import METADATA_VERSION, MetadataVersion
+from kclient.broker.metadata.metadata_version import LATEST_SERVED, METADATA_VERSION
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
@@ -34,9 +34,6 @@ from kclient.broker.server.raft_manager import RaftManager, RaftSettings
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid, uuid_to_text
 from kclient.protocol.messages.metadata_records import FeatureLevelRecord, MetadataRecord
-
-FIRST_LEVEL = MetadataVersion.IBP_4_0_IV3
-"""Level of metadata.version of a new cluster."""
 
 _LOADING_BUDGET_MS = 20.0
 """Time for which a change of the metadata waits for the loading of groups: enough for new logs."""
@@ -128,12 +125,12 @@ def _identity(config: BrokerConfig, runtime: Runtime) -> MetaProperties:
     ensemble = MetaPropertiesEnsemble.load(runtime.files, [config.data_dir])
     ensemble.verify(config.cluster_id, config.node_id)
     if not ensemble.formatted:
-        others = default_levels(FIRST_LEVEL).keys() - {METADATA_VERSION, KRAFT_VERSION}
+        others = default_levels(LATEST_SERVED).keys() - {METADATA_VERSION, KRAFT_VERSION}
         options = FormatOptions(
             cluster_id=config.cluster_id or uuid_to_text(random_uuid(runtime.random)),
             node_id=config.node_id,
             directories=[config.data_dir],
-            release_version=FIRST_LEVEL,
+            release_version=LATEST_SERVED,
             features=dict.fromkeys(others, 0),
         )
         format_storage(runtime, options)
@@ -147,7 +144,7 @@ def _raft_settings(
     # Directories of earlier versions have no bootstrap.checkpoint.
     formatted = read_bootstrap(runtime.files, config.data_dir)
     bootstrap = _without_unsupported_features(formatted or []) or bootstrap_records(
-        {METADATA_VERSION: FIRST_LEVEL.value}
+        {METADATA_VERSION: LATEST_SERVED.value}
     )
     topics = TopicControl(
         TopicDefaults(
