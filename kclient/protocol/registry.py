@@ -75,6 +75,7 @@ from kclient.protocol.messages.raft_voters import (
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
+from kclient.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from kclient.protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -132,6 +133,8 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     OffsetForLeaderEpochRequest,
     ProduceRequest,
     RemoveRaftVoterRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
     SyncGroupRequest,
     UnregisterBrokerRequest,
     UnregisterControllerRequest,
