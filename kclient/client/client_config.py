@@ -1,14 +1,14 @@
 """Configuration common to producers, consumers and admin clients."""
 
 import re
-from collections.abc import Sequence
-from typing import Literal, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Literal, Self
 
-from kclient.common.config_aliases import NO_SECURITY
-from kclient.common.config_def import REQUIRED, Config, ConfigType, describe
+from kclient.common.config_def import REQUIRED, ConfigType, describe
 from kclient.common.config_keys import INT_MAX, choice, key, switch, text, whole_number
 from kclient.common.errors import ConfigError
 from kclient.common.runtime import Address
+from kclient.network.security_config import SecurityConfig, SecurityOptions
 
 _NAME = "bootstrap_servers"
 _EXPECTED = "'host:port'"
@@ -17,7 +17,6 @@ _MAX_PORT = 65535
 # Azure drops connections that are idle for 240 s, without notice.
 _IDLE_LIMITS_MS = {".servicebus.windows.net": 230_000}
 _PLAIN_SCHEMES = frozenset({"PLAINTEXT", "KAFKA"})
-_OTHER_PROTOCOLS = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
 def parse_bootstrap_servers(given: object) -> tuple[Address, ...]:
@@ -71,7 +70,8 @@ def _without_scheme(index: int, entry: str) -> str:
         return scheme
     if _is_secure(scheme):
         # Never continue without the security that was configured.
-        raise _bootstrap_error(index, entry, NO_SECURITY)
+        hint = f"remove '{scheme}://' and set security_protocol"
+        raise _bootstrap_error(index, entry, hint)
     if scheme.upper() not in _PLAIN_SCHEMES:
         raise _bootstrap_error(index, entry, "remove the part up to '://'")
     return rest
@@ -88,18 +88,6 @@ def _may_be_in_host(character: str) -> bool:
 
 def _bootstrap_error(index: int, entry: object, hint: str) -> ConfigError:
     return ConfigError(f"{_NAME}[{index}]: got {entry!r:.80}, expected {_EXPECTED}; {hint}")
-
-
-def _security_protocol(raw: object) -> str:
-    name = raw.upper() if isinstance(raw, str) else raw
-    if name == "PLAINTEXT":
-        return "PLAINTEXT"
-    if name in _OTHER_PROTOCOLS:
-        # Never continue without the security that was configured.
-        raise ConfigError(
-            f"security_protocol: got {describe(raw)}, expected 'PLAINTEXT'; {NO_SECURITY}"
-        )
-    raise ValueError
 
 
 def receive_buffer_key(default: int) -> int:
@@ -121,7 +109,7 @@ def max_idle_key(default: int) -> int:
     )
 
 
-class ClientConfig(Config):
+class ClientConfig(SecurityConfig):
     """Configuration common to all clients, with Kafka's defaults except for socket buffers.
 
     Kafka's sizes of the buffers, 64 and 128 KiB, keep the operating system from adapting them to
@@ -138,14 +126,6 @@ class ClientConfig(Config):
     )
     client_id: str | None = text(
         "client.id", None, "Name of this client in the brokers' logs, metrics and quotas."
-    )
-    security_protocol: str = key(
-        "security.protocol",
-        ConfigType.STRING,
-        _security_protocol,
-        "'PLAINTEXT'",
-        "PLAINTEXT",
-        "How connections are protected.",
     )
     client_dns_lookup: str = choice(
         "client.dns.lookup",
@@ -228,6 +208,12 @@ class ClientConfig(Config):
         default=True,
     )
 
+    def validated(self, given: Mapping[str, object]) -> Self:
+        """Check the values against each other."""
+        del given
+        self.check_security()
+        return self
+
     @property
     def idle_limit_ms(self) -> int:
         """Time after which idle connections are closed, before the service drops them."""
@@ -250,7 +236,7 @@ class ClientConfig(Config):
         return self.metadata_recovery_strategy == "rebootstrap"
 
 
-class ClientOptions(TypedDict, total=False):
+class ClientOptions(SecurityOptions, total=False):
     """Keyword options of every client; docs/reference/configuration.md describes them.
 
     Times are milliseconds, sizes are bytes.
@@ -258,7 +244,6 @@ class ClientOptions(TypedDict, total=False):
 
     bootstrap_servers: str | Sequence[str]
     client_id: str | None
-    security_protocol: Literal["PLAINTEXT"]
     client_dns_lookup: Literal["use_all_dns_ips"]
     request_timeout_ms: int
     socket_connection_setup_timeout_ms: int

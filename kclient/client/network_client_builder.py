@@ -33,17 +33,17 @@ def build_network_client(
         api_versions: Updated with each connection, if shared with other readers.
         log_context: Prefix of the client's log lines.
     """
+    if config.client_id is None:
+        config = config.with_values(client_id=client_id)
     selector = Selector(
         runtime.net,
         runtime.clock,
         max_receive_size=config.receive_message_max_bytes,
         connections_max_idle_ms=config.idle_limit_ms,
-        channel_builder=client_channel_builder(config.security_protocol),
+        channel_builder=client_channel_builder(config, config.client_id or client_id),
         log_context=log_context,
     )
     metadata.bootstrap(config.bootstrap_servers)
-    if config.client_id is None:
-        config = config.with_values(client_id=client_id)
     return NetworkClient(
         selector,
         metadata,

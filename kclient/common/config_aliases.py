@@ -6,9 +6,7 @@ Names are spelled as in the documentation of those clients; dots and underscores
 from typing import NamedTuple
 
 NO_SECURITY = "TLS and SASL are not available in this version"
-"""The reason why an option about encryption or authentication is refused."""
-
-_SECURITY_WORDS = frozenset({"jaas", "kerberos", "oauth", "oauthbearer", "sasl", "ssl", "tls"})
+"""The reason why the broker refuses an option about encryption or authentication."""
 
 
 class ForeignOption(NamedTuple):
@@ -29,8 +27,6 @@ def foreign_option(keyword: str) -> ForeignOption | None:
     Args:
         keyword: Name of the option in lower case, with underscores for dots.
     """
-    if not _SECURITY_WORDS.isdisjoint(keyword.split("_")):
-        return ForeignOption((), NO_SECURITY)
     return _FOREIGN_OPTIONS.get(keyword)
 
 
@@ -57,7 +53,16 @@ _RENAMED: dict[str, tuple[str, ...]] = {
     "socket.send.buffer.bytes": ("send.buffer.bytes",),
     "socket.receive.buffer.bytes": ("receive.buffer.bytes",),
     "auto.commit.enable": ("enable.auto.commit",),
+    "sasl.mechanisms": ("sasl.mechanism",),
+    "ssl.ca.location": ("ssl.truststore.location",),
+    "ssl.ca.pem": ("ssl.truststore.certificates",),
+    "ssl.certificate.pem": ("ssl.keystore.certificate.chain",),
+    "ssl.key.pem": ("ssl.keystore.key",),
     # kafka-python
+    "sasl.plain.username": ("sasl.username",),
+    "sasl.plain.password": ("sasl.password",),
+    "ssl.cafile": ("ssl.truststore.location",),
+    "ssl.password": ("ssl.key.password",),
     "bootstrap.timeout.ms": ("default.api.timeout.ms", "max.block.ms"),
     "group.name": ("group.id",),
     "reconnect.backoff.ms.max": ("reconnect.backoff.max.ms",),
@@ -78,6 +83,10 @@ _IN_BYTES = {
 _LEVELS = ("compression.gzip.level", "compression.lz4.level", "compression.zstd.level")
 
 _ALWAYS = "leave it out; it cannot be changed here"
+_NOT_YET = "not available in this version"
+_ONE_FILE = "set ssl_keystore_location to one file with private key and certificate chain"
+_PROTOCOL = "set security_protocol"
+_CONTEXT = "pass an ssl.SSLContext with this setting as ssl_context"
 _CALLBACKS = "leave it out; errors are raised by the call they concern, or passed to its callback"
 _LOGGING = "leave it out; set the level of the logger 'kclient'"
 _METRICS = "leave it out; .metrics() of a producer or a consumer returns the metrics"
@@ -157,7 +166,39 @@ _NOTES = {
     "topic.metadata.refresh.fast.cnt": _ALWAYS,
     "topic.metadata.refresh.fast.interval.ms": "leave it out; retry_backoff_ms decides",
     "topic.metadata.refresh.sparse": "leave it out; only topics in use are looked up",
+    "enable.ssl.certificate.verification": _CONTEXT,
+    "ssl.certificate.location": _ONE_FILE,
+    "ssl.key.location": _ONE_FILE,
+    "ssl.crl.location": _CONTEXT,
+    "ssl.curves.list": _CONTEXT,
+    "ssl.sigalgs.list": _CONTEXT,
+    "enable_sasl_queue": _NOT_YET,
+    "enable.sasl.oauthbearer.unsecure.jwt": _NOT_YET,
+    "oauthbearer_token_refresh_cb": _NOT_YET,
+    "ssl_engine_callback_data": _CONTEXT,
+    "oauth_cb": _NOT_YET,
+    "sasl.kerberos.keytab": _NOT_YET,
+    "sasl.kerberos.principal": _NOT_YET,
+    "sasl.oauthbearer.client.id": _NOT_YET,
+    "sasl.oauthbearer.config": _NOT_YET,
+    "sasl.oauthbearer.method": _NOT_YET,
+    "ssl.ca.certificate.stores": _CONTEXT,
+    "ssl.engine.id": _CONTEXT,
+    "ssl.engine.location": _CONTEXT,
+    "ssl.providers": _CONTEXT,
     # kafka-python
+    "sasl_kerberos_domain_name": _NOT_YET,
+    "sasl_kerberos_name": _NOT_YET,
+    "sasl_oauth_token_provider": _NOT_YET,
+    "ssl": _PROTOCOL,
+    "tls": _PROTOCOL,
+    "use_ssl": _PROTOCOL,
+    "use_tls": _PROTOCOL,
+    "ssl_certfile": _ONE_FILE,
+    "ssl_keyfile": _ONE_FILE,
+    "ssl_check_hostname": "set ssl_endpoint_identification_algorithm='' to accept any name",
+    "ssl_ciphers": _CONTEXT,
+    "ssl_crlfile": _CONTEXT,
     "api_version": _VERSIONS,
     "api_version_auto_timeout_ms": _VERSIONS,
     "consumer_timeout_ms": "pass the time to poll(timeout=...), in seconds",

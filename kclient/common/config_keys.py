@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from kclient.common.config_def import ConfigKey, ConfigType, OtherValue
+from kclient.common.secret import Secret
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -149,6 +150,22 @@ def text(name: str, default: TextT, doc: str, *, secret: bool = False) -> TextT:
 
     kind = ConfigType.PASSWORD if secret else ConfigType.STRING
     return key(name, kind, convert, "a non-empty str", default, doc, secret=secret)
+
+
+def password(name: str, doc: str) -> Secret | None:
+    """Declare a key that holds a secret, given as a non-empty str."""
+
+    def convert(raw: object) -> Secret | None:
+        if raw is None or isinstance(raw, Secret):
+            return raw
+        if not isinstance(raw, str):
+            raise TypeError
+        if not raw:
+            raise ValueError
+        return Secret(raw)
+
+    no_secret: Secret | None = None
+    return key(name, ConfigType.PASSWORD, convert, "a non-empty str", no_secret, doc, secret=True)
 
 
 def switch(

@@ -78,6 +78,17 @@ class FatalError(KafkaError):
     """The client is no longer usable; close it."""
 
 
+class AuthenticationError(KafkaError):
+    """One side refused to authenticate the other (Kafka: AuthenticationException).
+
+    The calls that need the broker raise it at once: a retry with the same credentials fails, too.
+    """
+
+
+class SslAuthenticationError(AuthenticationError):
+    """The TLS handshake failed (Kafka: SslAuthenticationException)."""
+
+
 class ConfigError(KafkaError, ValueError):
     """A configuration value is missing, unknown or of the wrong form."""
 

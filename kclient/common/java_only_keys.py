@@ -4,10 +4,11 @@ A configuration of a Java client that has one is refused with the reason, so tha
 without effect.
 """
 
-from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.config_def import ConfigKey, ConfigType
 
+_CONTEXT = "TLS 1.2 and 1.3 are used; pass an ssl.SSLContext as ssl_context for other settings"
 _CLASSES = "classes are not loaded by name here"
+_NOT_AVAILABLE = "it is not available in this version"
 _METRICS = "read metrics with .metrics()"
 
 _REASONS = {
@@ -39,7 +40,6 @@ _SECURITY_KEYS = [
     "sasl.login.refresh.window.jitter",
     "sasl.login.retry.backoff.max.ms",
     "sasl.login.retry.backoff.ms",
-    "sasl.mechanism",
     "sasl.oauthbearer.allow.unverified.audience",
     "sasl.oauthbearer.allow.unverified.issuer",
     "sasl.oauthbearer.assertion.algorithm",
@@ -71,28 +71,30 @@ _SECURITY_KEYS = [
     "sasl.oauthbearer.token.endpoint.url",
     "ssl.cipher.suites",
     "ssl.enabled.protocols",
-    "ssl.endpoint.identification.algorithm",
     "ssl.engine.factory.class",
-    "ssl.key.password",
     "ssl.keymanager.algorithm",
-    "ssl.keystore.certificate.chain",
-    "ssl.keystore.key",
-    "ssl.keystore.location",
     "ssl.keystore.password",
-    "ssl.keystore.type",
     "ssl.protocol",
     "ssl.provider",
     "ssl.secure.random.implementation",
     "ssl.trustmanager.algorithm",
-    "ssl.truststore.certificates",
-    "ssl.truststore.location",
     "ssl.truststore.password",
-    "ssl.truststore.type",
 ]
 
-_PLAIN_SECURITY_KEYS = frozenset(
-    {"sasl.mechanism", "ssl.protocol", "ssl.endpoint.identification.algorithm"}
-)
+_SECURITY_REASONS = {
+    "sasl.client.callback.handler.class": _CLASSES,
+    "sasl.jaas.config": "set sasl.username and sasl.password",
+    "sasl.login.callback.handler.class": _CLASSES,
+    "sasl.login.class": _CLASSES,
+    "ssl.cipher.suites": _CONTEXT,
+    "ssl.enabled.protocols": _CONTEXT,
+    "ssl.engine.factory.class": _CONTEXT,
+    "ssl.keystore.password": "a PEM store has no password; ssl.key.password opens a private key",
+    "ssl.protocol": _CONTEXT,
+    "ssl.truststore.password": "a PEM store has no password",
+}
+
+_PLAIN_SECURITY_KEYS = frozenset({"ssl.protocol"})
 
 
 def refused(name: str, reason: str) -> ConfigKey:
@@ -122,5 +124,10 @@ def _may_be_secret(name: str) -> bool:
 
 def java_only_keys() -> list[ConfigKey]:
     """Return the keys that all clients refuse."""
-    reasons = _REASONS | dict.fromkeys(_SECURITY_KEYS, NO_SECURITY)
+    reasons = _REASONS | dict.fromkeys(_SECURITY_KEYS, _NOT_AVAILABLE) | _SECURITY_REASONS
     return [refused(name, reason) for name, reason in sorted(reasons.items())]
+
+
+def security_keys() -> list[str]:
+    """Return the names of Java's keys about encryption and authentication that are refused."""
+    return sorted({*_SECURITY_KEYS, *_SECURITY_REASONS})

@@ -232,6 +232,7 @@ class ConsumerConfig(ClientConfig):
 
     def validated(self, given: Mapping[str, object]) -> Self:
         """Check the values against each other."""
+        super().validated(given)
         self._check_fetch()
         if self.group_id is not None:
             self._check_heartbeat()

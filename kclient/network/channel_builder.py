@@ -1,5 +1,6 @@
 """Channel builders: transport layer and authenticator of each security protocol."""
 
+from importlib import import_module
 from typing import Protocol
 
 from kclient.common.config_aliases import NO_SECURITY
@@ -9,6 +10,7 @@ from kclient.network.authenticator import NoAuthenticator
 from kclient.network.endpoint import SecurityProtocol
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
+from kclient.network.security_config import SecurityConfig
 from kclient.network.transport_layer import PlaintextTransportLayer
 
 _READ_AHEAD = 1024  # of a listener: most requests, and few bytes to copy of a larger one
@@ -65,14 +67,22 @@ class PlaintextChannelBuilder:
         )
 
 
-def client_channel_builder(security_protocol: str) -> ChannelBuilder:
+def client_channel_builder(config: SecurityConfig, client_id: str) -> ChannelBuilder:
     """Return the channel builder of a client (Kafka: ChannelBuilders.clientChannelBuilder).
 
+    Args:
+        config: How the connections are protected.
+        client_id: Client id of the requests that authenticate a connection.
+
     Raises:
-        ConfigError: The security protocol is not available.
+        ConfigError: A certificate or a key cannot be loaded.
     """
-    check_security_protocol("security_protocol", security_protocol)
-    return PlaintextChannelBuilder()
+    if not config.uses_ssl and not config.uses_sasl:
+        return PlaintextChannelBuilder()
+    # Imported when they are needed: TLS alone takes longer to import than the rest of a client.
+    builders = import_module("kclient.network.client_channel_builder")
+    builder: ChannelBuilder = builders.ClientChannelBuilder(config, client_id)
+    return builder
 
 
 def server_channel_builder(listener_name: str, security_protocol: str) -> ChannelBuilder:
@@ -86,7 +96,7 @@ def server_channel_builder(listener_name: str, security_protocol: str) -> Channe
 
 
 def check_security_protocol(owner: str, security_protocol: str) -> None:
-    """Check that a security protocol is available, for a client or listener named `owner`.
+    """Check that a listener named `owner` can have a security protocol.
 
     Raises:
         ConfigError: It is not.

@@ -5,7 +5,7 @@ import enum
 import os
 from typing import NamedTuple
 
-from kclient.common.errors import IllegalStateError, KafkaError, ProtocolError, RetriableError
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import READABLE, WRITABLE
 from kclient.network.authenticator import Authenticator, KafkaPrincipal
 from kclient.network.memory_pool import MemoryPool
@@ -158,18 +158,9 @@ class KafkaChannel:
         if not self.transport.ready():
             self.transport.handshake()
         if self.transport.ready() and not self.authenticator.complete():
-            self._authenticate()
+            self.authenticator.authenticate()
         if self.transport.ready() and self.authenticator.complete():
             self.state = State.READY
-
-    def _authenticate(self) -> None:
-        self.state = State.AUTHENTICATE
-        try:
-            self.authenticator.authenticate()
-        except KafkaError as error:
-            if not isinstance(error, RetriableError | ProtocolError):
-                self.state = State.AUTHENTICATION_FAILED
-            raise
 
     def interest(self) -> int:
         """Return the events worth waiting for: READABLE, WRITABLE, their sum, or 0."""
@@ -201,6 +192,8 @@ class KafkaChannel:
         """Write as much as the socket accepts now; return the frame when it is complete."""
         send = self.pending_send
         if send is None:
+            if self.transport.wants_write:
+                self.transport.flush()
             return None
         send.write_to(self.transport)
         if not send.completed:

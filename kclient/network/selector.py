@@ -4,7 +4,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
+from kclient.common.errors import (
+    AuthenticationError,
+    DisconnectedError,
+    IllegalStateError,
+    KafkaError,
+)
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import READABLE, WRITABLE, Address, Clock, Net, StreamSocket
 from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
@@ -296,7 +301,7 @@ class Selector:
                     receive = channel.read()
                     if receive is not None:
                         self.completed_receives.append(receive)
-                if channel.pending_send is not None:
+                if channel.pending_send is not None or events & WRITABLE:
                     send = channel.write()
                     if send is not None and not send.awaits_reply:
                         self.completed_sends.append(send)
@@ -362,6 +367,8 @@ class Selector:
         self._log.debug("channel %s (%s) ended: %s", channel.id, channel.address, reason)
         if channel.pending_send is not None:
             self.failed_sends.append(channel.pending_send)
+        if isinstance(reason, AuthenticationError):
+            channel.state = State.AUTHENTICATION_FAILED
         self.disconnected[channel.id] = ChannelState(channel.state, reason)
         self._remove(channel)
 

@@ -60,6 +60,10 @@ class TransportLayer(Protocol):
         """Write a file slice from `offset` on; return the number of bytes written."""
         ...
 
+    def flush(self) -> bool:
+        """Write the bytes that the layer itself holds; return whether none are left."""
+        ...
+
     def peer_address(self) -> Address:
         """Return the peer's address."""
         ...
@@ -127,6 +131,10 @@ class PlaintextTransportLayer:
             return 0
         _check_not_short(count, part)
         return count
+
+    def flush(self) -> bool:
+        """Return True: the layer holds no bytes."""
+        return True
 
     def peer_address(self) -> Address:
         """Return the peer's address."""

@@ -212,6 +212,7 @@ class ProducerConfig(ClientConfig):
             ``buffer.memory``, and with the
             delivery timeout and idempotence that the other values allow, if they are not set.
         """
+        super().validated(given)
         _check_codec(self.compression_type)
         return self.with_values(
             batch_size=self._batch_size(),

@@ -14,7 +14,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "time": ("common/system_tasks.py", "cli/"),
     # In testing/ it is seeded, so that a fault comes again when it is asked for again.
     "random": ("common/runtime.py", "network/system_runtime.py", "testing/"),
-    "secrets": (),
+    "secrets": ("network/sasl/",),  # nonces must not be foreseen, in a simulation either
     "uuid": ("common/uuids.py",),
     # The resolver's threads may hang; nothing may wait for them as for a task.
     "threading.Thread": ("common/system_tasks.py", "network/name_resolver.py"),
@@ -25,7 +25,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "mmap": (),
     "fcntl": ("common/system_files.py",),
     "shutil": ("common/system_files.py", "spark/environment/machine.py"),
-    "tempfile": ("testing/", "cli/"),
+    # The TLS library loads private keys from files alone.
+    "tempfile": ("testing/", "cli/", "network/tls/"),
     "os": (
         "common/interrupts.py",  # the main thread of the child of a fork
         "common/system_files.py",
@@ -37,7 +38,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cli/",
     ),
     "pickle": (),
-    "open()": ("cli/",),
+    "open()": ("cli/", "network/tls/"),
     "eval()": (),
 }
 

@@ -72,7 +72,7 @@ OPTIONS = [
     ({"api_version": (2, 0)}, "leave it out; versions are negotiated with each broker"),
     ({"statistics_interval_ms": 5}, "leave it out; .metrics() of a producer or a consumer returns"),
     ({"error_cb": print}, "leave it out; errors are raised by the call they concern"),
-    ({"ssl_cafile": "ca.pem"}, "; TLS and SASL are not available in this version"),
+    ({"ssl_cafile": "ca.pem"}, "here it is ssl_truststore_location"),
     ({"request_timeout_ms": -1}, "request_timeout_ms: got -1 (int), expected a whole number >= 0"),
     ({"request_timeout_ms": math.nan}, "request_timeout_ms: got nan (float), expected a whole"),
     ({"request_timeout_ms": "5s"}, "request_timeout_ms: got '5s' (str), expected a whole number"),
@@ -80,12 +80,21 @@ OPTIONS = [
     ({"request_timeout_ms": 0.5}, "expected a whole number >= 0; it is in milliseconds: 0.5 s are"),
     ({"request_timeout_ms": None}, "request_timeout_ms: got None (NoneType), expected a whole"),
     ({"client_id": 5}, "client_id: got 5 (int), expected a non-empty str"),
-    ({"security_protocol": "SSLX"}, "security_protocol: got 'SSLX' (str), expected 'PLAINTEXT'"),
-    ({"security_protocol": "SASL_SSL"}, "TLS and SASL are not available in this version"),
-    ({"sasl_mechanism": "PLAIN"}, "sasl_mechanism: got 'PLAIN' (str), expected no value; TLS and"),
+    (
+        {"security_protocol": "SSLX"},
+        "security_protocol: got 'SSLX' (str), expected one of 'PLAINTEXT', 'SSL'",
+    ),
+    (
+        {"security_protocol": "SASL_SSL"},
+        "sasl_mechanism: got nothing with SASL_SSL, expected one of",
+    ),
+    (
+        {"sasl_mechanism": "PLAIN"},
+        "security_protocol: got 'PLAINTEXT' with sasl_mechanism, expected",
+    ),
     ({"sasl_jaas_config": "pw hunter2"}, "sasl_jaas_config: got a secret value, expected no value"),
-    ({"ssl_key_password": "hunter2"}, "ssl_key_password: got a secret value, expected no value"),
-    ({"sasl_password": "hunter2"}, "; TLS and SASL are not available in this version"),
+    ({"ssl_key_password": "hunter2"}, "security_protocol: got 'PLAINTEXT' with ssl_key_password"),
+    ({"sasl_password": b"hunter2"}, "sasl_password: got a secret value, expected a non-empty str"),
 ]
 
 

@@ -81,14 +81,6 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
         assert 1 <= port <= 65535
 
 
-@pytest.mark.parametrize("name", ["SSL", "sasl_ssl", "SASL_PLAINTEXT"])
-def test_unavailable_security_protocol_is_refused(name: str) -> None:
-    with pytest.raises(
-        ConfigError, match=r"security_protocol: got .*; TLS and SASL are not available"
-    ):
-        CLIENT.parse({"bootstrap_servers": "a:1", "security_protocol": name})
-
-
 def test_unknown_security_protocol_is_refused() -> None:
-    with pytest.raises(ConfigError, match="expected 'PLAINTEXT'"):
+    with pytest.raises(ConfigError, match="expected one of 'PLAINTEXT', 'SSL'"):
         CLIENT.parse({"bootstrap_servers": "a:1", "security_protocol": ["SSL"]})

@@ -20,7 +20,8 @@ BLOCKS = [
     block for page in PAGES for block in code_blocks(page) if block.language in {"python", "sh"}
 ]
 STANDALONE = [block for block in BLOCKS if block.note is None]
-NAMED = [block for block in BLOCKS if block.note is not None and block.note.startswith("tests/")]
+TESTS = ("integration/", "tests/")
+NAMED = [block for block in BLOCKS if block.note is not None and block.note.startswith(TESTS)]
 EXCLUDED = [block for block in BLOCKS if block.note is not None and block not in NAMED]
 REASONS = {
     "installs the package",

@@ -1,6 +1,7 @@
 """The types of the options are those that the clients accept."""
 
 import collections.abc
+from ssl import SSLContext
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -17,6 +18,11 @@ OPTIONS: list[tuple[ConfigDef[Any], Any]] = [
     (CONSUMER_CONFIG, ConsumerOptions),
     (ADMIN_CONFIG, AdminOptions),
 ]
+
+
+def hints_of(types: Any) -> dict[str, Any]:
+    """Return the types of the options; the clients import the module ssl with its first use."""
+    return get_type_hints(types, localns={"SSLContext": SSLContext})
 
 
 def a_callable(*_: object) -> bytes:
@@ -63,16 +69,16 @@ def accepts(key: ConfigKey, value: object) -> bool:
 
 
 CASES = [
-    pytest.param(key, get_type_hints(types)[name], id=f"{definition.owner}.{name}")
+    pytest.param(key, hints_of(types)[name], id=f"{definition.owner}.{name}")
     for definition, types in OPTIONS
     for name, key in can_be_set(definition).items()
-    if name in get_type_hints(types)
+    if name in hints_of(types)
 ]
 
 
 @pytest.mark.parametrize(("definition", "types"), OPTIONS, ids=lambda each: None)
 def test_every_option_that_can_be_set_has_a_type(definition: ConfigDef[Any], types: Any) -> None:
-    assert set(get_type_hints(types)) == set(can_be_set(definition))
+    assert set(hints_of(types)) == set(can_be_set(definition))
 
 
 @pytest.mark.parametrize(("key", "annotation"), CASES)

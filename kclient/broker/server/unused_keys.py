@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.config_def import ConfigKey, ConfigType
 from kclient.common.config_keys import to_bool
-from kclient.common.java_only_keys import refused
+from kclient.common.java_only_keys import refused, security_keys
+from kclient.network.security_config import SecurityConfig
 
 _NO_CLASSES = "classes are not loaded by name here"
 _NO_ZOOKEEPER = "clusters with ZooKeeper are not supported; set controller.quorum.voters"
@@ -30,6 +31,19 @@ _REFUSED = {
     "super.users": NO_SECURITY,
     "zookeeper.connect": _NO_ZOOKEEPER,
 }
+
+_OF_LISTENERS = (
+    "sasl.enabled.mechanisms",
+    "sasl.kerberos.principal.to.local.rules",
+    "sasl.mechanism.controller.protocol",
+    "sasl.mechanism.inter.broker.protocol",
+    "sasl.server.callback.handler.class",
+    "sasl.server.max.receive.size",
+    "ssl.allow.dn.changes",
+    "ssl.allow.san.changes",
+    "ssl.client.auth",
+    "ssl.principal.mapping.rules",
+)
 
 _FIXED = {
     "alter.config.policy.class.name": ("", _NO_CLASSES),
@@ -240,6 +254,13 @@ def refused_keys() -> Iterable[ConfigKey]:
     for name, reason in _REFUSED.items():
         is_secret = name.startswith("delegation.token.")
         yield refused(name, reason)._replace(secret=is_secret)
+    of_clients = {
+        row.name
+        for row in SecurityConfig.CONFIG_KEYS.values()
+        if row.name.startswith(("sasl.", "ssl."))
+    }
+    for name in sorted({*_OF_LISTENERS, *security_keys(), *of_clients}):
+        yield refused(name, NO_SECURITY)
 
 
 def unused_keys() -> Iterable[ConfigKey]:

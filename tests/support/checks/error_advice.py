@@ -1,6 +1,8 @@
 """Advice for each error that only kclient raises, for the reference page."""
 
 ADVICE = {
+    "AuthenticationError": "Correct the credentials; see [TLS and SASL]"
+    "(../how-to/tls-and-sasl.md).",
     "BootstrapError": "Check address, port and network; see "
     "[connection problems](../how-to/connection-problems.md).",
     "BufferExhaustedError": "Send more slowly or raise `buffer.memory`; a broker that is slow or "
@@ -40,6 +42,7 @@ ADVICE = {
     "`offset + 1`; see [poison messages](../how-to/serializers.md).",
     "RetriableCommitFailedError": "Commit again.",
     "RetriableError": "Try again.",
+    "SslAuthenticationError": "Correct the certificates or the address; the text has the cause.",
     "SerializationError": "Correct the serializer or the data; the `__cause__` says why.",
     "UndecompressableBatchError": "If the text names `max.decompressed.record.bytes`, raise it: "
     "the batch is intact. Else poll again; where it remains, the log is damaged: seek to "

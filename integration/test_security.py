@@ -1,0 +1,263 @@
+"""TLS and SASL of our clients against Apache Kafka."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from integration.harness.discovery import NEWEST
+from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
+from integration.harness.kafka_runtime import KafkaRuntime
+from kclient import AdminClient, Consumer, NewTopic, Producer
+from kclient.common.broker_errors import SaslAuthenticationError, UnsupportedSaslMechanismError
+from kclient.common.errors import (
+    AuthenticationError,
+    BootstrapError,
+    KafkaError,
+    SslAuthenticationError,
+)
+from tests.support.certificates import CertificateAuthority, Identity
+from tests.support.checks.document_blocks import all_blocks
+from tests.support.processes.child_process import ROOT, script
+
+PASSWORD = "canary pass;word='="  # noqa: S105 (of this test)
+_PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+class Secured(NamedTuple):
+    """Apache Kafka with a listener for each security protocol.
+
+    Attributes:
+        cluster: The cluster.
+        authority: Authority that signed the certificates of the broker.
+        client: Certificate of a client that the broker accepts.
+        directory: For files of tests.
+    """
+
+    cluster: KafkaCluster
+    authority: CertificateAuthority
+    client: Identity
+    directory: Path
+
+    def options(self, listener: str, protocol: str, **others: Any) -> dict[str, Any]:
+        """Return the options of a client of a listener."""
+        given = {
+            "bootstrap_servers": self.cluster.bootstrap(listener),
+            "security_protocol": protocol,
+            **others,
+        }
+        if protocol.endswith("SSL") and "ssl_truststore_location" not in others:
+            given.setdefault("ssl_truststore_certificates", self.authority.pem)
+        return given
+
+
+@pytest.fixture(scope="module")
+def secured(
+    runtimes: Callable[[str], KafkaRuntime], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Secured]:
+    directory = tmp_path_factory.mktemp("security-")
+    authority = CertificateAuthority("authority of the test")
+    broker = authority.issue("broker", ("localhost", "127.0.0.1"))
+    client = authority.issue("client of the test", ("client.example",))
+    (directory / "server.pem").write_text(broker.pem)
+    (directory / "ca.pem").write_text(authority.pem)
+    tls = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(directory / "server.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(directory / "ca.pem"),
+    }
+    sasl = {
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "plain.sasl.jaas.config": f'{_PLAIN_MODULE} required user_alice="{PASSWORD}";',
+        "scram-sha-256.sasl.jaas.config": f"{_SCRAM_MODULE} required;",
+        "scram-sha-512.sasl.jaas.config": f"{_SCRAM_MODULE} required;",
+    }
+    only_plain = {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "plain.sasl.jaas.config": sasl["plain.sasl.jaas.config"],
+    }
+    options = ClusterOptions(
+        listeners=(
+            Listener("TLS", "SSL", properties=tls),
+            Listener("MTLS", "SSL", properties={**tls, "ssl.client.auth": "required"}),
+            Listener("SASL", "SASL_PLAINTEXT", properties=sasl),
+            Listener("BOTH", "SASL_SSL", properties={**tls, **sasl}),
+            Listener("PLAINONLY", "SASL_PLAINTEXT", properties=only_plain),
+        ),
+        format_options=[
+            part
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+            for part in ("--add-scram", f'{mechanism}=[name=alice,password="{PASSWORD}"]')
+        ],
+    )
+    with KafkaCluster(runtimes(NEWEST), directory, options) as cluster:
+        yield Secured(cluster, authority, client, directory)
+
+
+ALICE = {"sasl_username": "alice", "sasl_password": PASSWORD}
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+CASES = [
+    ("TLS", "SSL", {}),
+    *(("SASL", "SASL_PLAINTEXT", {"sasl_mechanism": each, **ALICE}) for each in MECHANISMS),
+    *(("BOTH", "SASL_SSL", {"sasl_mechanism": each, **ALICE}) for each in MECHANISMS),
+]
+
+
+@pytest.mark.parametrize(("listener", "protocol", "others"), CASES)
+def test_records_are_written_and_read_in_a_group(
+    secured: Secured, listener: str, protocol: str, others: dict[str, Any]
+) -> None:
+    options = secured.options(listener, protocol, **others)
+    check_round_trip(options, f"round-{listener}-{others.get('sasl_mechanism', 'none')}")
+
+
+def check_round_trip(options: dict[str, Any], topic: str) -> None:
+    values = [bytes([number % 256]) * (number * 37) for number in range(500)]
+    values += [bytes(900_000), b"last"]
+    with AdminClient(**options) as admin:
+        admin.create_topics(NewTopic(topic, 2))
+    with Producer(**options) as producer:
+        for number, value in enumerate(values):
+            producer.send(topic, value, partition=number % 2)
+        producer.flush(60)
+    with Consumer(**options, group_id=topic, auto_offset_reset="earliest") as consumer:
+        consumer.subscribe(topic)
+        found: list[bytes | None] = []
+        while len(found) < len(values):
+            records = consumer.poll(30)
+            assert records
+            found += [record.value for record in records]
+        consumer.commit()
+    assert sorted(map(bytes, found)) == sorted(values)  # type: ignore[arg-type]
+
+
+def test_client_certificate_from_files_and_from_text(secured: Secured) -> None:
+    store = secured.directory / "client.pem"
+    store.write_text(secured.client.encrypted("key password"))
+    trust = secured.directory / "trust.pem"
+    trust.write_text(f"an authority\n{secured.authority.pem}")
+    files = {
+        "ssl_keystore_location": str(store),
+        "ssl_key_password": "key password",
+        "ssl_truststore_location": str(trust),
+    }
+    check_round_trip(secured.options("MTLS", "SSL", **files), "files")
+    text = {
+        "ssl_keystore_key": secured.client.key,
+        "ssl_keystore_certificate_chain": secured.client.chain,
+    }
+    check_round_trip(secured.options("MTLS", "SSL", **text), "text")
+
+
+REFUSALS = [
+    (
+        "BOTH",
+        {"sasl_mechanism": "SCRAM-SHA-512", **ALICE, "sasl_password": "canary-wrong"},
+        SaslAuthenticationError,
+        r"the broker refused user 'alice' by SCRAM-SHA-512: .*invalid credentials",
+    ),
+    (
+        "BOTH",
+        {"sasl_mechanism": "PLAIN", **ALICE, "sasl_username": "bob"},
+        SaslAuthenticationError,
+        r"the broker refused user 'bob' by PLAIN: .*Invalid username or password",
+    ),
+    (
+        "PLAINONLY",
+        {"sasl_mechanism": "SCRAM-SHA-256", **ALICE, "security_protocol": "SASL_PLAINTEXT"},
+        UnsupportedSaslMechanismError,
+        r"sasl.mechanism: got SCRAM-SHA-256, the listener has enabled PLAIN$",
+    ),
+    (
+        "PLAINTEXT",
+        {"sasl_mechanism": "PLAIN", **ALICE, "security_protocol": "SASL_PLAINTEXT"},
+        AuthenticationError,
+        r"the listener takes no SASL; security.protocol should be PLAINTEXT or SSL",
+    ),
+    (
+        "TLS",
+        {"security_protocol": "SSL", "ssl_truststore_certificates": "other"},
+        SslAuthenticationError,
+        r"signed by an unknown issuer 'authority of the test'; add the issuer to ssl.truststore",
+    ),
+    (
+        "MTLS",
+        {"security_protocol": "SSL"},
+        SslAuthenticationError,
+        r"the peer requires a client certificate that it trusts .*; set ssl.keystore",
+    ),
+    (
+        "PLAINTEXT",
+        {"security_protocol": "SSL"},
+        BootstrapError,
+        r"closed the connection in the TLS handshake; the port may be one without TLS",
+    ),
+    (
+        "TLS",
+        {"security_protocol": "PLAINTEXT"},
+        BootstrapError,
+        r"the peer expects TLS, this side speaks plaintext; check security.protocol",
+    ),
+    (
+        "SASL",
+        {"security_protocol": "PLAINTEXT"},
+        BootstrapError,
+        r"the listener probably requires SASL or TLS",
+    ),
+]
+
+
+@pytest.mark.parametrize(("listener", "given", "kind", "text"), REFUSALS)
+def test_refusals_name_their_cause(
+    secured: Secured, listener: str, given: dict[str, Any], kind: type[KafkaError], text: str
+) -> None:
+    others = dict(given)
+    protocol = others.pop("security_protocol", "SASL_SSL")
+    if others.get("ssl_truststore_certificates") == "other":
+        others["ssl_truststore_certificates"] = CertificateAuthority("other").pem
+    options = secured.options(listener, protocol, **others)
+    with (
+        AdminClient(**options, default_api_timeout_ms=5_000) as admin,
+        pytest.raises(kind, match=text) as caught,
+    ):
+        admin.list_topics()
+    assert "canary" not in repr(caught.value)
+    assert "canary" not in str(caught.getrepr(style="long", showlocals=False))
+
+
+def test_page(secured: Secured, tmp_path: Path) -> None:
+    (code,) = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
+    trust = tmp_path / "ca.pem"
+    trust.write_text(secured.authority.pem)
+    for shown, real in (
+        ("localhost:9094", secured.cluster.bootstrap("BOTH")),
+        ("ca.pem", str(trust)),
+        ("alice-secret", PASSWORD),
+    ):
+        assert shown in code
+        code = code.replace(shown, real)
+    with AdminClient(**secured.options("TLS", "SSL")) as admin:
+        admin.create_topics(NewTopic("orders", 1))
+    with script(tmp_path, code) as process:
+        process.finish()
+        assert process.stdout == "written at offset 0\n"
+
+
+def test_secret_is_in_no_log_line(secured: Secured, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(1)
+    for mechanism in MECHANISMS:
+        options = secured.options("BOTH", "SASL_SSL", sasl_mechanism=mechanism, **ALICE)
+        with Producer(**options) as producer:
+            producer.partitions_for("logged")
+        options |= {"sasl_password": "canary-wrong"}
+        with (
+            AdminClient(**options, default_api_timeout_ms=5_000) as admin,
+            pytest.raises(SaslAuthenticationError),
+        ):
+            admin.list_topics()
+    assert len(caplog.records) > 20
+    for record in caplog.records:
+        assert "canary" not in f"{record.getMessage()} {record.exc_text} {record.__dict__}"

@@ -1,0 +1,71 @@
+"""Channels of a client with TLS, with SASL, or with both."""
+
+from kclient.common.errors import IllegalStateError
+from kclient.common.runtime import StreamSocket
+from kclient.network.authenticator import Authenticator, NoAuthenticator
+from kclient.network.kafka_channel import KafkaChannel
+from kclient.network.memory_pool import MemoryPool
+from kclient.network.sasl.client_authenticator import SaslClientAuthenticator
+from kclient.network.sasl.mechanism import SaslClient
+from kclient.network.sasl.plain import PLAIN, PlainSaslClient
+from kclient.network.sasl.scram import SCRAM_MECHANISMS, ScramSaslClient
+from kclient.network.security_config import SecurityConfig
+from kclient.network.tls.client_context import client_context
+from kclient.network.tls.ssl_transport_layer import READ_SIZE, SslTransportLayer
+from kclient.network.transport_layer import PlaintextTransportLayer, TransportLayer
+
+
+class ClientChannelBuilder:
+    """Channels with TLS and SASL (Kafka: SslChannelBuilder, SaslChannelBuilder).
+
+    Args:
+        config: How the connections are protected.
+        client_id: Client id of the requests that authenticate a connection.
+
+    Raises:
+        ConfigError: A certificate or a key cannot be loaded.
+    """
+
+    def __init__(self, config: SecurityConfig, client_id: str) -> None:
+        self._config = config
+        self._client_id = client_id
+        self._context = client_context(config) if config.uses_ssl else None
+        self._scratch = bytearray(READ_SIZE if config.uses_ssl else 0)
+
+    def build_channel(
+        self,
+        channel_id: str,
+        stream: StreamSocket,
+        max_receive_size: int,
+        pool: MemoryPool,
+        peer_host: str,
+    ) -> KafkaChannel:
+        """Return a channel for a socket."""
+        transport = self._transport(stream, peer_host)
+        authenticator: Authenticator = NoAuthenticator()
+        if self._config.uses_sasl:
+            client = sasl_client(self._config)
+            authenticator = SaslClientAuthenticator(channel_id, transport, client, self._client_id)
+        return KafkaChannel(channel_id, transport, authenticator, pool, max_receive_size)
+
+    def _transport(self, stream: StreamSocket, peer_host: str) -> TransportLayer:
+        if self._context is None:
+            return PlaintextTransportLayer(stream)
+        return SslTransportLayer(
+            stream, self._context, self._scratch, server_hostname=verified_name(peer_host)
+        )
+
+
+def verified_name(host: str) -> str | None:
+    """Return the name of a host as certificates have it: without a zone or the final dot."""
+    return host.partition("%")[0].removesuffix(".") or None
+
+
+def sasl_client(config: SecurityConfig) -> SaslClient:
+    """Return the client of the configured mechanism, for one authentication."""
+    if config.sasl_username is None or config.sasl_password is None:
+        raise IllegalStateError("the configuration was not checked: it has no credentials")
+    if config.sasl_mechanism == PLAIN:
+        return PlainSaslClient(config.sasl_username, config.sasl_password)
+    mechanism = SCRAM_MECHANISMS[config.sasl_mechanism or ""]
+    return ScramSaslClient(mechanism, config.sasl_username, config.sasl_password)

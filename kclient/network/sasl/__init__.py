@@ -1,0 +1,1 @@
+"""SASL: mechanisms, which do no input or output, and the exchange of their tokens."""

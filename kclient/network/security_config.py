@@ -1,0 +1,228 @@
+"""Configuration of the security of a client's connections: TLS and SASL."""
+
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from kclient.common.config_def import Config, ConfigType, describe
+from kclient.common.config_keys import key, password, text
+from kclient.common.errors import ConfigError
+from kclient.common.secret import Secret
+from kclient.network.endpoint import SecurityProtocol
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+_PROTOCOLS = tuple(SecurityProtocol.__members__)
+
+SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""Mechanisms of ``sasl.mechanism``."""
+
+
+def _security_protocol(raw: object) -> str:
+    name = raw.upper() if isinstance(raw, str) else ""
+    if name not in _PROTOCOLS:
+        raise ValueError
+    return name
+
+
+def _mechanism(raw: object) -> str | None:
+    if raw is None:
+        return None
+    name = raw.upper() if isinstance(raw, str) else ""
+    if name in SASL_MECHANISMS:
+        return name
+    near = [each for each in SASL_MECHANISMS if _letters(each) == _letters(name)]
+    raise ValueError(f"did you mean {near[0]!r}?" if near else "")
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name))
+
+
+def _pem_only(raw: object) -> str:
+    if isinstance(raw, str) and raw.upper() == "PEM":
+        return "PEM"
+    raise ValueError("convert other stores with keytool or openssl pkcs12")
+
+
+def _store_type(name: str) -> str:
+    return key(
+        name, ConfigType.STRING, _pem_only, "'PEM'", "PEM", "Format of the store; Java's is JKS."
+    )
+
+
+def _endpoint_algorithm(raw: object) -> str:
+    if isinstance(raw, str) and raw.lower() in {"https", ""}:
+        return raw.lower()
+    raise ValueError
+
+
+def _ssl_context(raw: object) -> object:
+    # By name: the module is imported by clients that use TLS alone.
+    if raw is None or any(
+        (kind.__module__, kind.__name__) == ("ssl", "SSLContext") for kind in type(raw).__mro__
+    ):
+        return raw
+    raise TypeError
+
+
+class SecurityConfig(Config):
+    """How a client's connections are protected."""
+
+    security_protocol: str = key(
+        "security.protocol",
+        ConfigType.STRING,
+        _security_protocol,
+        f"one of {', '.join(map(repr, _PROTOCOLS))}",
+        "PLAINTEXT",
+        "How connections are protected: by TLS (SSL), by authentication (SASL), or both.",
+        choices=_PROTOCOLS,
+    )
+    sasl_mechanism: str | None = key(
+        "sasl.mechanism",
+        ConfigType.STRING,
+        _mechanism,
+        f"one of {', '.join(map(repr, SASL_MECHANISMS))}",
+        None,
+        "SASL mechanism; required with SASL_PLAINTEXT and SASL_SSL. Java's default is GSSAPI.",
+    )
+    sasl_username: str | None = text(
+        "sasl.username",
+        None,
+        "User name of PLAIN and SCRAM. Not a key of the Java client, which has it in"
+        " sasl.jaas.config.",
+    )
+    sasl_password: Secret | None = password(
+        "sasl.password", "Password of PLAIN and SCRAM. Not a key of the Java client, likewise."
+    )
+    ssl_truststore_location: str | None = text(
+        "ssl.truststore.location",
+        None,
+        "File with the certificates of trusted authorities; without one, the system's are trusted.",
+    )
+    ssl_truststore_certificates: str | None = text(
+        "ssl.truststore.certificates", None, "The same as PEM text instead of a file (KIP-651)."
+    )
+    ssl_truststore_type: str = _store_type("ssl.truststore.type")
+    ssl_keystore_location: str | None = text(
+        "ssl.keystore.location",
+        None,
+        "File with this client's private key and certificate chain, for brokers that require one.",
+    )
+    ssl_keystore_key: Secret | None = password(
+        "ssl.keystore.key", "Private key as PEM text instead of a file (KIP-651)."
+    )
+    ssl_keystore_certificate_chain: str | None = text(
+        "ssl.keystore.certificate.chain", None, "Certificate chain of ssl.keystore.key as PEM text."
+    )
+    ssl_keystore_type: str = _store_type("ssl.keystore.type")
+    ssl_key_password: Secret | None = password(
+        "ssl.key.password", "Password of an encrypted private key."
+    )
+    ssl_endpoint_identification_algorithm: str = key(
+        "ssl.endpoint.identification.algorithm",
+        ConfigType.STRING,
+        _endpoint_algorithm,
+        "'https' or ''",
+        "https",
+        "Whether the host name must be in the broker's certificate; '' accepts any name.",
+    )
+    ssl_context: "SSLContext | None" = key(
+        "ssl.context",
+        ConfigType.UNKNOWN,
+        _ssl_context,
+        "an ssl.SSLContext",
+        None,
+        "Context of the module ssl, instead of all other ssl keys. Not a key of the Java client.",
+    )
+
+    @property
+    def uses_ssl(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.security_protocol in {"SSL", "SASL_SSL"}
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether this client authenticates by SASL."""
+        return self.security_protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
+
+    def check_security(self) -> None:
+        """Check the values against each other.
+
+        Raises:
+            ConfigError: A value is missing, or has no effect with the others: settings of security
+                are never ignored.
+        """
+        self._check_unused("ssl", used=self.uses_ssl, expected="SSL or SASL_SSL")
+        self._check_unused("sasl", used=self.uses_sasl, expected="SASL_PLAINTEXT or SASL_SSL")
+        if self.uses_sasl:
+            self._check_sasl()
+        self._check_stores()
+
+    def _check_unused(self, prefix: str, *, used: bool, expected: str) -> None:
+        given = self._given(f"{prefix}_")
+        if given and not used:
+            raise ConfigError(
+                f"security_protocol: got {self.security_protocol!r} with {given[0]}, expected"
+                f" {expected}"
+            )
+
+    def _given(self, prefix: str) -> list[str]:
+        """Return the keys of a prefix whose value is not the default."""
+        return [
+            name
+            for name, row in SecurityConfig.CONFIG_KEYS.items()
+            if name.startswith(prefix) and getattr(self, name) != row.default
+        ]
+
+    def _check_sasl(self) -> None:
+        if self.sasl_mechanism is None:
+            raise ConfigError(
+                f"sasl_mechanism: got nothing with {self.security_protocol}, expected one of"
+                f" {', '.join(SASL_MECHANISMS)}"
+            )
+        for name in ("sasl_username", "sasl_password"):
+            if getattr(self, name) is None:
+                raise ConfigError(f"{name}: got nothing, expected it with {self.sasl_mechanism}")
+        user = self.sasl_username or ""
+        if self.sasl_mechanism != "PLAIN" and not user.isascii():
+            raise ConfigError(
+                f"sasl_username: got {describe(user)}, expected ASCII with {self.sasl_mechanism}"
+            )
+        if "\0" in user or (self.sasl_password and "\0" in self.sasl_password.reveal()):
+            raise ConfigError("sasl_username, sasl_password: got a NUL, expected text without one")
+
+    def _check_stores(self) -> None:
+        given = self._given("ssl_")
+        if self.ssl_context is not None and len(given) > 1:
+            other = next(name for name in given if name != "ssl_context")
+            raise ConfigError(f"ssl_context: got it with {other}, expected one of them")
+        for name, others in (
+            ("ssl_truststore_location", ("ssl_truststore_certificates",)),
+            ("ssl_keystore_location", ("ssl_keystore_key", "ssl_keystore_certificate_chain")),
+        ):
+            both = [each for each in others if each in given]
+            if name in given and both:
+                raise ConfigError(f"{name}: got it with {both[0]}, expected one of them")
+        if (self.ssl_keystore_key is None) != (self.ssl_keystore_certificate_chain is None):
+            raise ConfigError(
+                "ssl_keystore_key, ssl_keystore_certificate_chain: got one, expected both or none"
+            )
+
+
+class SecurityOptions(TypedDict, total=False):
+    """Keyword options of the security of a client's connections."""
+
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None
+    sasl_username: str | None
+    sasl_password: str | None
+    ssl_truststore_location: str | None
+    ssl_truststore_certificates: str | None
+    ssl_truststore_type: Literal["PEM"]
+    ssl_keystore_location: str | None
+    ssl_keystore_key: str | None
+    ssl_keystore_certificate_chain: str | None
+    ssl_keystore_type: Literal["PEM"]
+    ssl_key_password: str | None
+    ssl_endpoint_identification_algorithm: Literal["https", ""]
+    ssl_context: "SSLContext | None"

@@ -1,0 +1,1 @@
+"""TLS: contexts, the transport layer, and the texts of its failures."""

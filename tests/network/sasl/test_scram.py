@@ -1,0 +1,137 @@
+"""SCRAM: the vectors of RFC 7677, and servers that break the protocol."""
+
+import base64
+import hashlib
+import hmac
+
+import pytest
+
+from kclient.common.broker_errors import SaslAuthenticationError
+from kclient.common.secret import Secret
+from kclient.network.sasl.plain import PlainSaslClient
+from kclient.network.sasl.scram import (
+    MAX_ITERATIONS,
+    SCRAM_MECHANISMS,
+    ScramKeys,
+    ScramSaslClient,
+    salted_password,
+)
+
+NONCE = "rOprNGfwEbeRWgbNEkqO"
+FULL_NONCE = NONCE + "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+SALT = "W22ZaJ0SNY7soEsUEjb6gQ=="
+VECTORS = [
+    (
+        "SCRAM-SHA-256",
+        "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+        "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+    ),
+    (
+        "SCRAM-SHA-512",
+        "gMGXRcevScNtxZ6/8lQYpGtnsNAc3mGcmNomv+xnoOMw+3R2xNJdMNnzMlTN8PPC6wdp6dybEmDYXYTxwnYPJQ==",
+        "ZQnYEgWQMFmmsM8aQMF0nDDCy/AgCzkwk8CmMZYcMg0vSVlKDanekLtifDSeVGT4+5ZxXnJq199RVG2rR7N7Zw==",
+    ),
+]
+
+
+def client(name: str = "SCRAM-SHA-256", user: str = "user") -> ScramSaslClient:
+    return ScramSaslClient(SCRAM_MECHANISMS[name], user, Secret("pencil"), lambda: NONCE)
+
+
+def server_first(nonce: str = FULL_NONCE, salt: str = SALT, iterations: object = 4096) -> bytes:
+    return f"r={nonce},s={salt},i={iterations}".encode()
+
+
+@pytest.mark.parametrize(("name", "proof", "signature"), VECTORS)
+def test_messages_are_those_of_the_vectors(name: str, proof: str, signature: str) -> None:
+    session = client(name)
+    assert session.initial_response() == f"n,,n=user,r={NONCE}".encode()
+    final = session.evaluate_challenge(server_first())
+    assert final == f"c=biws,r={FULL_NONCE},p={proof}".encode()
+    assert session.evaluate_challenge(f"v={signature}".encode()) is None
+    assert session.evaluate_challenge(b"") is None
+
+
+def test_names_are_escaped_and_passwords_are_not() -> None:
+    session = client(user="a=b,c")
+    assert session.initial_response() == f"n,,n=a=3Db=2Cc,r={NONCE}".encode()
+    salt = base64.b64decode(SALT)
+    assert salted_password("sha256", b"=,", salt, 4096) != salted_password(
+        "sha256", b"=3D=2C", salt, 4096
+    )
+
+
+def test_nonces_differ() -> None:
+    mechanism = SCRAM_MECHANISMS["SCRAM-SHA-512"]
+    firsts = {ScramSaslClient(mechanism, "u", Secret("p")).initial_response() for _ in range(100)}
+    assert len(firsts) == 100
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (b"", "expected 'r=…,s=…,i=…'"),
+        (b"m=ext," + server_first(), "expected 'r=…,s=…,i=…'"),
+        (server_first(nonce=NONCE), "got a nonce from the server, expected this client's nonce"),
+        (server_first(nonce="x" + FULL_NONCE), "got a nonce"),
+        (server_first(nonce=NONCE + "y" * 2000), "got a nonce"),
+        (server_first(salt=""), "expected 'r=…,s=…,i=…'"),
+        (server_first(salt="*"), "got a salt of 1 bytes from the server, expected base64"),
+        (server_first(iterations=0), "got '0' iterations from the server, expected at least 4096"),
+        (server_first(iterations=4095), "expected at least 4096"),
+        (server_first(iterations=-1), "got '-1' iterations"),
+        (server_first(iterations="4096x"), "got '4096x' iterations"),
+        (server_first(iterations="9" * 5000), "got '99999999999999999999' iterations"),
+        (server_first(iterations=2**31 - 1), f"2147483647 iterations .*at most {MAX_ITERATIONS}"),
+        (bytes(range(256)), "expected 'r=…,s=…,i=…'"),
+    ],
+)
+def test_first_message_of_a_server_is_checked(message: bytes, text: str) -> None:
+    session = client()
+    session.initial_response()
+    with pytest.raises(SaslAuthenticationError, match=text):
+        session.evaluate_challenge(message)
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (b"", "expected 'v=…'"),
+        (b"v=", "expected 'v=…'"),
+        (b"e=invalid-proof", "the server refused: 'invalid-proof'"),
+        (b"v=" + base64.b64encode(bytes(32)), "could not prove .* it may be an impostor"),
+        (b"v=" + VECTORS[0][2].encode()[:-4], "signature of 40 bytes|could not prove"),
+        (b"v=\xff", "got a signature of 1 bytes from the server, expected base64"),
+        (server_first(), "expected 'v=…'"),
+    ],
+)
+def test_server_has_to_prove_its_knowledge(message: bytes, text: str) -> None:
+    session = client()
+    session.initial_response()
+    session.evaluate_challenge(server_first())
+    with pytest.raises(SaslAuthenticationError, match=text):
+        session.evaluate_challenge(message)
+
+
+def test_further_message_is_refused() -> None:
+    session = client()
+    session.initial_response()
+    session.evaluate_challenge(server_first())
+    session.evaluate_challenge(f"v={VECTORS[0][2]}".encode())
+    with pytest.raises(SaslAuthenticationError, match="a further message of 1 bytes"):
+        session.evaluate_challenge(b"x")
+
+
+def test_stored_key_is_the_hash_of_the_client_key() -> None:
+    salted = salted_password("sha512", b"pencil", base64.b64decode(SALT), 4096)
+    keys = ScramKeys.of("sha512", salted)
+    assert keys.client_key == hmac.digest(salted, b"Client Key", "sha512")
+    assert keys.stored_key == hashlib.sha512(keys.client_key).digest()
+
+
+def test_plain_sends_user_and_password_once() -> None:
+    session = PlainSaslClient("alice", Secret("pass=,é"))
+    assert session.initial_response() == b"\0alice\0pass=,\xc3\xa9"
+    session.evaluate_challenge(b"")
+    with pytest.raises(SaslAuthenticationError, match="PLAIN: got a token of 3 bytes"):
+        session.evaluate_challenge(b"abc")

@@ -1,0 +1,135 @@
+"""Options of TLS and SASL: what fits together, and what errors show."""
+
+import ssl
+from typing import Any
+
+import pytest
+
+from kclient import AdminClient, Producer
+from kclient.client.client_config import ClientConfig
+from kclient.common.config_def import ConfigDef
+from kclient.common.errors import ConfigError
+from kclient.common.secret import Secret
+from kclient.network.security_config import SASL_MECHANISMS, SecurityConfig, SecurityOptions
+
+CLIENT = ConfigDef("test", ClientConfig)
+ALICE = {"sasl_username": "alice", "sasl_password": "canary"}
+CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def parse(**given: object) -> ClientConfig:
+    return CLIENT.parse({"bootstrap_servers": "a:1", **given})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"security_protocol": "plaintext"},
+        {"security_protocol": "SSL"},
+        {"security_protocol": "ssl", "ssl.truststore.type": "pem"},
+        {"security_protocol": "SSL", "ssl_context": CONTEXT},
+        {
+            "security_protocol": "SSL",
+            "ssl_keystore_key": "k",
+            "ssl_keystore_certificate_chain": "c",
+        },
+        {"security.protocol": "SASL_SSL", "sasl.mechanism": "scram-sha-512", **ALICE},
+        {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", **ALICE},
+    ],
+)
+def test_settings_that_fit_together(given: dict[str, object]) -> None:
+    config = parse(**given)
+    assert config.uses_ssl == config.security_protocol.endswith("SSL")
+    assert config.uses_sasl == config.security_protocol.startswith("SASL")
+    assert "canary" not in repr(config)
+
+
+WITH_SASL: dict[str, object] = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", **ALICE}
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (
+            {"ssl_truststore_location": "f"},
+            "got 'PLAINTEXT' with ssl_truststore_location, expected",
+        ),
+        (
+            {"sasl_username": "u"},
+            "got 'PLAINTEXT' with sasl_username, expected SASL_PLAINTEXT or S",
+        ),
+        ({"security_protocol": "SSL", **ALICE}, "got 'SSL' with sasl_username, expected SASL_PLA"),
+        ({"security_protocol": "SASL_SSL"}, "sasl_mechanism: got nothing with SASL_SSL, expected"),
+        ({**WITH_SASL, "sasl_mechanism": "SCRAM-SHA512"}, "did you mean 'SCRAM-SHA-512'?"),
+        ({**WITH_SASL, "sasl_mechanism": "GSSAPI"}, "sasl_mechanism: got 'GSSAPI' .str., expected"),
+        (
+            {**WITH_SASL, "sasl_password": None},
+            "sasl_password: got nothing, expected it with PLAIN",
+        ),
+        (
+            {**WITH_SASL, "sasl_username": None},
+            "sasl_username: got nothing, expected it with PLAIN",
+        ),
+        (
+            {**WITH_SASL, "sasl_password": ""},
+            "sasl_password: got a secret value, expected a non-em",
+        ),
+        ({**WITH_SASL, "sasl_password": "canary\0"}, "got a NUL, expected text without one"),
+        (
+            {**WITH_SASL, "sasl_mechanism": "SCRAM-SHA-256", "sasl_username": "élise"},
+            "sasl_username: got 'élise' .str., expected ASCII with SCRAM-SHA-256",
+        ),
+        (
+            {"security_protocol": "SSL", "ssl_keystore_key": "canary"},
+            "ssl_keystore_key, ssl_keystore_certificate_chain: got one, expected both or none",
+        ),
+        (
+            {
+                "security_protocol": "SSL",
+                "ssl_truststore_location": "f",
+                "ssl_truststore_certificates": "t",
+            },
+            "ssl_truststore_location: got it with ssl_truststore_certificates, expected one",
+        ),
+        (
+            {"security_protocol": "SSL", "ssl_context": CONTEXT, "ssl_truststore_location": "f"},
+            "ssl_context: got it with ssl_truststore_location, expected one of them",
+        ),
+        (
+            {"security_protocol": "SSL", "ssl_context": "x"},
+            "ssl_context: got 'x' .str., expected an",
+        ),
+        (
+            {"security_protocol": "SSL", "ssl_truststore_type": "JKS"},
+            "ssl_truststore_type: got 'JKS'",
+        ),
+        (
+            {"security_protocol": "SSL", "ssl_endpoint_identification_algorithm": "none"},
+            "got 'none' .str., expected 'https' or ''",
+        ),
+        ({"bootstrap_servers": "SASL_SSL://a:1"}, "remove 'SASL_SSL://' and set security_protocol"),
+    ],
+)
+def test_errors_name_what_is_missing(given: dict[str, object], text: str) -> None:
+    with pytest.raises(ConfigError, match=text) as caught:
+        parse(**given)
+    assert "canary" not in str(caught.value)
+
+
+def test_store_is_loaded_when_the_client_is_created() -> None:
+    options: dict[str, Any] = {"bootstrap_servers": "a:1", "security_protocol": "SSL"}
+    for kind in (Producer, AdminClient):
+        with pytest.raises(ConfigError, match="_location: got 'missing', which"):
+            kind(**options, ssl_truststore_location="missing")
+
+
+def test_typed_options_are_the_keys() -> None:
+    assert set(SecurityOptions.__annotations__) == set(SecurityConfig.CONFIG_KEYS)
+    mechanism = SecurityOptions.__annotations__["sasl_mechanism"]
+    assert all(repr(each) in str(mechanism) for each in SASL_MECHANISMS)
+
+
+def test_secret_is_kept_as_a_secret() -> None:
+    password = Secret("p")
+    assert parse(**{**WITH_SASL, "sasl_password": password}).sasl_password is password

@@ -1,0 +1,112 @@
+"""TLS context of a client: stores of every form, and errors that name their problem."""
+
+import os
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kclient.common.errors import ConfigError
+from kclient.common.secret import Secret
+from kclient.network.security_config import SecurityConfig
+from kclient.network.tls.client_context import client_context, pem_file
+from tests.support.certificates import CertificateAuthority
+
+AUTHORITY = CertificateAuthority("authority")
+CLIENT = AUTHORITY.issue("client")
+OTHER = AUTHORITY.issue("other")
+
+
+def config(**values: Any) -> SecurityConfig:
+    return SecurityConfig(security_protocol="SSL", **values)
+
+
+def test_context_verifies_and_has_no_old_version() -> None:
+    context = client_context(config())
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+    assert context.options & ssl.OP_NO_RENEGOTIATION
+
+
+def test_trust_store_replaces_the_certificates_of_the_system() -> None:
+    context = client_context(config(ssl_truststore_certificates=AUTHORITY.pem))
+    assert context.cert_store_stats()["x509_ca"] == 1
+
+
+def test_any_name_is_accepted_on_demand_by_a_trusted_authority() -> None:
+    context = client_context(config(ssl_endpoint_identification_algorithm=""))
+    assert not context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED
+
+
+def test_own_context_is_used_as_it_is() -> None:
+    own = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    assert client_context(config(ssl_context=own)) is own
+
+
+def test_file_with_a_private_key_is_gone_afterwards() -> None:
+    with pem_file("text") as path:
+        assert Path(path).read_text() == "text"
+        assert Path(path).stat().st_uid == os.getuid()
+    assert not Path(path).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("truststore", None, "which cannot be read"),
+        ("truststore", b"", "got no certificate, expected PEM with '-----BEGIN CERTIFICATE-----'"),
+        ("truststore", AUTHORITY.pem[:200].encode(), "got a damaged certificate"),
+        (
+            "truststore",
+            b"\xfe\xed\xfe\xed\0",
+            "a Java keystore, expected PEM; convert it with keyt",
+        ),
+        (
+            "keystore",
+            b"\x30\x82\x01\x02",
+            "a PKCS12 or DER file, expected PEM; convert it with open",
+        ),
+        (
+            "keystore",
+            CLIENT.chain.encode(),
+            "got 1 certificates and no private key, expected PEM wi",
+        ),
+        (
+            "keystore",
+            CLIENT.key.encode(),
+            "got 0 certificates and a private key, expected PEM with",
+        ),
+        (
+            "keystore",
+            (CLIENT.key + OTHER.chain).encode(),
+            "got a private key that does not belong to the first certificate",
+        ),
+        (
+            "keystore",
+            CLIENT.encrypted("canary").encode(),
+            "got an encrypted private key, expected ssl_key_password too",
+        ),
+        ("keystore", CLIENT.pem.replace("MIG", "XXX").encode(), "damaged PEM"),
+    ],
+)
+def test_damaged_stores(tmp_path: Path, name: str, data: bytes | None, text: str) -> None:
+    path = tmp_path / "store"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(ConfigError, match=text) as caught:
+        client_context(config(**{f"ssl_{name}_location": str(path)}))
+    assert str(caught.value).startswith(f"ssl_{name}_location: got")
+
+
+def test_wrong_password_of_a_key() -> None:
+    values: dict[str, Any] = {
+        "ssl_keystore_key": Secret(CLIENT.encrypted("right").removesuffix(CLIENT.chain)),
+        "ssl_keystore_certificate_chain": CLIENT.chain,
+    }
+    client_context(config(**values, ssl_key_password=Secret("right")))
+    with pytest.raises(ConfigError, match="that ssl_key_password does not open") as caught:
+        client_context(config(**values, ssl_key_password=Secret("canary")))
+    assert "canary" not in str(caught.value)

@@ -1,0 +1,323 @@
+"""TLS over sockets that take and return any number of bytes."""
+
+import random
+import ssl
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from kclient.common.errors import DisconnectedError, KafkaError, SslAuthenticationError
+from kclient.common.files import WireBytes
+from kclient.common.runtime import Address
+from kclient.network.tls.client_context import pem_file
+from kclient.network.tls.ssl_transport_layer import READ_SIZE, SslTransportLayer
+from tests.support.certificates import CertificateAuthority, Identity
+
+AUTHORITY = CertificateAuthority("authority")
+SERVER = AUTHORITY.issue("server", ("kafka.example", "10.0.0.1"))
+
+
+class Pipe:
+    """Socket whose bytes wait until its peer reads them.
+
+    Attributes:
+        peer: Other end.
+        waiting: Bytes that were received and not read.
+        piece: Returns the number of bytes that the next call may take.
+        marks: Low-water marks that were set.
+    """
+
+    peer: "Pipe"
+
+    def __init__(self, piece: Callable[[], int]) -> None:
+        self.waiting = b""
+        self.piece = piece
+        self.marks: list[int] = []
+        self.ended = False
+
+    def fileno(self) -> int:
+        return -1
+
+    def recv_into(self, buffer: memoryview, /) -> int:
+        if not self.waiting:
+            if self.peer.ended:
+                return 0
+            raise BlockingIOError
+        found = self.waiting[: min(self.piece(), len(buffer))]
+        if not found:
+            raise BlockingIOError
+        self.waiting = self.waiting[len(found) :]
+        buffer[: len(found)] = found
+        return len(found)
+
+    def sendmsg(self, buffers: Sequence[WireBytes], /) -> int:
+        taken = b"".join(map(bytes, buffers))[: self.piece()]
+        if not taken:
+            raise BlockingIOError
+        self.peer.waiting += taken
+        return len(taken)
+
+    def set_receive_low_water_mark(self, size: int) -> None:
+        self.marks.append(size)
+
+    def connect_error(self) -> int:
+        return 0
+
+    def peer_address(self) -> Address:
+        return ("10.0.0.1", 1)
+
+    def local_address(self) -> Address:
+        return ("10.0.0.2", 2)
+
+    def close(self) -> None:
+        self.ended = True
+
+    def reset(self) -> None:
+        self.ended = True
+
+
+def server_context(identity: Identity = SERVER) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load(context, identity)
+    return context
+
+
+def load(context: ssl.SSLContext, identity: Identity) -> None:
+    with pem_file(identity.pem) as path:
+        context.load_cert_chain(path)
+
+
+def client_context(*authorities: CertificateAuthority) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for authority in authorities or (AUTHORITY,):
+        context.load_verify_locations(cadata=authority.pem)
+    return context
+
+
+Ends = tuple[SslTransportLayer, SslTransportLayer]
+
+
+def ends(
+    client: ssl.SSLContext | None = None,
+    server: ssl.SSLContext | None = None,
+    host: str = "kafka.example",
+    piece: Callable[[], int] = lambda: 1 << 30,
+) -> Ends:
+    near, far = Pipe(piece), Pipe(piece)
+    near.peer, far.peer = far, near
+    scratch = bytearray(READ_SIZE)
+    return (
+        SslTransportLayer(near, client or client_context(), scratch, server_hostname=host),
+        SslTransportLayer(far, server or server_context(), scratch, server_side=True),
+    )
+
+
+def shake(*layers: SslTransportLayer) -> None:
+    for _ in range(20_000):
+        for layer in layers:
+            if not layer.ready():
+                layer.handshake()
+            layer.flush()
+        if all(layer.ready() and not layer.wants_write for layer in layers):
+            return
+    pytest.fail("the handshake does not end")
+
+
+def send_all(sender: SslTransportLayer, receiver: SslTransportLayer, data: bytes) -> bytes:
+    """Write data, and read it at the other end."""
+    left, found = memoryview(data), bytearray()
+    buffer = memoryview(bytearray(100_000))
+    while len(found) < len(data):
+        if left:
+            left = left[sender.write([left[:7], b"", left[7:]]) :]
+        sender.flush()
+        found += buffer[: receiver.read_into(buffer)]
+    assert not sender.wants_write
+    return bytes(found)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bytes_arrive_in_pieces_of_any_size(seed: int) -> None:
+    chance = random.Random(seed)
+    largest = chance.choice([1, 5, 300, 70_000])
+    client, server = ends(piece=lambda: chance.randint(0, largest))
+    shake(client, server)
+    size = 3_000 if largest < 100 else 700_000
+    for _ in range(3):
+        data = chance.randbytes(chance.randint(1, size))
+        assert send_all(client, server, data) == data
+        assert send_all(server, client, data) == data
+
+
+def test_few_encrypted_bytes_are_ahead_of_a_full_socket() -> None:
+    client, server = ends()
+    shake(client, server)
+    pipe = client.socket
+    assert isinstance(pipe, Pipe)
+    pipe.piece = lambda: 0
+    data = bytes(10 << 20)
+    assert client.write([data]) == 256 * 1024
+    assert client.write([data]) == 0
+    assert client.wants_write
+    pipe.piece = lambda: 1 << 30
+    assert client.flush()
+    assert not client.wants_write
+
+
+def test_unread_bytes_are_reported_as_buffered() -> None:
+    client, server = ends()
+    shake(client, server)
+    server.write([b"0123456789"])
+    four = memoryview(bytearray(4))
+    buffered = [client.has_buffered]
+    assert client.read_into(four) == 4
+    buffered.append(client.has_buffered)
+    assert client.read_into(memoryview(bytearray(100))) == 6
+    assert [*buffered, client.has_buffered] == [False, True, False]
+    assert client.read_into(four) == 0
+
+
+def test_low_water_mark_leaves_a_record_out() -> None:
+    client, _ = ends()
+    pipe = client.socket
+    assert isinstance(pipe, Pipe)
+    for size in (10_000_000, 10_000_000, 100_000, 5, 0):
+        client.expect(size)
+    assert pipe.marks == [1 << 20, 100_000 - 16_896, 1]
+
+
+@pytest.mark.parametrize("notify", [True, False])
+def test_end_of_the_stream(notify: bool) -> None:
+    client, server = ends()
+    shake(client, server)
+    server.write([b"last"])
+    if notify:
+        server.close()
+        server.close()
+    else:
+        server.socket.close()
+    buffer = memoryview(bytearray(10))
+    assert client.read_into(buffer) == 4
+    with pytest.raises(EOFError):
+        client.read_into(buffer)
+    client.close()
+
+
+def both(client: SslTransportLayer, server: SslTransportLayer) -> None:
+    """Run the handshake; the server's failures are those of the client."""
+    for _ in range(10):
+        client.handshake()
+        try:
+            server.handshake()
+        except KafkaError:
+            server.flush()
+
+
+OTHER = CertificateAuthority("other")
+
+
+def limited(version: ssl.TLSVersion, context: ssl.SSLContext) -> ssl.SSLContext:
+    context.minimum_version = context.maximum_version = version
+    return context
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "host", "text"),
+    [
+        (
+            client_context(OTHER),
+            server_context(),
+            "kafka.example",
+            "signed by an unknown issuer 'authority'; add the issuer to ssl.truststore",
+        ),
+        (
+            client_context(),
+            server_context(),
+            "other.example",
+            "not valid for 'other.example'; its names are DNS:kafka.example, IP Address:10.0.0.1",
+        ),
+        (client_context(), server_context(), "10.0.0.2", "not valid for '10.0.0.2'"),
+        (
+            client_context(),
+            server_context(AUTHORITY.issue("old", ("kafka.example",), (-9, -2))),
+            "kafka.example",
+            "the certificate expired on .* GMT",
+        ),
+        (
+            client_context(),
+            server_context(AUTHORITY.issue("new", ("kafka.example",), (2, 9))),
+            "kafka.example",
+            "the certificate is valid from .* GMT",
+        ),
+        (
+            limited(ssl.TLSVersion.TLSv1_2, client_context()),
+            limited(ssl.TLSVersion.TLSv1_3, server_context()),
+            "kafka.example",
+            "no TLS version or cipher suite in common",
+        ),
+    ],
+)
+def test_failed_handshake_names_its_cause(
+    client: ssl.SSLContext, server: ssl.SSLContext, host: str, text: str
+) -> None:
+    near, far = ends(client, server, host)
+    with pytest.raises(SslAuthenticationError, match=text) as caught:
+        both(near, far)
+    assert isinstance(caught.value.__cause__, ssl.SSLError)
+    with pytest.raises(KafkaError):  # the peer gets an alert
+        shake(far)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("own", [None, OTHER])
+def test_refused_client_certificate(
+    version: ssl.TLSVersion, own: CertificateAuthority | None
+) -> None:
+    server = limited(version, server_context())
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.load_verify_locations(cadata=AUTHORITY.pem)
+    client = client_context()
+    if own is not None:
+        load(client, own.issue("client"))
+    near, far = ends(client, server)
+
+    def shake_and_read() -> None:
+        both(near, far)
+        near.read_into(memoryview(bytearray(10)))  # only this fails with TLS 1.3
+
+    text = "this client's certificate|requires a client certificate|no TLS version or cipher"
+    with pytest.raises(SslAuthenticationError, match=text):
+        shake_and_read()
+
+
+def test_peer_without_tls() -> None:
+    client, server = ends()
+    client.handshake()
+    pipe = client.socket
+    assert isinstance(pipe, Pipe)
+    pipe.waiting = b"HTTP/1.1 400 Bad Request\r\n"
+    with pytest.raises(SslAuthenticationError, match="the peer does not speak TLS"):
+        client.handshake()
+    other, far = ends()
+    other.handshake()
+    far.socket.close()
+    with pytest.raises(DisconnectedError, match="the port may be one without TLS"):
+        other.handshake()
+    server.close()
+
+
+def test_any_damage_ends_the_connection() -> None:
+    chance = random.Random(7)
+    for _ in range(60):
+        client, server = ends()
+        shake(client, server)
+        server.write([chance.randbytes(500)])
+        pipe = client.socket
+        assert isinstance(pipe, Pipe)
+        position = chance.randrange(len(pipe.waiting))
+        damaged = bytearray(pipe.waiting)
+        damaged[position] ^= 1 << chance.randrange(8)
+        pipe.waiting = bytes(damaged)
+        server.socket.close()
+        with pytest.raises((KafkaError, OSError, EOFError)):
+            client.read_into(memoryview(bytearray(1000)))
