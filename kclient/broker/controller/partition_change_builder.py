@@ -20,13 +20,10 @@ from kclient.broker.metadata.metadata_image import (
     RECOVERING,
     PartitionRegistration,
 )
+from kclient.broker.metadata.metadata_version import MetadataVersion
 from kclient.protocol.messages.metadata_records import PartitionChangeRecord
 
 NO_LEADER_CHANGE = -2
-DIRECTORIES_LEVEL = 17
-"""First metadata.version, 3.7-IV2, whose records have directories."""
-_NO_BUMP_ON_SHRINK_LEVEL = 12
-"""First metadata.version, 3.6-IV0, at which a shrinking ISR leaves the leader epoch unchanged."""
 
 Replicas = tuple[int, ...]
 
@@ -49,7 +46,7 @@ class ChangeRules(NamedTuple):
         default_directory: Returns the directory id of a broker's new replicas.
     """
 
-    metadata_version: int
+    metadata_version: MetadataVersion
     elr_enabled: bool
     min_isr: int
     default_directory: Callable[[int], bytes]
@@ -218,7 +215,7 @@ class PartitionChangeBuilder:
         old = self._partition
         replica_left = bool(without(old.replicas, self.target_replicas))
         shrank = bool(without(old.isr, self.target_isr)) and bool(self.target_isr)
-        if replica_left or (shrank and self._rules.metadata_version < _NO_BUMP_ON_SHRINK_LEVEL):
+        if replica_left or (shrank and self._rules.metadata_version.bumps_epoch_on_shrink):
             record.leader = old.leader
 
     def _set_isr(self, record: PartitionChangeRecord) -> None:
@@ -253,7 +250,7 @@ class PartitionChangeBuilder:
             record.adding_replicas = list(self.target_adding)
         if self.target_removing != old.removing:
             record.removing_replicas = list(self.target_removing)
-        if self._rules.metadata_version >= DIRECTORIES_LEVEL:
+        if self._rules.metadata_version.has_directories:
             directories = self._directories()
             if directories != old.directories:
                 record.directories = list(directories)

@@ -8,7 +8,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from kclient.broker.controller.partition_change_builder import DIRECTORIES_LEVEL
 from kclient.broker.controller.striped_replica_placer import (
     PlacementSource,
     StripedReplicaPlacer,
@@ -21,6 +20,7 @@ from kclient.broker.metadata.metadata_image import (
     MetadataImage,
     TopicImage,
 )
+from kclient.broker.metadata.metadata_version import finalized_version
 from kclient.common.broker_errors import (
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
@@ -153,7 +153,7 @@ class TopicPlanner:
     ) -> None:
         self._image = image
         self._brokers = image.brokers
-        self._metadata_version = image.features.get("metadata.version", 0)
+        self._has_directories = finalized_version(image.features).has_directories
         self._source = source
         self._defaults = defaults
         self._delete_enabled = delete_enabled
@@ -329,9 +329,7 @@ class TopicPlanner:
                     leader=isr[0],
                     leader_epoch=0,
                     partition_epoch=0,
-                    directories=(
-                        directories if self._metadata_version >= DIRECTORIES_LEVEL else []
-                    ),
+                    directories=(directories if self._has_directories else []),
                 )
             )
         return records

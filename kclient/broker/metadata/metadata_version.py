@@ -147,6 +147,11 @@ class MetadataVersion(IntEnum):
         return self >= self.IBP_3_7_IV2
 
     @property
+    def bumps_epoch_on_shrink(self) -> bool:
+        """Whether a shrinking ISR raises the leader epoch."""
+        return self < self.IBP_3_6_IV0
+
+    @property
     def has_elr(self) -> bool:
         """Whether partitions can have eligible leader replicas."""
         return self >= self.IBP_4_0_IV1

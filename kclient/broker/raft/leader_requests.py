@@ -13,7 +13,7 @@ from kclient.broker.raft.raft_messages import (
     fetch_response,
     fetch_snapshot_response,
 )
-from kclient.broker.raft.raft_types import BOOTSTRAP_SNAPSHOT, TOPIC_ID, OffsetAndEpoch
+from kclient.broker.raft.raft_types import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from kclient.broker.raft.voter_set import NO_DIRECTORY, ReplicaKey
 from kclient.common.broker_errors import (
     BrokerNotAvailableError,
@@ -25,6 +25,7 @@ from kclient.common.broker_errors import (
     UnknownLeaderEpochError,
     UnknownTopicOrPartitionError,
 )
+from kclient.common.uuids import METADATA_TOPIC_ID
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from kclient.protocol.messages.quorum import (
     DescribeQuorumListener,
@@ -298,7 +299,9 @@ def _fetch_partition(request: FetchRequest) -> FetchPartition | None:
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
     topic = request.topics[0]
-    is_metadata = topic.topic_id == TOPIC_ID or (topic.topic == TOPIC and not any(topic.topic_id))
+    is_metadata = topic.topic_id == METADATA_TOPIC_ID or (
+        topic.topic == TOPIC and not any(topic.topic_id)
+    )
     partition = topic.partitions[0]
     return partition if is_metadata and partition.partition == 0 else None
 

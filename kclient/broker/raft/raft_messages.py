@@ -9,12 +9,12 @@ from typing import NamedTuple
 from kclient.broker.log.log_file_utils import METADATA_PARTITION
 from kclient.broker.raft.raft_types import (
     NO_NODE,
-    TOPIC_ID,
     LeaderAndEpoch,
     OffsetAndEpoch,
 )
 from kclient.broker.raft.voter_set import NO_DIRECTORY, Endpoint, Endpoints, ReplicaKey
 from kclient.common.files import WirePart
+from kclient.common.uuids import METADATA_TOPIC_ID
 from kclient.protocol.message import Response
 from kclient.protocol.messages import fetch as fetch_messages
 from kclient.protocol.messages import quorum as quorum_messages
@@ -157,7 +157,11 @@ def fetch_request(
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[fetch_messages.FetchTopic(topic=TOPIC, topic_id=TOPIC_ID, partitions=[partition])],
+        topics=[
+            fetch_messages.FetchTopic(
+                topic=TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
+            )
+        ],
         forgotten_topics_data=[],
         rack_id="",
     )
@@ -285,7 +289,7 @@ def fetch_response(result: FetchResult, info: LeaderInfo) -> FetchResponse:
         records=result.records,
     )
     topic = fetch_messages.FetchableTopicResponse(
-        topic=TOPIC, topic_id=TOPIC_ID, partitions=[partition]
+        topic=TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
     )
     return FetchResponse(
         throttle_time_ms=0,

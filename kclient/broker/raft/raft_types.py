@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from kclient.common.errors import KafkaError
-from kclient.common.uuids import METADATA_TOPIC_ID
-
-TOPIC_ID = METADATA_TOPIC_ID
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 """Maximum size of a batch of the metadata log (Kafka: KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""

@@ -21,6 +21,7 @@ from kclient.broker.metadata.metadata_image import (
     PartitionRegistration,
     TopicImage,
 )
+from kclient.broker.metadata.metadata_version import MetadataVersion
 
 ID = b"t" * 16
 KEY = (ID, 0)
@@ -28,7 +29,7 @@ NEW_DIRECTORY = b"n" * 16
 
 
 def rules(*, level: int = 25, elr: bool = False, min_isr: int = 1) -> ChangeRules:
-    return ChangeRules(level, elr, min_isr, lambda _broker: NEW_DIRECTORY)
+    return ChangeRules(MetadataVersion(level), elr, min_isr, lambda _broker: NEW_DIRECTORY)
 
 
 def partition(
