@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
@@ -44,6 +44,8 @@ from kclient.broker.metadata.storage_formatter import (
     FormatOptions,
     format_storage,
 )
+from kclient.broker.raft.raft_types import CommittedBatch, OffsetAndEpoch
+from kclient.broker.raft.snapshots import committed_batch
 from kclient.common.uuids import random_uuid, uuid_to_text
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.messages.metadata_records import (
@@ -51,7 +53,7 @@ from kclient.protocol.messages.metadata_records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
 )
-from kclient.record import RecordBatch, read_batches
+from kclient.record import read_batches
 from tests.support.checks.waiting import wait_until
 from tests.support.processes.broker_process import BrokerProcess
 
@@ -67,61 +69,33 @@ PROPERTIES = {
 CREDENTIAL = "SCRAM-SHA-256=[name=first,password=secret]"
 
 
-class Batch(NamedTuple):
-    """Batch for the loader."""
-
-    base_offset: int
-    last_offset: int
-    epoch: int
-    timestamp_ms: int
-    size_in_bytes: int
-    records: Sequence[bytes]
-
-
-class SnapshotId(NamedTuple):
-    offset: int
-    epoch: int
-
-
 class SnapshotFile:
     """Snapshot for the loader."""
 
     def __init__(self, path: Path) -> None:
         offset, epoch = path.stem.split("-")
-        self.snapshot_id = SnapshotId(int(offset), int(epoch))
+        self.snapshot_id = OffsetAndEpoch(int(offset), int(epoch))
         self.data = path.read_bytes()
         self.last_contained_log_timestamp = 0
 
-    def batches(self) -> Iterable[Batch]:
-        return map(committed, decode_snapshot(self.data))
+    def batches(self) -> Iterable[CommittedBatch]:
+        return map(committed_batch, decode_snapshot(self.data))
 
     def values(self) -> list[bytes]:
         return [value for batch in self.batches() for value in batch.records]
 
 
-def committed(batch: RecordBatch) -> Batch:
-    values = () if batch.is_control else [record.value or b"" for record in batch.records()]
-    return Batch(
-        batch.base_offset,
-        batch.last_offset,
-        batch.partition_leader_epoch,
-        batch.max_timestamp,
-        batch.size_in_bytes,
-        values,
-    )
-
-
-def log_batches(directory: Path) -> list[Batch]:
+def log_batches(directory: Path) -> list[CommittedBatch]:
     """Return the batches of a metadata log from its start."""
     segments = sorted(directory.glob("*.log"))
     batches = [batch for path in segments for batch in read_batches(path.read_bytes())]
     for batch in batches:
         batch.ensure_valid()
-    return list(map(committed, batches))
+    return list(map(committed_batch, batches))
 
 
 def replayed(
-    batches: Sequence[Batch], end: int | None = None, snapshot: SnapshotFile | None = None
+    batches: Sequence[CommittedBatch], end: int | None = None, snapshot: SnapshotFile | None = None
 ) -> MetadataImage:
     """Return the image of a snapshot and of the batches below an offset; all must load."""
     loader = MetadataLoader(lambda: None, _fail)

@@ -1,10 +1,11 @@
 """Replay of batches of the metadata log, with the transactions in them."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage
+from kclient.broker.raft.raft_types import CommittedBatch
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.metadata_records import (
     AbortTransactionRecord,
@@ -12,40 +13,6 @@ from kclient.protocol.messages.metadata_records import (
     EndTransactionRecord,
     MetadataRecord,
 )
-
-
-class MetadataBatch(Protocol):
-    """Committed batch of the metadata log, or batch of a snapshot."""
-
-    @property
-    def base_offset(self) -> int:
-        """Offset of the first record."""
-        ...
-
-    @property
-    def last_offset(self) -> int:
-        """Offset of the last record."""
-        ...
-
-    @property
-    def epoch(self) -> int:
-        """Epoch of the leader that wrote it."""
-        ...
-
-    @property
-    def timestamp_ms(self) -> int:
-        """Wall time of the append."""
-        ...
-
-    @property
-    def size_in_bytes(self) -> int:
-        """Size in the log."""
-        ...
-
-    @property
-    def records(self) -> Sequence[bytes]:
-        """Values of the records; none for a batch of control records."""
-        ...
 
 
 class Manifest(NamedTuple):
@@ -116,7 +83,7 @@ class MetadataBatchLoader:
         self._size_in_bytes = 0
         self._begin(image)
 
-    def load(self, batches: Sequence[MetadataBatch]) -> None:
+    def load(self, batches: Sequence[CommittedBatch]) -> None:
         """Replay batches, and report the image after them unless a transaction is open."""
         for batch in batches:
             for index, value in enumerate(batch.records):

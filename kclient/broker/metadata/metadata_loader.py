@@ -2,55 +2,32 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kclient.broker.metadata.metadata_batch_loader import (
     Fault,
     Manifest,
-    MetadataBatch,
     MetadataBatchLoader,
 )
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage
+from kclient.broker.raft.raft_types import (
+    NO_LEADER,
+    CommittedBatch,
+    LeaderAndEpoch,
+    OffsetAndEpoch,
+)
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.metadata_records import MetadataRecord
 
 _log = logging.getLogger(__name__)
 
 
-class LeaderAndEpoch(Protocol):
-    """Leader of the quorum, and its epoch."""
-
-    @property
-    def leader_id(self) -> int:
-        """Node id of the active controller, -1 if it is unknown."""
-        ...
-
-    @property
-    def epoch(self) -> int:
-        """Epoch of the quorum."""
-        ...
-
-
-class SnapshotId(Protocol):
-    """End offset and epoch of a snapshot."""
-
-    @property
-    def offset(self) -> int:
-        """First offset that the snapshot does not contain."""
-        ...
-
-    @property
-    def epoch(self) -> int:
-        """Epoch of the last record that it contains."""
-        ...
-
-
 class MetadataSnapshot(Protocol):
     """Snapshot to load."""
 
     @property
-    def snapshot_id(self) -> SnapshotId:
+    def snapshot_id(self) -> OffsetAndEpoch:
         """Id of the snapshot."""
         ...
 
@@ -59,7 +36,7 @@ class MetadataSnapshot(Protocol):
         """Wall time of the last record that it contains."""
         ...
 
-    def batches(self) -> Iterable[MetadataBatch]:
+    def batches(self) -> Iterable[CommittedBatch]:
         """Return its batches of metadata records."""
         ...
 
@@ -106,13 +83,6 @@ def load_image(reader: MetadataSnapshot, on_fault: Callable[[Fault], None]) -> M
     )
 
 
-class NoLeader(NamedTuple):
-    """State before any leader is known."""
-
-    leader_id: int = -1
-    epoch: int = -1
-
-
 class MetadataLoader:
     """Replays the metadata log and publishes the images (Kafka: MetadataLoader).
 
@@ -142,7 +112,7 @@ class MetadataLoader:
         self._batches = MetadataBatchLoader(self._publish, self._load_failed)
         self._publishers: list[MetadataPublisher] = []
         self._new_publishers: list[MetadataPublisher] = []
-        self.leader: LeaderAndEpoch = NoLeader()
+        self.leader = NO_LEADER
         self.load_error_count = 0
         self.apply_error_count = 0
         self.is_caught_up = False
@@ -176,7 +146,7 @@ class MetadataLoader:
                 self._initialize(publisher)
         return bool(self._new_publishers)
 
-    def handle_commit(self, batches: Sequence[MetadataBatch]) -> None:
+    def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
         """Replay committed batches, and publish the image after them."""
         self._batches.load(batches)
         self.poll()

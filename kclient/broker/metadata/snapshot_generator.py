@@ -1,14 +1,14 @@
 """Decision when a snapshot of the metadata is written."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
 
 from kclient.broker.metadata.image_records import encoded_records
 from kclient.broker.metadata.metadata_batch_loader import Manifest
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage
-from kclient.broker.metadata.metadata_loader import LeaderAndEpoch
+from kclient.broker.raft.raft_types import LeaderAndEpoch
+from kclient.broker.raft.snapshots import SnapshotWriter
 from kclient.common.runtime import Clock
 
 _log = logging.getLogger(__name__)
@@ -86,22 +86,6 @@ class SnapshotGenerator:
     def _reset(self) -> None:
         self._bytes = 0
         self._last_ms = self._clock.monotonic_ms()
-
-
-class SnapshotWriter(Protocol):
-    """Writer of a snapshot's records."""
-
-    def append(self, records: Sequence[bytes]) -> None:
-        """Append values of records."""
-        ...
-
-    def freeze(self) -> object:
-        """Complete the snapshot."""
-        ...
-
-    def close(self) -> None:
-        """Discard the snapshot unless it is complete."""
-        ...
 
 
 class ImageWriter:

@@ -11,6 +11,7 @@ from typing import Protocol
 from kclient.broker.raft.raft_log import RaftLog
 from kclient.broker.raft.raft_types import (
     BOOTSTRAP_SNAPSHOT,
+    NO_LEADER,
     NO_NODE,
     CommittedBatch,
     LeaderAndEpoch,
@@ -46,7 +47,7 @@ class _Context:
     def __init__(self, listener: RaftListener) -> None:
         self.listener = listener
         self.next_offset = 0
-        self.leader = LeaderAndEpoch(NO_NODE, -1)
+        self.leader = NO_LEADER
 
 
 class RaftListeners:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kclient.broker.log.log_file_utils import METADATA_PARTITION
 from kclient.broker.raft.raft_types import (
+    NO_LEADER,
     NO_NODE,
     LeaderAndEpoch,
     OffsetAndEpoch,
@@ -352,10 +353,9 @@ class ResponseHead(NamedTuple):
 
 def response_head(response: Response) -> ResponseHead:
     """Return the common fields of a response to Vote, Begin- and EndQuorumEpoch or a fetch."""
-    nothing = LeaderAndEpoch(NO_NODE, -1)
     if isinstance(response, FetchResponse):
         if response.error_code or not (response.responses and response.responses[0].partitions):
-            return ResponseHead(response.error_code or -1, nothing, None, is_whole=True)
+            return ResponseHead(response.error_code or -1, NO_LEADER, None, is_whole=True)
         data = response.responses[0].partitions[0]
         leader = LeaderAndEpoch(data.current_leader.leader_id, data.current_leader.leader_epoch)
         found = [each for each in response.node_endpoints if each.node_id == leader.leader_id]
@@ -365,9 +365,9 @@ def response_head(response: Response) -> ResponseHead:
         VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchSnapshotResponse
     )
     if not isinstance(response, assert_known):
-        return ResponseHead(-1, nothing, None, is_whole=True)
+        return ResponseHead(-1, NO_LEADER, None, is_whole=True)
     if response.error_code or not (response.topics and response.topics[0].partitions):
-        return ResponseHead(response.error_code or -1, nothing, None, is_whole=True)
+        return ResponseHead(response.error_code or -1, NO_LEADER, None, is_whole=True)
     partition = response.topics[0].partitions[0]
     if isinstance(partition, FetchSnapshotResponsePartitionSnapshot):
         current = partition.current_leader

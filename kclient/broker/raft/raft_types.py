@@ -53,6 +53,10 @@ class LeaderAndEpoch(NamedTuple):
     epoch: int
 
 
+NO_LEADER = LeaderAndEpoch(NO_NODE, -1)
+"""State before any epoch is known."""
+
+
 class RaftNode(NamedTuple):
     """Destination of a request. Bootstrap servers have negative ids, from -2 downwards."""
 

@@ -8,7 +8,7 @@ from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.metadata.metadata_batch_loader import Manifest
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage
-from kclient.broker.metadata.metadata_loader import LeaderAndEpoch
+from kclient.broker.raft.raft_types import LeaderAndEpoch
 from kclient.broker.replication.hosted_partitions import TopicConfigReader
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.metadata_cache import MetadataCache

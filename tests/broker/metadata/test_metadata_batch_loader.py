@@ -14,6 +14,7 @@ from kclient.broker.metadata.metadata_batch_loader import (
 )
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage
+from kclient.broker.raft.raft_types import CommittedBatch
 from kclient.protocol.messages.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -24,7 +25,7 @@ from kclient.protocol.messages.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from tests.support.virtual.metadata_batches import Batch, batch_of, control_batch
+from tests.support.virtual.metadata_batches import batch_of, control_batch
 from tests.support.virtual.metadata_histories import History, histories
 
 BEGIN, END, ABORT = (
@@ -127,7 +128,7 @@ def test_transactions_out_of_order_are_fatal(
 
 
 def test_records_that_cannot_be_loaded_are_skipped(bench: Bench) -> None:
-    unknown = Batch(
+    unknown = CommittedBatch(
         7, 8, 1, 0, 100, (bytes.fromhex("016300"), batch_of(0, setting("1")).records[0])
     )
     bench.loader.load([batch_of(6, RemoveTopicRecord(topic_id=b"\1" * 16)), unknown])

@@ -1,7 +1,6 @@
 """Loading of the metadata log, and its publishers."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import pytest
 
@@ -10,8 +9,13 @@ from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.metadata.metadata_loader import (
     MetadataLoader,
     MetadataSnapshot,
-    NoLeader,
     load_image,
+)
+from kclient.broker.raft.raft_types import (
+    NO_LEADER,
+    CommittedBatch,
+    LeaderAndEpoch,
+    OffsetAndEpoch,
 )
 from kclient.protocol.messages.metadata_records import (
     BeginTransactionRecord,
@@ -23,7 +27,6 @@ from kclient.protocol.messages.metadata_records import (
     TopicRecord,
 )
 from tests.support.virtual.metadata_batches import (
-    Batch,
     RecordingPublisher,
     batch_of,
     control_batch,
@@ -34,20 +37,15 @@ B = TopicRecord(name="b", topic_id=b"\2" * 16)
 SETTING = ConfigRecord(resource_type=2, resource_name="a", name="x", value="1")
 
 
-class Id(NamedTuple):
-    offset: int
-    epoch: int
-
-
 class Snapshot:
     """Snapshot of the given records."""
 
     def __init__(self, offset: int, epoch: int, *records: MetadataRecord) -> None:
-        self.snapshot_id = Id(offset, epoch)
+        self.snapshot_id = OffsetAndEpoch(offset, epoch)
         self.last_contained_log_timestamp = 55
         self._records = records
 
-    def batches(self) -> Iterable[Batch]:
+    def batches(self) -> Iterable[CommittedBatch]:
         for number, record in enumerate(self._records):
             yield batch_of(number, record)
 
@@ -91,7 +89,7 @@ def test_first_image_is_at_the_high_watermark(bench: Bench) -> None:
     assert delta.image == MetadataImage()
     assert set(delta.created_topics) == {"a", "b"}
     assert list(delta.changed_configs) == [(2, "a")]
-    assert bench.publisher.leaders == [NoLeader()]
+    assert bench.publisher.leaders == [NO_LEADER]
     assert not bench.loader.poll()
 
 
@@ -237,9 +235,9 @@ def test_fault_handler_may_stop_the_node(bench: Bench) -> None:
 
 
 def test_leader_is_reported(ready: Bench) -> None:
-    leader = NoLeader(3, 5)
+    leader = LeaderAndEpoch(3, 5)
     ready.loader.handle_leader_change(leader)
-    assert ready.publisher.leaders == [NoLeader(), leader]
+    assert ready.publisher.leaders == [NO_LEADER, leader]
     later = RecordingPublisher("later")
     ready.loader.add_publisher(later)
     assert later.leaders == [leader]

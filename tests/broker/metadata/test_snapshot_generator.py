@@ -8,12 +8,14 @@ from kclient.broker.metadata.image_records import encoded_records
 from kclient.broker.metadata.metadata_batch_loader import Manifest
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage
-from kclient.broker.metadata.metadata_loader import MetadataLoader, NoLeader
+from kclient.broker.metadata.metadata_loader import MetadataLoader
 from kclient.broker.metadata.snapshot_generator import (
     DEFAULT_MAX_BYTES,
     ImageWriter,
     SnapshotGenerator,
 )
+from kclient.broker.raft.raft_types import NO_LEADER
+from kclient.broker.raft.snapshots import SnapshotWriter
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.metadata_records import BeginTransactionRecord, NoOpRecord
 from tests.support.disks.log_bench import ManualClock
@@ -96,7 +98,7 @@ def test_loader_offers_no_image_of_an_open_transaction() -> None:
     bench = Bench()
     loader = MetadataLoader(lambda: 1, lambda _fault: None)
     loader.add_publisher(bench.generator)
-    bench.generator.on_controller_change(NoLeader())
+    bench.generator.on_controller_change(NO_LEADER)
     large = batch_of(1, NoOpRecord(), BeginTransactionRecord())._replace(size_in_bytes=5000)
     loader.handle_commit([batch_of(0, NoOpRecord())])
     loader.handle_commit([large])
@@ -105,7 +107,7 @@ def test_loader_offers_no_image_of_an_open_transaction() -> None:
     assert DEFAULT_MAX_BYTES == 20 * 1024 * 1024
 
 
-class Writer:
+class Writer(SnapshotWriter):
     """Writer that keeps the values, and can fail."""
 
     def __init__(self, error: KafkaError | None = None) -> None:
@@ -118,8 +120,9 @@ class Writer:
             raise self._error
         self.values += records
 
-    def freeze(self) -> None:
+    def freeze(self) -> int:
         self.calls.append("freeze")
+        return 0
 
     def close(self) -> None:
         self.calls.append("close")

@@ -1,38 +1,24 @@
 """Batches of the metadata log, and publishers that record what they receive."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from kclient.broker.metadata.metadata_batch_loader import Manifest
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage
-from kclient.broker.metadata.metadata_loader import LeaderAndEpoch
 from kclient.broker.metadata.metadata_version import MetadataVersion
+from kclient.broker.raft.raft_types import CommittedBatch, LeaderAndEpoch
 from kclient.protocol.messages.metadata_records import MetadataRecord
 
 _NEWEST = MetadataVersion.IBP_4_3_IV0
 
 
-class Batch(NamedTuple):
-    """Batch as the quorum gives it."""
-
-    base_offset: int
-    last_offset: int
-    epoch: int
-    timestamp_ms: int
-    size_in_bytes: int
-    records: Sequence[bytes]
-
-
-def batch_of(offset: int, *records: MetadataRecord, epoch: int = 1) -> Batch:
+def batch_of(offset: int, *records: MetadataRecord, epoch: int = 1) -> CommittedBatch:
     """Return a batch with a size of 100 bytes, written at time 1000 + offset."""
     values = tuple(map(_NEWEST.encode, records))
-    return Batch(offset, offset + len(values) - 1, epoch, 1000 + offset, 100, values)
+    return CommittedBatch(offset, offset + len(values) - 1, epoch, 1000 + offset, 100, values)
 
 
-def control_batch(offset: int, epoch: int = 1) -> Batch:
+def control_batch(offset: int, epoch: int = 1) -> CommittedBatch:
     """Return a batch of one control record."""
-    return Batch(offset, offset, epoch, 1000 + offset, 70, ())
+    return CommittedBatch(offset, offset, epoch, 1000 + offset, 70, ())
 
 
 class RecordingPublisher:
