@@ -37,7 +37,6 @@ from kclient.broker.metadata.meta_properties import read_meta_properties
 from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.metadata.metadata_loader import MetadataLoader
 from kclient.broker.metadata.metadata_version import MetadataVersion
-from kclient.broker.metadata.snapshot_batches import decode_snapshot, encode_snapshot
 from kclient.broker.metadata.storage_formatter import (
     METADATA_DIRECTORY,
     DynamicVoter,
@@ -45,7 +44,14 @@ from kclient.broker.metadata.storage_formatter import (
     format_storage,
 )
 from kclient.broker.raft.raft_types import CommittedBatch, OffsetAndEpoch
-from kclient.broker.raft.snapshots import committed_batch
+from kclient.broker.raft.snapshots import (
+    SnapshotFiles,
+    SnapshotReader,
+    SnapshotWriter,
+    committed_batch,
+    snapshot_name,
+)
+from kclient.common.system_files import SystemFiles
 from kclient.common.uuids import random_uuid, uuid_to_text
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.messages.metadata_records import (
@@ -75,11 +81,11 @@ class SnapshotFile:
     def __init__(self, path: Path) -> None:
         offset, epoch = path.stem.split("-")
         self.snapshot_id = OffsetAndEpoch(int(offset), int(epoch))
-        self.data = path.read_bytes()
+        self._reader = SnapshotReader(SystemFiles(), path, self.snapshot_id)
         self.last_contained_log_timestamp = 0
 
     def batches(self) -> Iterable[CommittedBatch]:
-        return map(committed_batch, decode_snapshot(self.data))
+        return self._reader.batches()
 
     def values(self) -> list[bytes]:
         return [value for batch in self.batches() for value in batch.records]
@@ -221,10 +227,12 @@ def write_our_snapshot(image: MetadataImage, directory: Path) -> Path:
         if path.suffix in {".log", ".index", ".timeindex", ".snapshot", ".checkpoint"}:
             path.unlink()
     (directory / "leader-epoch-checkpoint").unlink()
-    path = directory / f"{image.offset + 1:020}-{image.epoch:010}.checkpoint"
-    values = list(encoded_records(image))
-    path.write_bytes(encode_snapshot(values, image.timestamp_ms, epoch=image.epoch))
-    return path
+    snapshot_id = OffsetAndEpoch(image.offset + 1, image.epoch)
+    raw = SnapshotFiles(SystemFiles(), directory).write(snapshot_id)
+    writer = SnapshotWriter(raw, image.timestamp_ms, ())
+    writer.append(list(encoded_records(image)))
+    writer.freeze()
+    return directory / snapshot_name(snapshot_id)
 
 
 def leaders(listed: Mapping[str, TopicMetadata]) -> dict[str, dict[int, int]]:

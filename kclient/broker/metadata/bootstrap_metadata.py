@@ -5,7 +5,8 @@ from pathlib import Path
 
 from kclient.broker.metadata.features import KRAFT_VERSION
 from kclient.broker.metadata.metadata_version import METADATA_VERSION, MetadataVersion
-from kclient.broker.metadata.snapshot_batches import decode_snapshot, encode_snapshot
+from kclient.broker.raft.raft_types import OffsetAndEpoch
+from kclient.broker.raft.snapshots import RawSnapshotWriter, SnapshotReader, SnapshotWriter
 from kclient.common.errors import ConfigError, KafkaError
 from kclient.common.files import Files
 from kclient.protocol.messages.metadata_records import (
@@ -15,6 +16,8 @@ from kclient.protocol.messages.metadata_records import (
 )
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+_FIRST_RECORDS = OffsetAndEpoch(0, 0)
+"""The file has the form of a snapshot; its records are in no log yet."""
 
 
 def bootstrap_records(
@@ -46,18 +49,16 @@ def bootstrap_version(records: Iterable[MetadataRecord]) -> MetadataVersion | No
     return None
 
 
-def encode_bootstrap(records: Sequence[MetadataRecord], timestamp_ms: int) -> bytes:
-    """Return the content of the file."""
-    version = bootstrap_version(records) or MetadataVersion.IBP_3_3_IV3
-    return encode_snapshot([version.encode(record) for record in records], timestamp_ms)
-
-
 def write_bootstrap(
     files: Files, directory: Path, records: Sequence[MetadataRecord], timestamp_ms: int
 ) -> None:
     """Write the first records of a cluster into a log directory."""
-    data = encode_bootstrap(records, timestamp_ms)
-    files.write_atomic(directory / BOOTSTRAP_CHECKPOINT, data)
+    version = bootstrap_version(records) or MetadataVersion.IBP_3_3_IV3
+    path = directory / BOOTSTRAP_CHECKPOINT
+    raw = RawSnapshotWriter(files, path, _FIRST_RECORDS, lambda _size: None)
+    writer = SnapshotWriter(raw, timestamp_ms, ())
+    writer.append([version.encode(record) for record in records])
+    writer.freeze()
 
 
 def read_bootstrap(files: Files, directory: Path) -> list[MetadataRecord] | None:
@@ -71,10 +72,8 @@ def read_bootstrap(files: Files, directory: Path) -> list[MetadataRecord] | None
         return None
     records = []
     try:
-        for batch in decode_snapshot(files.read_bytes(path)):
-            records += [
-                MetadataRecord.decode_framed(record.value or b"") for record in batch.records()
-            ]
+        for batch in SnapshotReader(files, path, _FIRST_RECORDS).batches():
+            records += [MetadataRecord.decode_framed(value) for value in batch.records]
         version = bootstrap_version(records)
     except KafkaError as error:
         raise ConfigError(f"{path}: {error}") from error

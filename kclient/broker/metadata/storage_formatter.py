@@ -18,23 +18,20 @@ from kclient.broker.metadata.metadata_version import (
     MINIMUM_VERSION,
     MetadataVersion,
 )
-from kclient.broker.metadata.snapshot_batches import encode_snapshot
+from kclient.broker.raft.snapshots import write_bootstrap_snapshot
+from kclient.broker.raft.voter_set import (
+    Endpoint,
+    ReplicaKey,
+    SupportedVersions,
+    VoterNode,
+    VoterSet,
+)
 from kclient.common.errors import ConfigError, InvalidArgumentError
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import text_to_uuid
 from kclient.protocol.messages.metadata_records import UserScramCredentialRecord
-from kclient.protocol.messages.quorum_records import (
-    KRaftVersionFeature,
-    KRaftVersionRecord,
-    VotersEndpoint,
-    VotersRecord,
-    VotersVoter,
-)
-from kclient.record import ControlRecordType
 
 METADATA_DIRECTORY = "__cluster_metadata-0"
-QUORUM_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
-"""Snapshot with the first voters of a dynamic quorum."""
 _VOTER_FLAGS = "--standalone, --initial-controllers or --no-initial-controllers"
 
 
@@ -225,30 +222,14 @@ def _format(
     if directory == _metadata_directory(options) and options.initial_controllers is not None:
         metadata = directory / METADATA_DIRECTORY
         files.make_directory(metadata)
-        control = quorum_control_records(
-            options.initial_controllers, options.controller_listener, levels[KRAFT_VERSION]
-        )
-        files.write_atomic(metadata / QUORUM_CHECKPOINT, encode_snapshot((), now_ms, control))
-    write_meta_properties(files, directory, properties)
-
-
-def quorum_control_records(
-    voters: Sequence[DynamicVoter], listener: str, kraft_version: int
-) -> list[tuple[ControlRecordType, KRaftVersionRecord | VotersRecord]]:
-    """Return the control records of the first voters."""
-    record = VotersRecord(
-        version=0,
-        voters=[
-            VotersVoter(
-                voter_id=voter.node_id,
-                voter_directory_id=voter.directory_id,
-                endpoints=[VotersEndpoint(name=listener, host=voter.host, port=voter.port)],
-                k_raft_version_feature=KRaftVersionFeature(
-                    min_supported_version=0, max_supported_version=1
-                ),
+        listener = options.controller_listener
+        voters = VoterSet.of(
+            VoterNode(
+                ReplicaKey(voter.node_id, voter.directory_id),
+                {listener: Endpoint(voter.host, voter.port)},
+                SupportedVersions(),
             )
-            for voter in sorted(voters)
-        ],
-    )
-    version = KRaftVersionRecord(version=0, k_raft_version=kraft_version)
-    return [(ControlRecordType.KRAFT_VERSION, version), (ControlRecordType.KRAFT_VOTERS, record)]
+            for voter in options.initial_controllers
+        )
+        write_bootstrap_snapshot(files, metadata, voters, now_ms)
+    write_meta_properties(files, directory, properties)

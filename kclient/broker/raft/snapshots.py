@@ -7,7 +7,8 @@ the last batch are control batches: header, with kraft.version and voters, and f
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from kclient.broker.log.memory_records import keyed_batch
@@ -90,7 +91,8 @@ class SnapshotFiles:
 
     def write(self, snapshot_id: OffsetAndEpoch) -> "RawSnapshotWriter":
         """Start to write a snapshot; an incomplete one of that id is replaced."""
-        return RawSnapshotWriter(self, self._files, self._path(snapshot_id), snapshot_id)
+        path = self._path(snapshot_id)
+        return RawSnapshotWriter(self._files, path, snapshot_id, partial(self.add, snapshot_id))
 
     def add(self, snapshot_id: OffsetAndEpoch, size: int) -> None:
         """Register a snapshot that is complete."""
@@ -98,15 +100,11 @@ class SnapshotFiles:
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, length: int) -> bytes:
         """Return up to `length` bytes of a snapshot."""
-        file = self._files.open(self._path(snapshot_id))
-        try:
-            return file.read_at(position, length)
-        finally:
-            file.close()
+        return read_file(self._files, self._path(snapshot_id), position, length)
 
     def reader(self, snapshot_id: OffsetAndEpoch) -> "SnapshotReader":
         """Return a reader of a snapshot's batches."""
-        return SnapshotReader(self, snapshot_id)
+        return SnapshotReader(self._files, self._path(snapshot_id), snapshot_id)
 
     def last_timestamp(self, snapshot_id: OffsetAndEpoch) -> int:
         """Return the wall time of the last record that a snapshot contains."""
@@ -128,6 +126,15 @@ class SnapshotFiles:
         return self._directory / snapshot_name(snapshot_id)
 
 
+def read_file(files: Files, path: Path, position: int, length: int) -> bytes:
+    """Return up to `length` bytes of a file."""
+    file = files.open(path)
+    try:
+        return file.read_at(position, length)
+    finally:
+        file.close()
+
+
 def write_bootstrap_snapshot(
     files: Files, directory: Path, voters: VoterSet, timestamp_ms: int
 ) -> None:
@@ -146,17 +153,27 @@ def write_bootstrap_snapshot(
 class RawSnapshotWriter:
     """Snapshot that is being written or downloaded (Kafka: FileRawSnapshotWriter).
 
+    Args:
+        files: File system.
+        path: File of the snapshot; it is written with a suffix.
+        snapshot_id: Id of the snapshot.
+        on_complete: Called with the size of the complete file.
+
     Attributes:
         snapshot_id: Its id.
         size_in_bytes: Number of bytes written.
     """
 
     def __init__(
-        self, store: SnapshotFiles, files: Files, path: Path, snapshot_id: OffsetAndEpoch
+        self,
+        files: Files,
+        path: Path,
+        snapshot_id: OffsetAndEpoch,
+        on_complete: Callable[[int], None],
     ) -> None:
         self.snapshot_id = snapshot_id
         self.size_in_bytes = 0
-        self._store = store
+        self._on_complete = on_complete
         self._files = files
         self._path = path
         self._part = path.with_name(path.name + PARTIAL_SUFFIX)
@@ -177,7 +194,7 @@ class RawSnapshotWriter:
         self._file.close()
         self._file = None
         self._files.rename(self._part, self._path)
-        self._store.add(self.snapshot_id, self.size_in_bytes)
+        self._on_complete(self.size_in_bytes)
 
     def close(self) -> None:
         """Discard a snapshot that is not complete. Idempotent."""
@@ -259,9 +276,10 @@ class SnapshotReader:
         snapshot_id: Its id.
     """
 
-    def __init__(self, store: SnapshotFiles, snapshot_id: OffsetAndEpoch) -> None:
+    def __init__(self, files: Files, path: Path, snapshot_id: OffsetAndEpoch) -> None:
         self.snapshot_id = snapshot_id
-        self._store = store
+        self._files = files
+        self._path = path
 
     @property
     def last_contained_log_timestamp(self) -> int:
@@ -292,7 +310,7 @@ class SnapshotReader:
         Raises:
             CorruptRecordError: A batch is damaged, or the snapshot has no footer.
         """
-        complete = self.snapshot_id == BOOTSTRAP_SNAPSHOT
+        complete = False
         for batch in self.raw_batches():
             if not batch.attributes & CONTROL_FLAG:
                 yield committed_batch(batch)
@@ -308,21 +326,21 @@ class SnapshotReader:
         Raises:
             CorruptRecordError: A batch is damaged.
         """
-        position, size = 0, self._store.size(self.snapshot_id)
+        position, size = 0, self._files.size(self._path)
         while position < size:
-            header = self._store.read(self.snapshot_id, position, LOG_OVERHEAD)
+            header = read_file(self._files, self._path, position, LOG_OVERHEAD)
             if len(header) < LOG_OVERHEAD:
                 raise self._corrupt(f"it ends within the batch at position {position}")
             length = OFFSET_AND_LENGTH.unpack(header)[1] + LOG_OVERHEAD
             if not RECORD_BATCH_OVERHEAD <= length <= size - position:
                 raise self._corrupt(f"got {length} bytes in the batch at position {position}")
-            batch = RecordBatch(self._store.read(self.snapshot_id, position, length))
+            batch = RecordBatch(read_file(self._files, self._path, position, length))
             batch.ensure_valid()
             yield batch
             position += length
 
     def _corrupt(self, what: str) -> CorruptRecordError:
-        return CorruptRecordError(f"{snapshot_name(self.snapshot_id)}: {what}")
+        return CorruptRecordError(f"{self._path.name}: {what}")
 
 
 def committed_batch(batch: RecordBatch) -> CommittedBatch:

@@ -10,12 +10,13 @@ from kclient.broker.metadata.meta_properties import MetaProperties, read_meta_pr
 from kclient.broker.metadata.metadata_version import MetadataVersion
 from kclient.broker.metadata.storage_formatter import (
     METADATA_DIRECTORY,
-    QUORUM_CHECKPOINT,
     DynamicVoter,
     FormatOptions,
     format_storage,
     parse_initial_controllers,
 )
+from kclient.broker.raft.raft_types import BOOTSTRAP_SNAPSHOT
+from kclient.broker.raft.snapshots import snapshot_name
 from kclient.common.errors import ConfigError
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import uuid_to_text
@@ -127,7 +128,9 @@ def test_voters_of_a_dynamic_quorum(runtime: Runtime, options: FormatOptions) ->
     assert found is not None
     assert found.directory_id == ID
     assert not runtime.files.exists(other / METADATA_DIRECTORY)
-    data = runtime.files.read_bytes(metadata / METADATA_DIRECTORY / QUORUM_CHECKPOINT)
+    data = runtime.files.read_bytes(
+        metadata / METADATA_DIRECTORY / snapshot_name(BOOTSTRAP_SNAPSHOT)
+    )
     first, last = read_batches(data)
     assert first.is_control
     assert last.is_control
