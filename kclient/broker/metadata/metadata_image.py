@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from kclient.broker.log.log_file_utils import METADATA_PARTITION
 from kclient.common.types import Node, TopicPartition
 from kclient.network.endpoint import Endpoint
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 SHARE_GROUP_STATE = "__share_group_state"
-CLUSTER_METADATA = "__cluster_metadata"
+CLUSTER_METADATA = METADATA_PARTITION.topic
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 
 NO_LEADER = -1

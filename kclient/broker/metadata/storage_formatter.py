@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from kclient.broker.log.log_file_utils import METADATA_PARTITION
 from kclient.broker.metadata.bootstrap_metadata import bootstrap_records, write_bootstrap
 from kclient.broker.metadata.features import KRAFT_VERSION, check_levels, default_levels
 from kclient.broker.metadata.meta_properties import (
@@ -31,7 +32,7 @@ from kclient.common.runtime import Runtime
 from kclient.common.uuids import text_to_uuid
 from kclient.protocol.messages.metadata_records import UserScramCredentialRecord
 
-METADATA_DIRECTORY = "__cluster_metadata-0"
+METADATA_DIRECTORY = str(METADATA_PARTITION)
 _VOTER_FLAGS = "--standalone, --initial-controllers or --no-initial-controllers"
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
+from kclient.broker.log.metadata_log import METADATA_LOG_CONFIG
 from kclient.common.errors import KafkaError
 
-MAX_BATCH_BYTES = 8 * 1024 * 1024
+MAX_BATCH_BYTES = METADATA_LOG_CONFIG.max_message_bytes
 """Maximum size of a batch of the metadata log (Kafka: KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
 
 NO_NODE = -1
