@@ -1,5 +1,6 @@
 """TLS and SASL of our clients against Apache Kafka."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,11 @@ from tests.support.checks.document_blocks import all_blocks
 from tests.support.processes.child_process import ROOT, script
 
 PASSWORD = "canary pass;word='="  # noqa: S105 (of this test)
+LIFETIME_S = 2
+_SHORT_SESSIONS = {
+    f"{mechanism}.connections.max.reauth.ms": str(LIFETIME_S * 1000)
+    for mechanism in ("plain", "scram-sha-256", "scram-sha-512")
+}
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -85,6 +91,7 @@ def secured(
             Listener("MTLS", "SSL", properties={**tls, "ssl.client.auth": "required"}),
             Listener("SASL", "SASL_PLAINTEXT", properties=sasl),
             Listener("BOTH", "SASL_SSL", properties={**tls, **sasl}),
+            Listener("SHORT", "SASL_SSL", properties={**tls, **sasl, **_SHORT_SESSIONS}),
             Listener("PLAINONLY", "SASL_PLAINTEXT", properties=only_plain),
         ),
         format_options=[
@@ -261,3 +268,39 @@ def test_secret_is_in_no_log_line(secured: Secured, caplog: pytest.LogCaptureFix
     assert len(caplog.records) > 20
     for record in caplog.records:
         assert "canary" not in f"{record.getMessage()} {record.exc_text} {record.__dict__}"
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_sessions_are_renewed_under_load(
+    secured: Secured, caplog: pytest.LogCaptureFixture, mechanism: str
+) -> None:
+    caplog.set_level("DEBUG", logger="kclient")
+    options = secured.options("SHORT", "SASL_SSL", sasl_mechanism=mechanism, **ALICE)
+    topic = f"renewed-{mechanism}"
+    with AdminClient(**options) as admin:
+        admin.create_topics(NewTopic(topic, 1))
+    found: list[bytes] = []
+    sent = 0
+    with (
+        Producer(**options, linger_ms=0) as producer,
+        Consumer(**options, group_id=topic, auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.subscribe(topic)
+        caplog.clear()
+        end = time.monotonic() + 4 * LIFETIME_S
+        while time.monotonic() < end:
+            futures = [producer.send(topic, b"%d" % (sent + number)) for number in range(50)]
+            sent += len(futures)
+            found += [bytes(record.value or b"") for record in consumer.poll(1)]
+            for future in futures:
+                future.result(10)
+        while len(found) < sent:
+            records = consumer.poll(10)
+            assert records
+            found += [bytes(record.value or b"") for record in records]
+        consumer.commit()
+    assert found == [b"%d" % number for number in range(sent)]
+    lines = [record.getMessage() for record in caplog.records]
+    renewals = sum("renewed the session" in line for line in lines)
+    assert renewals >= 2 * 3  # of the producer's connection and of the consumer's
+    assert [line for line in lines if "ended" in line] == []

@@ -5,10 +5,11 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import KafkaError, ProtocolError
+from kclient.network.authenticator import FIRST_RESERVED_CORRELATION_ID
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
 
-_LAST_CORRELATION_ID = 2**31 - 1
+_LAST_CORRELATION_ID = FIRST_RESERVED_CORRELATION_ID - 1
 
 R = TypeVar("R", bound=Response)
 
@@ -168,7 +169,7 @@ class ClientRequest(NamedTuple):
 
 
 class CorrelationIds:
-    """Generator of correlation ids: int32, from 0 again after the largest."""
+    """Generator of correlation ids, from 0 again after the largest; the last are reserved."""
 
     def __init__(self) -> None:
         self._next = 0

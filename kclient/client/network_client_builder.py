@@ -40,7 +40,9 @@ def build_network_client(
         runtime.clock,
         max_receive_size=config.receive_message_max_bytes,
         connections_max_idle_ms=config.idle_limit_ms,
-        channel_builder=client_channel_builder(config, config.client_id or client_id),
+        channel_builder=client_channel_builder(
+            config, config.client_id or client_id, runtime, log_context
+        ),
         log_context=log_context,
     )
     metadata.bootstrap(config.bootstrap_servers)

@@ -22,8 +22,25 @@ ANONYMOUS = KafkaPrincipal("User", "ANONYMOUS")
 """Principal of a connection without authentication (Kafka: KafkaPrincipal.ANONYMOUS)."""
 
 
+FIRST_RESERVED_CORRELATION_ID = 2**31 - 8
+"""First of the correlation ids that requests of authenticators alone have, as in Kafka.
+
+The last ones of an int32 are reserved, so that a response to an earlier request of the client is
+not taken for a response of a re-authentication.
+"""
+
+
 class Authenticator(Protocol):
-    """Authentication exchange before a channel's first request (Kafka: Authenticator)."""
+    """Authentication exchange before a channel's first request (Kafka: Authenticator).
+
+    A later exchange renews the session (KIP-368). The channel writes no request until it has ended,
+    and reads its responses, since responses to earlier requests come first.
+    """
+
+    @property
+    def reauthenticating(self) -> bool:
+        """Whether a later exchange is in progress (KIP-368)."""
+        ...
 
     def authenticate(self) -> None:
         """Run the next step with the bytes that have arrived; never blocks.
@@ -45,6 +62,26 @@ class Authenticator(Protocol):
         """Return whether bytes of the exchange are waiting to be written."""
         ...
 
+    def write(self) -> None:
+        """Write what the transport accepts of the exchange."""
+        ...
+
+    def must_reauthenticate(self) -> bool:
+        """Return whether the session must be renewed before the next request."""
+        ...
+
+    def start_reauthentication(self) -> None:
+        """Start another exchange."""
+        ...
+
+    def handle_response(self, payload: memoryview) -> None:
+        """Handle a response of the exchange that the channel has read.
+
+        Raises:
+            KafkaError: The authentication failed.
+        """
+        ...
+
     def close(self) -> None:
         """Discard secrets and release resources; idempotent."""
         ...
@@ -52,6 +89,8 @@ class Authenticator(Protocol):
 
 class NoAuthenticator:
     """Authenticator of a channel without authentication."""
+
+    reauthenticating = False
 
     def authenticate(self) -> None:
         """Do nothing."""
@@ -67,6 +106,19 @@ class NoAuthenticator:
     def wants_write(self) -> bool:
         """Return False."""
         return False
+
+    def write(self) -> None:
+        """Do nothing."""
+
+    def must_reauthenticate(self) -> bool:
+        """Return False."""
+        return False
+
+    def start_reauthentication(self) -> None:
+        """Do nothing."""
+
+    def handle_response(self, payload: memoryview) -> None:
+        """Do nothing."""
 
     def close(self) -> None:
         """Do nothing."""

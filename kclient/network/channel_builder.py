@@ -5,7 +5,8 @@ from typing import Protocol
 
 from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.errors import ConfigError
-from kclient.common.runtime import StreamSocket
+from kclient.common.log_context import LogContext
+from kclient.common.runtime import Runtime, StreamSocket
 from kclient.network.authenticator import NoAuthenticator
 from kclient.network.endpoint import SecurityProtocol
 from kclient.network.kafka_channel import KafkaChannel
@@ -67,12 +68,16 @@ class PlaintextChannelBuilder:
         )
 
 
-def client_channel_builder(config: SecurityConfig, client_id: str) -> ChannelBuilder:
+def client_channel_builder(
+    config: SecurityConfig, client_id: str, runtime: Runtime, log_context: LogContext
+) -> ChannelBuilder:
     """Return the channel builder of a client (Kafka: ChannelBuilders.clientChannelBuilder).
 
     Args:
         config: How the connections are protected.
         client_id: Client id of the requests that authenticate a connection.
+        runtime: Clock and random numbers.
+        log_context: Prefix of the client's log lines.
 
     Raises:
         ConfigError: A certificate or a key cannot be loaded.
@@ -81,7 +86,7 @@ def client_channel_builder(config: SecurityConfig, client_id: str) -> ChannelBui
         return PlaintextChannelBuilder()
     # Imported when they are needed: TLS alone takes longer to import than the rest of a client.
     builders = import_module("kclient.network.client_channel_builder")
-    builder: ChannelBuilder = builders.ClientChannelBuilder(config, client_id)
+    builder: ChannelBuilder = builders.ClientChannelBuilder(config, client_id, runtime, log_context)
     return builder
 
 

@@ -1,7 +1,10 @@
 """Channels of a client with TLS, with SASL, or with both."""
 
+from functools import partial
+
 from kclient.common.errors import IllegalStateError
-from kclient.common.runtime import StreamSocket
+from kclient.common.log_context import LogContext
+from kclient.common.runtime import Runtime, StreamSocket
 from kclient.network.authenticator import Authenticator, NoAuthenticator
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
@@ -21,14 +24,20 @@ class ClientChannelBuilder:
     Args:
         config: How the connections are protected.
         client_id: Client id of the requests that authenticate a connection.
+        runtime: Clock and random numbers.
+        log_context: Prefix of the client's log lines.
 
     Raises:
         ConfigError: A certificate or a key cannot be loaded.
     """
 
-    def __init__(self, config: SecurityConfig, client_id: str) -> None:
+    def __init__(
+        self, config: SecurityConfig, client_id: str, runtime: Runtime, log_context: LogContext
+    ) -> None:
+        self._log_context = log_context
         self._config = config
         self._client_id = client_id
+        self._runtime = runtime
         self._context = client_context(config) if config.uses_ssl else None
         self._scratch = bytearray(READ_SIZE if config.uses_ssl else 0)
 
@@ -44,8 +53,14 @@ class ClientChannelBuilder:
         transport = self._transport(stream, peer_host)
         authenticator: Authenticator = NoAuthenticator()
         if self._config.uses_sasl:
-            client = sasl_client(self._config)
-            authenticator = SaslClientAuthenticator(channel_id, transport, client, self._client_id)
+            authenticator = SaslClientAuthenticator(
+                channel_id,
+                transport,
+                partial(sasl_client, self._config),
+                self._client_id,
+                self._runtime,
+                self._log_context,
+            )
         return KafkaChannel(channel_id, transport, authenticator, pool, max_receive_size)
 
     def _transport(self, stream: StreamSocket, peer_host: str) -> TransportLayer:

@@ -7,11 +7,17 @@ from typing import NamedTuple
 
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import READABLE, WRITABLE
-from kclient.network.authenticator import Authenticator, KafkaPrincipal
+from kclient.network.authenticator import (
+    FIRST_RESERVED_CORRELATION_ID,
+    Authenticator,
+    KafkaPrincipal,
+)
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
 from kclient.network.transport_layer import TransportLayer
+
+_CORRELATION_ID_SIZE = 4
 
 
 class State(enum.Enum):
@@ -76,6 +82,15 @@ MUTE_TRANSITIONS: dict[tuple[ChannelMuteState, ChannelMuteEvent], ChannelMuteSta
     ),
     (_S.MUTED_AND_THROTTLED, _E.THROTTLE_ENDED): _S.MUTED,
 }
+
+
+def _is_of_authenticator(receive: NetworkReceive) -> bool:
+    """Return whether a frame is a response to a request of the authenticator.
+
+    Responses to requests that were written before the re-authentication come first.
+    """
+    correlation_id = int.from_bytes(receive.payload[:_CORRELATION_ID_SIZE], "big", signed=True)
+    return correlation_id >= FIRST_RESERVED_CORRELATION_ID
 
 
 class KafkaChannel:
@@ -172,8 +187,8 @@ class KafkaChannel:
             self.receiving is not None and self.receiving.waits_for_memory()
         ):
             interest = READABLE
-        is_ready = state is State.READY
-        wants_write = self.pending_send if is_ready else self.authenticator.wants_write()
+        writes_requests = state is State.READY and not self.authenticator.reauthenticating
+        wants_write = self.pending_send if writes_requests else self.authenticator.wants_write()
         if wants_write or self.transport.wants_write:
             interest |= WRITABLE
         return interest
@@ -191,9 +206,16 @@ class KafkaChannel:
     def write(self) -> NetworkSend | None:
         """Write as much as the socket accepts now; return the frame when it is complete."""
         send = self.pending_send
+        if self.authenticator.reauthenticating:
+            self.authenticator.write()
+            return None
         if send is None:
             if self.transport.wants_write:
                 self.transport.flush()
+            return None
+        if not send.started and self.authenticator.must_reauthenticate():
+            self.authenticator.start_reauthentication()
+            self.authenticator.write()
             return None
         send.write_to(self.transport)
         if not send.completed:
@@ -223,6 +245,12 @@ class KafkaChannel:
             if not receive.completed:
                 return None
         self.receiving = None
+        if self.authenticator.reauthenticating and _is_of_authenticator(receive):
+            try:
+                self.authenticator.handle_response(receive.payload)
+            finally:
+                receive.release()
+            return None
         return receive
 
     def waits_for_memory(self) -> bool:

@@ -54,6 +54,11 @@ class NetworkSend:
         self._written = 0
         self.completed = False
 
+    @property
+    def started(self) -> bool:
+        """Whether any byte was written."""
+        return self._written > 0
+
     def write_to(self, transport: TransportLayer) -> int:
         """Write as much as the transport accepts now; return the number of bytes.
 

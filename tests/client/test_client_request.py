@@ -55,8 +55,8 @@ def test_body_of_a_failed_request_raises_its_error() -> None:
         failed.body(MetadataResponse)
 
 
-def test_correlation_ids_start_again_after_the_largest_int32() -> None:
+def test_correlation_ids_start_again_before_those_of_authenticators() -> None:
     ids = CorrelationIds()
     assert [ids.take() for _ in range(3)] == [0, 1, 2]
-    ids._next = 2**31 - 2
-    assert [ids.take() for _ in range(3)] == [2**31 - 2, 2**31 - 1, 0]
+    ids._next = 2**31 - 10
+    assert [ids.take() for _ in range(3)] == [2**31 - 10, 2**31 - 9, 0]

@@ -1,7 +1,8 @@
 """Authentication of a client by SASL before the first request of a connection."""
 
 import itertools
-from collections.abc import Generator
+import math
+from collections.abc import Callable, Generator
 from typing import NamedTuple, TypeVar
 
 from kclient.common.broker_errors import (
@@ -10,8 +11,19 @@ from kclient.common.broker_errors import (
     UnsupportedSaslMechanismError,
     error_for_code,
 )
-from kclient.common.errors import AuthenticationError, IllegalStateError, ProtocolError
-from kclient.network.authenticator import ANONYMOUS, KafkaPrincipal
+from kclient.common.errors import (
+    AuthenticationError,
+    DisconnectedError,
+    IllegalStateError,
+    ProtocolError,
+)
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
+from kclient.common.runtime import Runtime
+from kclient.network.authenticator import (
+    ANONYMOUS,
+    FIRST_RESERVED_CORRELATION_ID,
+    KafkaPrincipal,
+)
 from kclient.network.memory_pool import UnlimitedMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
@@ -31,11 +43,10 @@ from kclient.protocol.messages.sasl import (
 MAX_RECEIVE_SIZE = 512 * 1024
 """Largest frame of an exchange, in bytes (Kafka: sasl.server.max.receive.size)."""
 
-# The last ones of an int32 are reserved for requests of authenticators, as in Kafka: a response to
-# another request is never taken for the response to one of these.
-_CORRELATION_IDS = range(2**31 - 8, 2**31)
+_CORRELATION_IDS = range(FIRST_RESERVED_CORRELATION_ID, 2**31)
 _HANDSHAKE_VERSION = 1
 _MAX_ROUNDS = 10
+_EARLIEST, _LATEST = 0.85, 0.95  # shares of the lifetime of a session, as in Kafka
 
 
 class _VersionedRequest(NamedTuple):
@@ -54,20 +65,36 @@ class SaslClientAuthenticator:
     ApiVersions in version 0 comes first, for the version of SaslAuthenticate; then SaslHandshake
     selects the mechanism, and SaslAuthenticate carries the mechanism's tokens.
 
+    A broker may limit the lifetime of a session. The exchange is then repeated on the connection
+    before the next request, from 85 to 95 % of that time on (KIP-368). The channel reads its
+    responses, since responses to earlier requests come first.
+
     Attributes:
-        session_lifetime_ms: Time after which the broker closes the connection; 0 for no limit.
+        reauthenticating: Whether such a later exchange is in progress.
     """
 
     def __init__(
-        self, channel_id: str, transport: TransportLayer, client: SaslClient, client_id: str
+        self,
+        channel_id: str,
+        transport: TransportLayer,
+        new_client: Callable[[], SaslClient],
+        client_id: str,
+        runtime: Runtime,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
-        self.session_lifetime_ms = 0
+        """Create an authenticator; `new_client` returns the mechanism's part of an exchange."""
+        self._log = log_context.logger(__name__)
+        self.reauthenticating = False
         self._channel_id = channel_id
         self._transport = transport
-        self._client: SaslClient | None = client
+        self._new_client: Callable[[], SaslClient] | None = new_client
         self._client_id = client_id
+        self._clock = runtime.clock
+        self._random = runtime.random
+        self._reauthenticate_at_ms = math.inf
+        self._version = 0
         self._correlation_ids = itertools.cycle(_CORRELATION_IDS)
-        self._exchange = self._steps(client)
+        self._exchange = self._first_steps(new_client())
         self._asked: _VersionedRequest | None = None
         self._correlation_id = -1
         self._sending: NetworkSend | None = None
@@ -84,16 +111,53 @@ class SaslClientAuthenticator:
         """
         if self._asked is None:
             self._ask(next(self._exchange))
-        while self._written():
-            response = self._received()
-            if response is None:
+        while not self._complete:
+            self.write()
+            receive = self._receiving
+            if self._sending is not None or receive is None:
                 return
-            try:
-                following = self._exchange.send(response)
-            except StopIteration:
-                self._complete = True
-                self.close()
+            receive.read_from(self._transport)
+            if not receive.completed:
                 return
+            self.handle_response(receive.payload)
+
+    def write(self) -> None:
+        """Write what the transport accepts of the request."""
+        if self._sending is not None:
+            self._sending.write_to(self._transport)
+            if self._sending.completed:
+                self._sending = None
+
+    def must_reauthenticate(self) -> bool:
+        """Return whether the session must be renewed before the next request."""
+        return (
+            self._reauthenticate_at_ms != math.inf
+            and self._clock.monotonic_ms() >= self._reauthenticate_at_ms
+        )
+
+    def start_reauthentication(self) -> None:
+        """Start another exchange on the connection."""
+        if self._new_client is None:
+            raise IllegalStateError("the authenticator was closed")
+        self.reauthenticating = True
+        self._exchange = self._later_steps(self._new_client())
+        self._ask(next(self._exchange))
+
+    def handle_response(self, payload: memoryview) -> None:
+        """Handle the response to the request, and prepare the next one; raises as `authenticate`.
+
+        Raises:
+            DisconnectedError: The broker does not re-authenticate on this connection.
+        """
+        try:
+            following = self._exchange.send(self._decoded(payload))
+        except StopIteration:
+            self._sending = self._receiving = None
+            self._complete = True
+            if self.reauthenticating:
+                self._log.debug("channel %s: renewed the session", self._channel_id)
+            self.reauthenticating = False
+        else:
             self._ask(following)
 
     def complete(self) -> bool:
@@ -110,14 +174,25 @@ class SaslClientAuthenticator:
 
     def close(self) -> None:
         """Discard the credentials; idempotent."""
-        self._client = None
+        self._new_client = None
         self._sending = self._receiving = None
         self._exchange.close()
 
-    def _steps(self, client: SaslClient) -> Exchange:
-        """Yield each request, and receive its response."""
+    def _first_steps(self, client: SaslClient) -> Exchange:
+        """Yield each request of the first exchange, and receive its response."""
         versions = yield from _call(ApiVersionsRequest(), 0, ApiVersionsResponse)
-        version = _authenticate_version(versions)
+        self._version = _authenticate_version(versions)
+        yield from self._steps(client)
+
+    def _later_steps(self, client: SaslClient) -> Exchange:
+        """Yield each request of another exchange on the connection."""
+        try:
+            yield from self._steps(client)
+        except (UnsupportedSaslMechanismError, IllegalSaslStateError) as error:
+            # The first exchange succeeded with this mechanism, so that a new connection will.
+            raise DisconnectedError(f"the broker does not re-authenticate: {error}") from error
+
+    def _steps(self, client: SaslClient) -> Exchange:
         request = SaslHandshakeRequest(mechanism=client.mechanism)
         handshake = yield from _call(request, _HANDSHAKE_VERSION, SaslHandshakeResponse)
         _check_handshake(handshake, client.mechanism)
@@ -126,9 +201,9 @@ class SaslClientAuthenticator:
             if token is None:
                 return
             next_token = SaslAuthenticateRequest(auth_bytes=token)
-            response = yield from _call(next_token, version, SaslAuthenticateResponse)
+            response = yield from _call(next_token, self._version, SaslAuthenticateResponse)
             _check_authenticated(response, client)
-            self.session_lifetime_ms = response.session_lifetime_ms
+            self._limit_session(response.session_lifetime_ms)
             token = client.evaluate_challenge(response.auth_bytes)
         raise SaslAuthenticationError(
             f"{client.mechanism}: the exchange has not ended after {_MAX_ROUNDS} rounds"
@@ -141,25 +216,20 @@ class SaslClientAuthenticator:
         self._sending = NetworkSend(self._channel_id, parts)
         self._receiving = NetworkReceive(self._channel_id, MAX_RECEIVE_SIZE, UnlimitedMemoryPool())
 
-    def _written(self) -> bool:
-        """Write what the transport accepts of the request; return whether it is complete."""
-        if self._sending is not None:
-            self._sending.write_to(self._transport)
-            if not self._sending.completed:
-                return False
-            self._sending = None
-        return True
+    def _limit_session(self, lifetime_ms: int) -> None:
+        """Set when to re-authenticate; a lifetime of 0 is unlimited."""
+        share = _EARLIEST + self._random.random() * (_LATEST - _EARLIEST)
+        self._reauthenticate_at_ms = (
+            self._clock.monotonic_ms() + lifetime_ms * share if lifetime_ms > 0 else math.inf
+        )
 
-    def _received(self) -> Response | None:
-        """Return the response to the request; None if it has not arrived completely."""
-        asked, receive = self._asked, self._receiving
-        if asked is None or receive is None:
-            return None
-        receive.read_from(self._transport)
-        if not receive.completed:
-            return None
+    def _decoded(self, payload: memoryview) -> Response:
+        """Return the response to the request."""
+        asked = self._asked
+        if asked is None or self._sending is not None:
+            raise ProtocolError("SASL: got a response before the request was written")
         kind = asked.request.response_type
-        correlation_id, response = decode_response(receive.payload, kind, asked.version)
+        correlation_id, response = decode_response(payload, kind, asked.version)
         if correlation_id != self._correlation_id:
             raise ProtocolError(
                 f"correlation id: got {correlation_id}, expected {self._correlation_id} of the"

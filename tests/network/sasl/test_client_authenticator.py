@@ -1,7 +1,7 @@
 """SASL exchange of a client, byte by byte, and brokers that break it."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -12,6 +12,8 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import (
     AuthenticationError,
+    DisconnectedError,
+    IllegalStateError,
     InvalidReceiveError,
     KafkaError,
     ProtocolError,
@@ -20,9 +22,12 @@ from kclient.common.files import FileSlice, WireBytes
 from kclient.common.runtime import Address, StreamSocket
 from kclient.common.secret import Secret
 from kclient.network.sasl.client_authenticator import SaslClientAuthenticator
+from kclient.network.sasl.mechanism import SaslClient
 from kclient.network.sasl.plain import PlainSaslClient
+from tests.support.virtual.virtual_home import VirtualHome
 
 FIRST_ID = 2**31 - 8
+HOME = VirtualHome()
 
 
 class Line:
@@ -94,8 +99,11 @@ REFUSED = frame("7ffffffa 00 003a 05 6e6f7065 01 0000000000000000 00")
 
 def started(piece: int = 1 << 20) -> tuple[SaslClientAuthenticator, Line]:
     line = Line(piece)
-    session = PlainSaslClient("a", Secret("b"))
-    return SaslClientAuthenticator("1", line, session, "c"), line
+    return authenticator_of(line, lambda: PlainSaslClient("a", Secret("b"))), line
+
+
+def authenticator_of(line: Line, new_client: Callable[[], SaslClient]) -> SaslClientAuthenticator:
+    return SaslClientAuthenticator("1", line, new_client, "c", HOME.runtime)
 
 
 def run(authenticator: SaslClientAuthenticator, line: Line, response: bytes) -> bytes:
@@ -120,7 +128,6 @@ def test_requests_are_those_of_kafka(piece: int) -> None:
     assert not authenticator.complete()
     assert run(authenticator, line, AUTHENTICATED) == b""
     assert authenticator.complete()
-    assert authenticator.session_lifetime_ms == 1000
 
 
 def test_full_socket_is_waited_for() -> None:
@@ -198,7 +205,7 @@ def test_endless_exchange_is_ended() -> None:
             return challenge + b"x"
 
     line = Line()
-    authenticator = SaslClientAuthenticator("1", line, Endless("a", Secret("b")), "c")
+    authenticator = authenticator_of(line, lambda: Endless("a", Secret("b")))
     authenticator.authenticate()
     run(authenticator, line, FIRST)
     run(authenticator, line, HANDSHAKE)
@@ -217,4 +224,90 @@ def test_closed_authenticator_has_no_credentials() -> None:
     authenticator.authenticate()
     authenticator.close()
     authenticator.close()
-    assert not any(isinstance(each, PlainSaslClient) for each in vars(authenticator).values())
+    assert not any(callable(each) for each in vars(authenticator).values())
+    with pytest.raises(IllegalStateError, match="the authenticator was closed"):
+        authenticator.start_reauthentication()
+
+
+def authenticated(lifetime_ms: int) -> tuple[SaslClientAuthenticator, Line]:
+    authenticator, line = started()
+    authenticator.authenticate()
+    for response in (FIRST, HANDSHAKE, frame(f"7ffffffa 00 0000 00 01 {lifetime_ms:016x} 00")):
+        run(authenticator, line, response)
+    assert authenticator.complete()
+    return authenticator, line
+
+
+def test_session_without_a_lifetime_is_never_renewed() -> None:
+    authenticator, _ = authenticated(0)
+    HOME.sleep(10**12)
+    assert not authenticator.must_reauthenticate()
+
+
+def test_session_is_renewed_near_the_end_of_its_lifetime() -> None:
+    dues = set()
+    for _ in range(30):
+        authenticator, _ = authenticated(1000)
+        waited = 0
+        while not authenticator.must_reauthenticate():
+            HOME.sleep(1)
+            waited += 1
+        dues.add(waited)
+    assert min(dues) >= 850
+    assert max(dues) <= 951
+    assert len(dues) > 5
+
+
+def body(framed: bytes) -> memoryview:
+    return memoryview(framed)[4:]
+
+
+def test_renewal_repeats_the_exchange_without_api_versions() -> None:
+    authenticator, line = authenticated(1000)
+    authenticator.start_reauthentication()
+    authenticator.write()
+    assert line.taken() == frame("0011 0001 7ffffffb 0001 63 0005 504c41494e")
+    authenticator.handle_response(body(frame("7ffffffb 0000 00000001 0005 504c41494e")))
+    authenticator.write()
+    assert line.taken() == frame("0024 0002 7ffffffc 0001 63 00 05 00 61 00 62 00")
+    states = [authenticator.reauthenticating]
+    authenticator.handle_response(body(frame("7ffffffc 00 0000 00 01 0000000000000000 00")))
+    assert [*states, authenticator.reauthenticating] == [True, False]
+    assert not authenticator.must_reauthenticate()
+
+
+@pytest.mark.parametrize(
+    ("response", "kind", "text"),
+    [
+        ("7ffffffb 0022 00000000", DisconnectedError, "the broker does not re-authenticate"),
+        ("7ffffffb 0021 00000000", DisconnectedError, "the broker does not re-authenticate"),
+        ("7ffffffc 0000 00000000", ProtocolError, "correlation id: got 2147483644, expected"),
+    ],
+)
+def test_failed_renewal(response: str, kind: type[KafkaError], text: str) -> None:
+    authenticator, _ = authenticated(1000)
+    authenticator.start_reauthentication()
+    authenticator.write()
+    with pytest.raises(kind, match=text):
+        authenticator.handle_response(body(frame(response)))
+
+
+def test_credentials_may_have_become_invalid() -> None:
+    authenticator, _ = authenticated(1000)
+    authenticator.start_reauthentication()
+    authenticator.write()
+    authenticator.handle_response(body(frame("7ffffffb 0000 00000001 0005 504c41494e")))
+    authenticator.write()
+    with pytest.raises(SaslAuthenticationError, match="refused user 'a' by PLAIN"):
+        authenticator.handle_response(
+            body(frame("7ffffffc 00 003a 05 6e6f7065 01 0000000000000000 00"))
+        )
+
+
+def test_response_before_its_request_is_refused() -> None:
+    authenticator, line = authenticated(1000)
+    line.accepts = False
+    authenticator.start_reauthentication()
+    authenticator.write()
+    with pytest.raises(ProtocolError, match="got a response before the request was written"):
+        authenticator.handle_response(body(frame("7ffffffb 0000 00000001 0005 504c41494e")))
