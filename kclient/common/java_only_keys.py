@@ -24,7 +24,6 @@ _REASONS = {
 
 _SECURITY_KEYS = [
     "sasl.client.callback.handler.class",
-    "sasl.jaas.config",
     "sasl.kerberos.kinit.cmd",
     "sasl.kerberos.min.time.before.relogin",
     "sasl.kerberos.service.name",
@@ -83,7 +82,6 @@ _SECURITY_KEYS = [
 
 _SECURITY_REASONS = {
     "sasl.client.callback.handler.class": _CLASSES,
-    "sasl.jaas.config": "set sasl.username and sasl.password",
     "sasl.login.callback.handler.class": _CLASSES,
     "sasl.login.class": _CLASSES,
     "ssl.cipher.suites": _CONTEXT,

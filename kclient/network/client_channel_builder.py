@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from kclient.common.errors import IllegalStateError
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime, StreamSocket
 from kclient.network.authenticator import Authenticator, NoAuthenticator
@@ -78,9 +77,8 @@ def verified_name(host: str) -> str | None:
 
 def sasl_client(config: SecurityConfig) -> SaslClient:
     """Return the client of the configured mechanism, for one authentication."""
-    if config.sasl_username is None or config.sasl_password is None:
-        raise IllegalStateError("the configuration was not checked: it has no credentials")
+    username, password = config.credentials
     if config.sasl_mechanism == PLAIN:
-        return PlainSaslClient(config.sasl_username, config.sasl_password)
+        return PlainSaslClient(username, password)
     mechanism = SCRAM_MECHANISMS[config.sasl_mechanism or ""]
-    return ScramSaslClient(mechanism, config.sasl_username, config.sasl_password)
+    return ScramSaslClient(mechanism, username, password)

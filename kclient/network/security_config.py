@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from kclient.common.config_def import Config, ConfigType, describe
 from kclient.common.config_keys import key, password, text
-from kclient.common.errors import ConfigError
+from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
+from kclient.network.sasl.jaas_config import JaasConfig, parse_jaas_config
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -36,6 +37,16 @@ def _mechanism(raw: object) -> str | None:
 
 def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name))
+
+
+def _jaas_config(raw: object) -> JaasConfig | None:
+    if raw is None or isinstance(raw, JaasConfig):
+        return raw
+    if isinstance(raw, Secret):
+        return parse_jaas_config(raw.reveal())
+    if isinstance(raw, str):
+        return parse_jaas_config(raw)
+    raise TypeError
 
 
 def _pem_only(raw: object) -> str:
@@ -94,6 +105,16 @@ class SecurityConfig(Config):
     sasl_password: Secret | None = password(
         "sasl.password", "Password of PLAIN and SCRAM. Not a key of the Java client, likewise."
     )
+    sasl_jaas_config: JaasConfig | None = key(
+        "sasl.jaas.config",
+        ConfigType.PASSWORD,
+        _jaas_config,
+        'one entry \'MODULE required username="..." password="...";\'',
+        None,
+        "User name and password in the form of the Java client, instead of sasl.username and"
+        " sasl.password: an entry of PlainLoginModule or ScramLoginModule.",
+        secret=True,
+    )
     ssl_truststore_location: str | None = text(
         "ssl.truststore.location",
         None,
@@ -145,6 +166,19 @@ class SecurityConfig(Config):
         """Whether this client authenticates by SASL."""
         return self.security_protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
 
+    @property
+    def credentials(self) -> tuple[str, Secret]:
+        """User name and password of this client.
+
+        Raises:
+            IllegalStateError: There are none: `check_security` was not called.
+        """
+        if self.sasl_jaas_config is not None:
+            return self.sasl_jaas_config.username, self.sasl_jaas_config.password
+        if self.sasl_username is None or self.sasl_password is None:
+            raise IllegalStateError("the configuration was not checked: it has no credentials")
+        return self.sasl_username, self.sasl_password
+
     def check_security(self) -> None:
         """Check the values against each other.
 
@@ -180,16 +214,37 @@ class SecurityConfig(Config):
                 f"sasl_mechanism: got nothing with {self.security_protocol}, expected one of"
                 f" {', '.join(SASL_MECHANISMS)}"
             )
+        if self.sasl_jaas_config is None:
+            for name in ("sasl_username", "sasl_password"):
+                if getattr(self, name) is None:
+                    raise ConfigError(
+                        f"{name}: got nothing, expected it with {self.sasl_mechanism}"
+                    )
+        else:
+            self._check_jaas_config(self.sasl_jaas_config)
+        self._check_credentials()
+
+    def _check_jaas_config(self, jaas: JaasConfig) -> None:
         for name in ("sasl_username", "sasl_password"):
-            if getattr(self, name) is None:
-                raise ConfigError(f"{name}: got nothing, expected it with {self.sasl_mechanism}")
-        user = self.sasl_username or ""
-        if self.sasl_mechanism != "PLAIN" and not user.isascii():
+            if getattr(self, name) is not None:
+                raise ConfigError(f"sasl_jaas_config: got it with {name}, expected one of them")
+        if self.sasl_mechanism not in jaas.mechanisms:
             raise ConfigError(
-                f"sasl_username: got {describe(user)}, expected ASCII with {self.sasl_mechanism}"
+                f"sasl_mechanism: got {self.sasl_mechanism!r} with a module of"
+                f" {', '.join(jaas.mechanisms)} in sasl_jaas_config, expected the same mechanism"
             )
-        if "\0" in user or (self.sasl_password and "\0" in self.sasl_password.reveal()):
-            raise ConfigError("sasl_username, sasl_password: got a NUL, expected text without one")
+
+    def _check_credentials(self) -> None:
+        user, password = self.credentials
+        names = "sasl_jaas_config" if self.sasl_jaas_config else "sasl_username, sasl_password"
+        if self.sasl_mechanism != "PLAIN" and not user.isascii():
+            shown = "a secret value" if self.sasl_jaas_config else describe(user)
+            raise ConfigError(
+                f"{names.partition(',')[0]}: got {shown}, expected an ASCII user name with"
+                f" {self.sasl_mechanism}"
+            )
+        if "\0" in user or "\0" in password.reveal():
+            raise ConfigError(f"{names}: got a NUL, expected text without one")
 
     def _check_stores(self) -> None:
         given = self._given("ssl_")
@@ -216,6 +271,7 @@ class SecurityOptions(TypedDict, total=False):
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None
     sasl_username: str | None
     sasl_password: str | None
+    sasl_jaas_config: str | None
     ssl_truststore_location: str | None
     ssl_truststore_certificates: str | None
     ssl_truststore_type: Literal["PEM"]

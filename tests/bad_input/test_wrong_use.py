@@ -92,7 +92,10 @@ OPTIONS = [
         {"sasl_mechanism": "PLAIN"},
         "security_protocol: got 'PLAINTEXT' with sasl_mechanism, expected",
     ),
-    ({"sasl_jaas_config": "pw hunter2"}, "sasl_jaas_config: got a secret value, expected no value"),
+    (
+        {"sasl_jaas_config": "pw hunter2"},
+        "sasl_jaas_config: got a secret value, expected one entry",
+    ),
     ({"ssl_key_password": "hunter2"}, "security_protocol: got 'PLAINTEXT' with ssl_key_password"),
     ({"sasl_password": b"hunter2"}, "sasl_password: got a secret value, expected a non-empty str"),
 ]

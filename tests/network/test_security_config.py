@@ -10,6 +10,7 @@ from kclient.client.client_config import ClientConfig
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
+from kclient.network.client_channel_builder import sasl_client
 from kclient.network.security_config import SASL_MECHANISMS, SecurityConfig, SecurityOptions
 
 CLIENT = ConfigDef("test", ClientConfig)
@@ -78,7 +79,7 @@ WITH_SASL: dict[str, object] = {"security_protocol": "SASL_SSL", "sasl_mechanism
         ({**WITH_SASL, "sasl_password": "canary\0"}, "got a NUL, expected text without one"),
         (
             {**WITH_SASL, "sasl_mechanism": "SCRAM-SHA-256", "sasl_username": "élise"},
-            "sasl_username: got 'élise' .str., expected ASCII with SCRAM-SHA-256",
+            "sasl_username: got 'élise' .str., expected an ASCII user name",
         ),
         (
             {"security_protocol": "SSL", "ssl_keystore_key": "canary"},
@@ -115,6 +116,69 @@ def test_errors_name_what_is_missing(given: dict[str, object], text: str) -> Non
     with pytest.raises(ConfigError, match=text) as caught:
         parse(**given)
     assert "canary" not in str(caught.value)
+
+
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def jaas(mechanism: str, entry: object, **others: object) -> dict[str, object]:
+    given = {"security_protocol": "SASL_SSL", "sasl_mechanism": mechanism}
+    return {**given, "sasl.jaas.config": entry, **others}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"),
+    [("PLAIN", PLAIN_MODULE), ("SCRAM-SHA-256", SCRAM_MODULE), ("SCRAM-SHA-512", SCRAM_MODULE)],
+)
+def test_jaas_config_has_the_credentials(mechanism: str, module: str) -> None:
+    entry = f'{module} required username="alice" password="canary;=";'
+    for given in (entry, Secret(entry), parse(**jaas(mechanism, entry)).sasl_jaas_config):
+        config = parse(**jaas(mechanism, given))
+        username, password = config.credentials
+        assert (username, password.reveal()) == ("alice", "canary;=")
+        assert "canary" not in f"{config} {config.sasl_jaas_config!r}"
+        assert sasl_client(config).user == "alice"
+
+
+ALICE_ENTRY = 'required username="alice" password="canary";'
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (
+            jaas("PLAIN", f"{SCRAM_MODULE} {ALICE_ENTRY}"),
+            "sasl_mechanism: got 'PLAIN' with a module of SCRAM-SHA-256, SCRAM-SHA-512 in",
+        ),
+        (
+            jaas("PLAIN", f"{PLAIN_MODULE} {ALICE_ENTRY}", sasl_password="canary"),
+            "sasl_jaas_config: got it with sasl_password, expected one of them",
+        ),
+        (
+            jaas("PLAIN", f"{PLAIN_MODULE} {ALICE_ENTRY}", sasl_username="canary"),
+            "sasl_jaas_config: got it with sasl_username, expected one of them",
+        ),
+        (
+            {"sasl_jaas_config": f"{PLAIN_MODULE} {ALICE_ENTRY}"},
+            "security_protocol: got 'PLAINTEXT' with sasl_jaas_config, expected SASL_PLAIN",
+        ),
+        (
+            jaas("SCRAM-SHA-256", f"{SCRAM_MODULE} required username='canaré' password=a;"),
+            "sasl_jaas_config: got a secret value, expected an ASCII user name",
+        ),
+        (
+            jaas("PLAIN", f"{PLAIN_MODULE} required username=a password='canary\0';"),
+            "sasl_jaas_config: got a NUL, expected text without one",
+        ),
+        (jaas("PLAIN", "canary"), "sasl.jaas.config: got a secret value, .*; it does not end with"),
+        (jaas("PLAIN", 7), "sasl.jaas.config: got a secret value, expected one entry"),
+    ],
+)
+def test_errors_of_jaas_config_show_no_value(given: dict[str, object], text: str) -> None:
+    with pytest.raises(ConfigError, match=text) as caught:
+        parse(**given)
+    assert "canar" not in str(caught.value)
 
 
 def test_store_is_loaded_when_the_client_is_created() -> None:

@@ -96,7 +96,7 @@ class SendsOnly:
         ({"metric_reporters": ["x"]}, r"metric_reporters: .*read metrics with \.metrics\(\)"),
         (
             {"sasl_jaas_config": "x"},
-            r"sasl_jaas_config: .*; set sasl\.username and sasl\.password",
+            r"sasl_jaas_config: got a secret value, .*; it does not end with ';'",
         ),
         ({"config_providers": "file"}, r"config_providers: .*resolve values before"),
     ],

@@ -1,0 +1,153 @@
+"""Values of ``sasl.jaas.config``, as the Java client writes them (Kafka: JaasConfig)."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kclient.common.secret import Secret
+
+MAX_LENGTH: Final = 64 * 1024
+"""Maximum length of a value, in characters."""
+
+_MECHANISMS = {
+    "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
+    "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+}
+_CONTROL_FLAGS = ("required", "requisite", "sufficient", "optional")
+_OPTIONS = ("username", "password")
+
+# Names that errors may show. Other text may be a part of a password that is not quoted correctly.
+_MODULE = re.compile(r"[A-Za-z_$][\w$]*(\.[\w$]+)+LoginModule", re.ASCII)
+_KNOWN_OPTIONS = {
+    "tokenauth": "delegation tokens are not available in this version",
+    "user": "the option is named username",
+    "pass": "the option is named password",
+    "serviceName": "it is an option of Kerberos",
+    "keyTab": "it is an option of Kerberos",
+    "useKeyTab": "it is an option of Kerberos",
+    "useTicketCache": "it is an option of Kerberos",
+    "clientId": "it is an option of OAUTHBEARER",
+    "clientSecret": "it is an option of OAUTHBEARER",
+    "scope": "it is an option of OAUTHBEARER",
+}
+
+# Java's StreamTokenizer, without its numbers, which are no values of options there either.
+_TOKEN = re.compile(
+    r"""
+    (?P<blank> [\x00-\x20]+ | //[^\r\n]* | /\*.*?\*/ )
+    | (?P<word> [A-Za-z_$\-\xa0-\U0010ffff][A-Za-z0-9._$\-\xa0-\U0010ffff]* )
+    | "(?P<double> (?:[^"\\\r\n]|\\.)* )"
+    | '(?P<single> (?:[^'\\\r\n]|\\.)* )'
+    | (?P<sign> [=;] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
+_CHARACTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+class JaasConfig(NamedTuple):
+    """Credentials of a login module.
+
+    Attributes:
+        mechanisms: SASL mechanisms of the module.
+        username: User name.
+        password: Password.
+    """
+
+    mechanisms: tuple[str, ...]
+    username: str
+    password: Secret
+
+
+class _Token(NamedTuple):
+    """Word, quoted text or sign.
+
+    Attributes:
+        text: Its text without quotes and escapes.
+        is_sign: Whether it is ``=`` or ``;`` outside of quotes.
+        column: Number of its first character, from 1.
+    """
+
+    text: str
+    is_sign: bool
+    column: int
+
+
+def parse_jaas_config(text: str) -> JaasConfig:
+    """Return the credentials of a value with one entry of PLAIN or SCRAM.
+
+    Raises:
+        ValueError: The value is wrong. The text has no part of it, except names of modules and
+            options that Kafka defines.
+    """
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"it is longer than {MAX_LENGTH} characters")
+    tokens = list(_tokens(text))
+    ends = [at for at, token in enumerate(tokens) if token.is_sign and token.text == ";"]
+    if not ends or ends[-1] != len(tokens) - 1:
+        raise ValueError("it does not end with ';'")
+    if len(ends) > 1:
+        raise ValueError("it has more than one entry")
+    words = tokens[:-1]  # the signs among them are '='
+    mechanisms = _mechanisms(words[0] if words else None)
+    if len(words) < 2 or words[1].is_sign or words[1].text.lower() not in _CONTROL_FLAGS:
+        raise ValueError(f"no control flag after the module: one of {', '.join(_CONTROL_FLAGS)}")
+    options = _options(words[2:])
+    for name in _OPTIONS:
+        if not options.get(name):
+            raise ValueError(f"it has no {name}")
+    return JaasConfig(mechanisms, options["username"], Secret(options["password"]))
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at = 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise ValueError(
+                f"character {at + 1} is not allowed outside of quotes, or its quote does not end;"
+                " quote values with special characters, and write \\ before a quote within"
+            )
+        kind = found.lastgroup
+        if kind in ("word", "sign"):
+            yield _Token(found[0], is_sign=kind == "sign", column=at + 1)
+        elif kind != "blank":
+            yield _Token(_ESCAPED.sub(_unescape, found[kind or 0]), is_sign=False, column=at + 1)
+        at = found.end()
+
+
+def _unescape(match: re.Match[str]) -> str:
+    sequence: str = match[1]
+    if "0" <= sequence[0] <= "7":
+        return chr(int(sequence, 8))
+    return _CHARACTERS.get(sequence, sequence)
+
+
+def _mechanisms(module: _Token | None) -> tuple[str, ...]:
+    name = "" if module is None or module.is_sign else module.text
+    if name in _MECHANISMS:
+        return _MECHANISMS[name]
+    shown = f"the module {name:.120}" if _MODULE.fullmatch(name) else "its first word"
+    raise ValueError(f"{shown} is none of {', '.join(_MECHANISMS)}")
+
+
+def _options(words: list[_Token]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for at in range(0, len(words), 3):
+        name, *rest = words[at : at + 3]
+        if [each.is_sign for each in (name, *rest)] != [False, True, False]:
+            raise ValueError(f"character {name.column} does not begin an option NAME=VALUE")
+        value = rest[1]
+        if name.text not in _OPTIONS:
+            raise ValueError(_unknown_option(name))
+        if name.text in options:
+            raise ValueError(f"it has {name.text} twice")
+        options[name.text] = value.text
+    return options
+
+
+def _unknown_option(name: _Token) -> str:
+    if name.text in _KNOWN_OPTIONS:
+        return f"it has the option {name.text}; {_KNOWN_OPTIONS[name.text]}"
+    return f"the option at character {name.column} is neither username nor password"

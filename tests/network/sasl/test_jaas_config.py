@@ -1,0 +1,94 @@
+"""Entries of sasl.jaas.config: what Java reads, and what errors show."""
+
+import pytest
+
+from kclient.network.sasl.jaas_config import MAX_LENGTH, parse_jaas_config
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+
+@pytest.mark.parametrize(
+    ("options", "username", "password"),
+    [
+        ('username="alice" password="secret"', "alice", "secret"),
+        ("username='alice' password='secret'", "alice", "secret"),
+        ("password=secret username=alice", "alice", "secret"),
+        ('username = "alice"\n\tpassword\n=\n"secret"', "alice", "secret"),
+        ('username="alice"password="secret"', "alice", "secret"),
+        ("""username="a'b" password='a"b'""", "a'b", 'a"b'),
+        (r"""username="a\"b" password='\'\\'""", 'a"b', "'\\"),
+        (r'username="\t\n\r\f\v\b\a\q" password="\101\7\477\x"', "\t\n\r\f\v\b\aq", "A\x07'7x"),
+        ('username="$ConnectionString" password="Endpoint=sb://a/;Key=b="', *(
+            "$ConnectionString", "Endpoint=sb://a/;Key=b=",
+        )),
+        ("username=$ConnectionString password=a.b-c_1", "$ConnectionString", "a.b-c_1"),
+        ('username="ä" password="/* # // ;=\u20ac"', "ä", "/* # // ;=\u20ac"),
+        ("/* a;b */ username=alice // required\n password=secret", "alice", "secret"),
+        ('username="password" password="username"', "password", "username"),
+    ],
+)  # fmt: skip
+def test_values_are_those_of_java(options: str, username: str, password: str) -> None:
+    found = parse_jaas_config(f"{PLAIN} required {options};")
+    assert (found.username, found.password.reveal()) == (username, password)
+
+
+@pytest.mark.parametrize("flag", ["required", "requisite", "sufficient", "optional", "REQUIRED"])
+def test_each_control_flag_is_accepted(flag: str) -> None:
+    found = parse_jaas_config(f"\n {SCRAM}\n{flag} username=a password=b ; // end")
+    assert found.mechanisms == ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "it does not end with ';'"),
+        ("canary", "it does not end with ';'"),
+        (f"{PLAIN} required username=a password=canary", "it does not end with ';'"),
+        (f"{PLAIN} required username=a password=canary; canary", "it does not end with ';'"),
+        (f"{PLAIN} required username=a password='canary;", "its quote does not end"),
+        (f"{PLAIN} required username=a password='can\nary';", "its quote does not end"),
+        (f"{PLAIN} required username=a password=canary#;", "character 92 is not allowed outside"),
+        (f"{PLAIN} required username=a password=7canary;", "not allowed outside of quotes"),
+        (f"{PLAIN} required username=a password=canary/b;", "not allowed outside of quotes"),
+        (f"{PLAIN} required username=a password=b;/* canary", "not allowed outside of quotes"),
+        (f"{PLAIN} required username=a password=canary;;", "more than one entry"),
+        (f"{PLAIN} required username=a password=b;{SCRAM} required;", "more than one entry"),
+        (";", "its first word is none of org.apache.kafka"),
+        ("canary;", "its first word is none of org.apache.kafka"),
+        ("=;", "its first word is none of"),
+        ("username='a' password='canary';", "its first word is none of org.apache.kafka"),
+        (f"{OAUTHBEARER} required;", f"the module {OAUTHBEARER} is none of {PLAIN}, {SCRAM}"),
+        ("com.sun.security.auth.module.Krb5LoginModule required;", "the module com.sun.security"),
+        (f"{PLAIN};", "no control flag after the module: one of required, requisite, suff"),
+        (f"{PLAIN} username=a password=canary;", "no control flag after the module"),
+        (f"{PLAIN} = a;", "no control flag after the module"),
+        (f"{PLAIN} canary username=a password=b;", "no control flag after the module"),
+        (f"{PLAIN} required username a password=canary;", "character 66 does not begin an option"),
+        (f"{PLAIN} required password=;", "character 66 does not begin an option NAME=VALUE"),
+        (f"{PLAIN} required username=a password=canary canary;", "does not begin an option"),
+        (f"{PLAIN} required username=a password==canary;", "does not begin an option"),
+        (f"{PLAIN} required username=a canary=b;", "at character 77 is neither username nor"),
+        (f"{PLAIN} required username=a user_canary=b;", "at character 77 is neither username nor"),
+        (f"{SCRAM} required tokenauth=true;", "it has the option tokenauth; delegation tokens"),
+        (f"{PLAIN} required user=canary;", "it has the option user; the option is named username"),
+        (f"{PLAIN} required username=a password=b password=canary;", "it has password twice"),
+        (f"{PLAIN} required password=canary;", "it has no username"),
+        (f"{PLAIN} required username=canary;", "it has no password"),
+        (f"{PLAIN} required username=canary password='';", "it has no password"),
+        (f"{PLAIN} required;", "it has no username"),
+        (" " * MAX_LENGTH + "canary", "it is longer than 65536 characters"),
+    ],
+)
+def test_errors_show_no_part_of_the_value(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=r"^(it|character|no|the|its) ") as caught:
+        parse_jaas_config(text)
+    assert problem in str(caught.value)
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("part", ["'\\", "/*", '"a', "=", " ", "//", "a=", ";"])
+def test_long_values_are_read_in_linear_time(part: str) -> None:
+    with pytest.raises(ValueError, match=r"^(it|character|no|the|its) "):
+        parse_jaas_config(part * (MAX_LENGTH // len(part)))
