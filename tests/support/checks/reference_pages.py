@@ -49,7 +49,7 @@ def configuration_page() -> str:
         ("Topics of the companion broker", TOPIC_CONFIG.keys.values()),
     ):
         parts.append(f"## {title}\n")
-        parts.append(config_table(key for key in keys if key.name not in refused))
+        parts.append(config_table(key for key in keys if not (key.refused and key.name in refused)))
     parts.append("## Keys of Apache Kafka's broker without effect\n")
     parts.append(
         "The companion broker accepts these keys, so that a `server.properties` of Apache Kafka"
