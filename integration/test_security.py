@@ -1,6 +1,9 @@
 """TLS and SASL of our clients against Apache Kafka."""
 
+import base64
+import json
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +30,11 @@ LIFETIME_S = 2
 _SHORT_SESSIONS = {
     f"{mechanism}.connections.max.reauth.ms": str(LIFETIME_S * 1000)
     for mechanism in ("plain", "scram-sha-256", "scram-sha-512")
+}
+_UNSECURED_TOKENS = {
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    "oauthbearer.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer"
+    ".OAuthBearerLoginModule required;",
 }
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -92,6 +100,7 @@ def secured(
             Listener("SASL", "SASL_PLAINTEXT", properties=sasl),
             Listener("BOTH", "SASL_SSL", properties={**tls, **sasl}),
             Listener("SHORT", "SASL_SSL", properties={**tls, **sasl, **_SHORT_SESSIONS}),
+            Listener("OAUTH", "SASL_SSL", properties={**tls, **_UNSECURED_TOKENS}),
             Listener("PLAINONLY", "SASL_PLAINTEXT", properties=only_plain),
         ),
         format_options=[
@@ -236,21 +245,32 @@ def test_refusals_name_their_cause(
 
 
 def test_page(secured: Secured, tmp_path: Path) -> None:
-    (code,) = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
-    trust = tmp_path / "ca.pem"
-    trust.write_text(secured.authority.pem)
-    for shown, real in (
-        ("localhost:9094", secured.cluster.bootstrap("BOTH")),
-        ("ca.pem", str(trust)),
-        ("alice-secret", PASSWORD),
-    ):
-        assert shown in code
-        code = code.replace(shown, real)
+    password, token = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
     with AdminClient(**secured.options("TLS", "SSL")) as admin:
         admin.create_topics(NewTopic("orders", 1))
-    with script(tmp_path, code) as process:
-        process.finish()
-        assert process.stdout == "written at offset 0\n"
+    trust = tmp_path / "ca.pem"
+    trust.write_text(secured.authority.pem)
+    for code, replaced, printed in (
+        (
+            password,
+            {"localhost:9094": secured.cluster.bootstrap("BOTH"), "alice-secret": PASSWORD},
+            "written at offset 0\n",
+        ),
+        (
+            token,
+            {
+                "localhost:9095": secured.cluster.bootstrap("OAUTH"),
+                "my-token": unsecured_token(60)[0],
+            },
+            "1 broker\n",
+        ),
+    ):
+        for shown, real in {**replaced, "ca.pem": str(trust)}.items():
+            assert shown in code
+            code = code.replace(shown, real)  # noqa: PLW2901 (of this round)
+        with script(tmp_path, code) as process:
+            process.finish()
+            assert process.stdout == printed
 
 
 def test_secret_is_in_no_log_line(secured: Secured, caplog: pytest.LogCaptureFixture) -> None:
@@ -304,3 +324,76 @@ def test_sessions_are_renewed_under_load(
     renewals = sum("renewed the session" in line for line in lines)
     assert renewals >= 2 * 3  # of the producer's connection and of the consumer's
     assert [line for line in lines if "ended" in line] == []
+
+
+def unsecured_token(life_s: float) -> tuple[str, float]:
+    """Return a token without signature, as Kafka's validator for development accepts."""
+    now_s = time.time()
+    claims = {"sub": "alice", "iat": now_s, "exp": now_s + life_s}
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+        for part in ({"alg": "none"}, claims)
+    ]
+    return f"{parts[0]}.{parts[1]}.", now_s + life_s
+
+
+def test_tokens_are_renewed_before_they_expire(
+    secured: Secured, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The session ends with the token, so that each renewal needs a new token."""
+    caplog.set_level("DEBUG", logger="kclient")
+    calls: list[float] = []
+
+    def provide() -> tuple[str, float]:
+        calls.append(time.monotonic())
+        return unsecured_token(LIFETIME_S)
+
+    options = secured.options(
+        "OAUTH", "SASL_SSL", sasl_mechanism="OAUTHBEARER", sasl_token_provider=provide
+    )
+    with AdminClient(**options) as admin:
+        admin.create_topics(NewTopic("tokens", 1))
+    with Producer(**options, linger_ms=0) as producer:
+        producer.send("tokens", b"first").result(20)
+        caplog.clear()
+        calls.clear()
+        end = time.monotonic() + 4 * LIFETIME_S
+        while time.monotonic() < end:
+            producer.send("tokens", b"next").result(20)
+    assert len(calls) >= 3
+    lines = [record.getMessage() for record in caplog.records]
+    assert sum("renewed the session" in line for line in lines) >= 3
+    assert [line for line in lines if "ended" in line] == []
+
+
+def test_refused_and_missing_tokens(secured: Secured) -> None:
+    def failing() -> tuple[str, float]:
+        raise ConnectionError("canary")
+
+    def expired() -> tuple[str, float]:
+        return unsecured_token(-100)[0], time.time() + 100
+
+    for provide, kind, text in (
+        (expired, SaslAuthenticationError, "refused the token by OAUTHBEARER: .*check its issuer"),
+        (failing, BootstrapError, "could not get credentials: .* the function raised ConnectionE"),
+    ):
+        options = secured.options(
+            "OAUTH", "SASL_SSL", sasl_mechanism="OAUTHBEARER", sasl_token_provider=provide
+        )
+        with (
+            AdminClient(**options, default_api_timeout_ms=3_000) as admin,
+            pytest.raises(kind, match=text) as caught,
+        ):
+            admin.list_topics()
+        assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_password_that_a_function_returns(secured: Secured) -> None:
+    options = secured.options(
+        "BOTH",
+        "SASL_SSL",
+        sasl_mechanism="SCRAM-SHA-256",
+        sasl_username=lambda: "alice",
+        sasl_password=lambda: PASSWORD,
+    )
+    check_round_trip(options, "functions")

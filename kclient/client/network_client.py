@@ -31,6 +31,7 @@ from kclient.common.errors import (
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
 from kclient.common.types import Node
+from kclient.network.sasl.credentials import CredentialsSource
 from kclient.network.selector import Selector
 
 
@@ -55,6 +56,7 @@ class NetworkClient:
         max_in_flight: int = 5,
         api_versions: ApiVersions | None = None,
         log_context: LogContext = NO_LOG_CONTEXT,
+        credentials: CredentialsSource | None = None,
     ) -> None:
         """Create a client; without metadata, callers pass the address of each node they use."""
         self._log = log_context.logger(__name__)
@@ -73,6 +75,7 @@ class NetworkClient:
             self.api_versions,
             runtime,
             config,
+            credentials,
             _nothing if metadata is None else metadata.request_update,
             log_context,
         )

@@ -7,6 +7,7 @@ from kclient.client.network_client import NetworkClient
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
 from kclient.network.channel_builder import client_channel_builder
+from kclient.network.sasl.credentials_loading import credentials_source
 from kclient.network.selector import Selector
 
 
@@ -35,13 +36,14 @@ def build_network_client(
     """
     if config.client_id is None:
         config = config.with_values(client_id=client_id)
+    credentials = credentials_source(config, runtime, log_context)
     selector = Selector(
         runtime.net,
         runtime.clock,
         max_receive_size=config.receive_message_max_bytes,
         connections_max_idle_ms=config.idle_limit_ms,
         channel_builder=client_channel_builder(
-            config, config.client_id or client_id, runtime, log_context
+            config, credentials, config.client_id or client_id, runtime, log_context
         ),
         log_context=log_context,
     )
@@ -54,4 +56,5 @@ def build_network_client(
         max_in_flight=max_in_flight,
         api_versions=api_versions,
         log_context=log_context,
+        credentials=credentials,
     )

@@ -15,6 +15,7 @@ from kclient.common.log_context import LogContext
 from kclient.common.runtime import Address, LookUp, Runtime
 from kclient.common.types import Node
 from kclient.network.network_send import NetworkSend
+from kclient.network.sasl.credentials import CredentialsSource
 from kclient.network.selector import Selector, format_address
 from kclient.protocol.headers import encode_request
 
@@ -120,6 +121,7 @@ class NodeConnections:
         api_versions: ApiVersions,
         runtime: Runtime,
         config: ClientConfig,
+        credentials: CredentialsSource | None,
         on_end: Callable[[], object],
         log_context: LogContext,
     ) -> None:
@@ -132,6 +134,7 @@ class NodeConnections:
             api_versions: API versions of the connected nodes.
             runtime: Network and random numbers.
             config: Client id, sizes of socket buffers.
+            credentials: Credentials that a connection needs, if it does.
             on_end: Called at the end of each connection or attempt, since leaders may have moved.
             log_context: Prefix of the client's log lines.
         """
@@ -144,6 +147,7 @@ class NodeConnections:
         self._net = runtime.net
         self._uniform = runtime.random.random
         self._config = config
+        self._credentials = credentials
         self._client_id = config.client_id or "kclient"
         self._on_end = on_end
         self._nodes: dict[str, Node] = {}  # with the address of the last attempt
@@ -160,16 +164,18 @@ class NodeConnections:
     def connect(self, node: Node, now_ms: float) -> None:
         """Start connecting to a node; an immediate failure is handled as any other.
 
-        If the name must be looked up first, `finish_look_ups` opens the connection. The setup
-        timeout covers both.
+        If the name must be looked up first, or credentials must be loaded, `finish_look_ups` opens
+        the connection. The setup timeout covers all of it.
         """
         node_id = str(node.id)
         self._nodes[node_id] = node
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug("connecting to %s", self.describe(node_id))
         state = self._states.connecting(node_id, now_ms, node.host, node.port)
+        if self._credentials is not None:
+            self._credentials.request(self._selector.wakeup)
         address = state.current_address()
-        if address is not None:
+        if address is not None and self._has_credentials():
             self._open(node_id, address, now_ms)
             return
         try:
@@ -182,7 +188,7 @@ class NodeConnections:
     def finish_look_ups(self, now_ms: float) -> None:
         """Connect to the nodes whose look-up has ended."""
         for node_id, look_up in list(self.look_ups.items()):
-            if look_up.done():
+            if look_up.done() and self._has_credentials():
                 del self.look_ups[node_id]
                 self._finish_look_up(node_id, look_up, now_ms)
 
@@ -190,7 +196,8 @@ class NodeConnections:
         """Return what the present connection attempt waits for, for messages."""
         node = self._nodes.get(node_id)
         if node_id in self.look_ups and node is not None:
-            return f"look up {node.host}"
+            looked_up = self.look_ups[node_id].done()
+            return "get credentials" if looked_up else f"look up {node.host}"
         return "connect"
 
     def can_send(self, node_id: str, now_ms: float, *, internal: bool = False) -> bool:
@@ -337,7 +344,17 @@ class NodeConnections:
             return
         self._open(node_id, self._states.set_addresses(node_id, addresses), now_ms)
 
+    def _has_credentials(self) -> bool:
+        """Return whether the credentials of a connection are there, or cannot be had."""
+        return self._credentials is None or self._credentials.done()
+
     def _open(self, node_id: str, address: Address, now_ms: float) -> None:
+        failure = None if self._credentials is None else self._credentials.failure()
+        if failure is not None:
+            reason = DisconnectedError(f"could not get credentials: {failure}")
+            reason.__cause__ = failure
+            self.end(node_id, now_ms, reason)
+            return
         try:
             self._selector.connect(
                 node_id,

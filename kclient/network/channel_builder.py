@@ -11,6 +11,7 @@ from kclient.network.authenticator import NoAuthenticator
 from kclient.network.endpoint import SecurityProtocol
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
+from kclient.network.sasl.credentials import CredentialsSource
 from kclient.network.security_config import SecurityConfig
 from kclient.network.transport_layer import PlaintextTransportLayer
 
@@ -69,12 +70,17 @@ class PlaintextChannelBuilder:
 
 
 def client_channel_builder(
-    config: SecurityConfig, client_id: str, runtime: Runtime, log_context: LogContext
+    config: SecurityConfig,
+    credentials: CredentialsSource | None,
+    client_id: str,
+    runtime: Runtime,
+    log_context: LogContext,
 ) -> ChannelBuilder:
     """Return the channel builder of a client (Kafka: ChannelBuilders.clientChannelBuilder).
 
     Args:
         config: How the connections are protected.
+        credentials: Credentials for SASL, if it is used.
         client_id: Client id of the requests that authenticate a connection.
         runtime: Clock and random numbers.
         log_context: Prefix of the client's log lines.
@@ -86,7 +92,9 @@ def client_channel_builder(
         return PlaintextChannelBuilder()
     # Imported when they are needed: TLS alone takes longer to import than the rest of a client.
     builders = import_module("kclient.network.client_channel_builder")
-    builder: ChannelBuilder = builders.ClientChannelBuilder(config, client_id, runtime, log_context)
+    builder: ChannelBuilder = builders.ClientChannelBuilder(
+        config, credentials, client_id, runtime, log_context
+    )
     return builder
 
 

@@ -8,7 +8,9 @@ from kclient.network.authenticator import Authenticator, NoAuthenticator
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.sasl.client_authenticator import SaslClientAuthenticator
+from kclient.network.sasl.credentials import CredentialsSource, OAuthBearerToken
 from kclient.network.sasl.mechanism import SaslClient
+from kclient.network.sasl.oauthbearer import OAuthBearerSaslClient
 from kclient.network.sasl.plain import PLAIN, PlainSaslClient
 from kclient.network.sasl.scram import SCRAM_MECHANISMS, ScramSaslClient
 from kclient.network.security_config import SecurityConfig
@@ -22,6 +24,7 @@ class ClientChannelBuilder:
 
     Args:
         config: How the connections are protected.
+        credentials: Credentials for SASL, if it is used.
         client_id: Client id of the requests that authenticate a connection.
         runtime: Clock and random numbers.
         log_context: Prefix of the client's log lines.
@@ -31,8 +34,14 @@ class ClientChannelBuilder:
     """
 
     def __init__(
-        self, config: SecurityConfig, client_id: str, runtime: Runtime, log_context: LogContext
+        self,
+        config: SecurityConfig,
+        credentials: CredentialsSource | None,
+        client_id: str,
+        runtime: Runtime,
+        log_context: LogContext,
     ) -> None:
+        self._credentials = credentials
         self._log_context = log_context
         self._config = config
         self._client_id = client_id
@@ -51,11 +60,12 @@ class ClientChannelBuilder:
         """Return a channel for a socket."""
         transport = self._transport(stream, peer_host)
         authenticator: Authenticator = NoAuthenticator()
-        if self._config.uses_sasl:
+        if self._credentials is not None:
             authenticator = SaslClientAuthenticator(
                 channel_id,
                 transport,
-                partial(sasl_client, self._config),
+                partial(sasl_client, self._config.sasl_mechanism or "", self._credentials),
+                self._credentials,
                 self._client_id,
                 self._runtime,
                 self._log_context,
@@ -75,10 +85,11 @@ def verified_name(host: str) -> str | None:
     return host.partition("%")[0].removesuffix(".") or None
 
 
-def sasl_client(config: SecurityConfig) -> SaslClient:
-    """Return the client of the configured mechanism, for one authentication."""
-    username, password = config.credentials
-    if config.sasl_mechanism == PLAIN:
-        return PlainSaslClient(username, password)
-    mechanism = SCRAM_MECHANISMS[config.sasl_mechanism or ""]
-    return ScramSaslClient(mechanism, username, password)
+def sasl_client(mechanism: str, source: CredentialsSource) -> SaslClient:
+    """Return the client of a mechanism, for one authentication with the current credentials."""
+    credentials = source.current()
+    if isinstance(credentials, OAuthBearerToken):
+        return OAuthBearerSaslClient(credentials)
+    if mechanism == PLAIN:
+        return PlainSaslClient(*credentials)
+    return ScramSaslClient(SCRAM_MECHANISMS[mechanism], *credentials)

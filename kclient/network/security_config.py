@@ -1,6 +1,7 @@
 """Configuration of the security of a client's connections: TLS and SASL."""
 
-from typing import TYPE_CHECKING, Literal, TypedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, Protocol, TypedDict
 
 from kclient.common.config_def import Config, ConfigType, describe
 from kclient.common.config_keys import key, password, text
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 _PROTOCOLS = tuple(SecurityProtocol.__members__)
 
-SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SASL_MECHANISMS = ("OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """Mechanisms of ``sasl.mechanism``."""
 
 
@@ -76,6 +77,44 @@ def _ssl_context(raw: object) -> object:
     raise TypeError
 
 
+TokenFunction = Callable[[], tuple[str, float]]
+"""Function that returns a token for OAUTHBEARER, and its expiry in seconds since the Unix epoch."""
+
+
+class TokenProvider(Protocol):
+    """Object that returns tokens for OAUTHBEARER.
+
+    It may have SASL extensions (KIP-342), a dict or a method that returns one, as ``extensions``.
+    """
+
+    def token(self) -> tuple[str, float]:
+        """Return a token, and its expiry in seconds since the Unix epoch."""
+        ...
+
+
+def _text_or_callable(raw: object) -> object:
+    if raw is None or callable(raw):
+        return raw
+    if not isinstance(raw, str):
+        raise TypeError
+    if not raw:
+        raise ValueError
+    return raw
+
+
+def _secret_or_callable(raw: object) -> object:
+    if isinstance(raw, Secret):
+        return raw
+    given = _text_or_callable(raw)
+    return Secret(given) if isinstance(given, str) else given
+
+
+def _token_provider(raw: object) -> object:
+    if raw is None or callable(raw) or callable(getattr(raw, "token", None)):
+        return raw
+    raise TypeError
+
+
 class SecurityConfig(Config):
     """How a client's connections are protected."""
 
@@ -96,14 +135,35 @@ class SecurityConfig(Config):
         None,
         "SASL mechanism; required with SASL_PLAINTEXT and SASL_SSL. Java's default is GSSAPI.",
     )
-    sasl_username: str | None = text(
+    sasl_username: str | Callable[[], str] | None = key(
         "sasl.username",
+        ConfigType.STRING,
+        _text_or_callable,
+        "a non-empty str, or a callable that returns one",
         None,
-        "User name of PLAIN and SCRAM. Not a key of the Java client, which has it in"
-        " sasl.jaas.config.",
+        "User name of PLAIN and SCRAM, or a function that returns it, called for each connection."
+        " Not a key of the Java client, which has it in sasl.jaas.config.",
     )
-    sasl_password: Secret | None = password(
-        "sasl.password", "Password of PLAIN and SCRAM. Not a key of the Java client, likewise."
+    sasl_password: Secret | Callable[[], str] | None = key(
+        "sasl.password",
+        ConfigType.PASSWORD,
+        _secret_or_callable,
+        "a non-empty str, or a callable that returns one",
+        None,
+        "Password of PLAIN and SCRAM, or a function that returns it, called for each connection."
+        " Not a key of the Java client, likewise.",
+        secret=True,
+    )
+    sasl_token_provider: TokenFunction | TokenProvider | None = key(
+        "sasl.token.provider",
+        ConfigType.UNKNOWN,
+        _token_provider,
+        "a callable that returns a token and its expiry, or an object with a method token",
+        None,
+        "Function that returns a token for OAUTHBEARER and its expiry in seconds since the Unix"
+        " epoch; or an object with such a method token, and with SASL extensions as extensions."
+        " Called in a thread of its own. Not a key of the Java client.",
+        secret=True,
     )
     sasl_jaas_config: JaasConfig | None = key(
         "sasl.jaas.config",
@@ -167,6 +227,12 @@ class SecurityConfig(Config):
         return self.security_protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
 
     @property
+    def has_fixed_credentials(self) -> bool:
+        """Whether user name and password are values, and no function returns them."""
+        given = (self.sasl_username, self.sasl_password, self.sasl_token_provider)
+        return not any(callable(each) or hasattr(each, "token") for each in given)
+
+    @property
     def credentials(self) -> tuple[str, Secret]:
         """User name and password of this client.
 
@@ -175,9 +241,10 @@ class SecurityConfig(Config):
         """
         if self.sasl_jaas_config is not None:
             return self.sasl_jaas_config.username, self.sasl_jaas_config.password
-        if self.sasl_username is None or self.sasl_password is None:
+        user, password = self.sasl_username, self.sasl_password
+        if not isinstance(user, str) or not isinstance(password, Secret):
             raise IllegalStateError("the configuration was not checked: it has no credentials")
-        return self.sasl_username, self.sasl_password
+        return user, password
 
     def check_security(self) -> None:
         """Check the values against each other.
@@ -214,18 +281,29 @@ class SecurityConfig(Config):
                 f"sasl_mechanism: got nothing with {self.security_protocol}, expected one of"
                 f" {', '.join(SASL_MECHANISMS)}"
             )
-        if self.sasl_jaas_config is None:
-            for name in ("sasl_username", "sasl_password"):
-                if getattr(self, name) is None:
-                    raise ConfigError(
-                        f"{name}: got nothing, expected it with {self.sasl_mechanism}"
-                    )
-        else:
+        if self.sasl_jaas_config is not None:
             self._check_jaas_config(self.sasl_jaas_config)
-        self._check_credentials()
+        else:
+            self._check_given_credentials()
+        if self.has_fixed_credentials:
+            self._check_credentials()
+
+    def _check_given_credentials(self) -> None:
+        """Check that exactly the credentials of the mechanism are given."""
+        passwords, tokens = ("sasl_username", "sasl_password"), ("sasl_token_provider",)
+        uses_token = self.sasl_mechanism == "OAUTHBEARER"
+        needed, other = (tokens, passwords) if uses_token else (passwords, tokens)
+        for name in needed:
+            if getattr(self, name) is None:
+                raise ConfigError(f"{name}: got nothing, expected it with {self.sasl_mechanism}")
+        for name in other:
+            if getattr(self, name) is not None:
+                raise ConfigError(
+                    f"{name}: got it with {self.sasl_mechanism}, expected {' and '.join(needed)}"
+                )
 
     def _check_jaas_config(self, jaas: JaasConfig) -> None:
-        for name in ("sasl_username", "sasl_password"):
+        for name in ("sasl_username", "sasl_password", "sasl_token_provider"):
             if getattr(self, name) is not None:
                 raise ConfigError(f"sasl_jaas_config: got it with {name}, expected one of them")
         if self.sasl_mechanism not in jaas.mechanisms:
@@ -268,9 +346,10 @@ class SecurityOptions(TypedDict, total=False):
     """Keyword options of the security of a client's connections."""
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None
-    sasl_username: str | None
-    sasl_password: str | None
+    sasl_mechanism: Literal["OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None
+    sasl_token_provider: TokenFunction | TokenProvider | None
+    sasl_username: str | Callable[[], str] | None
+    sasl_password: str | Callable[[], str] | None
     sasl_jaas_config: str | None
     ssl_truststore_location: str | None
     ssl_truststore_certificates: str | None

@@ -11,6 +11,7 @@ from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
 from kclient.network.client_channel_builder import sasl_client
+from kclient.network.sasl.credentials import FixedCredentials, UserCredentials
 from kclient.network.security_config import SASL_MECHANISMS, SecurityConfig, SecurityOptions
 
 CLIENT = ConfigDef("test", ClientConfig)
@@ -138,7 +139,8 @@ def test_jaas_config_has_the_credentials(mechanism: str, module: str) -> None:
         username, password = config.credentials
         assert (username, password.reveal()) == ("alice", "canary;=")
         assert "canary" not in f"{config} {config.sasl_jaas_config!r}"
-        assert sasl_client(config).user == "alice"
+        source = FixedCredentials(UserCredentials(username, password))
+        assert sasl_client(mechanism, source).identity == "user 'alice'"
 
 
 ALICE_ENTRY = 'required username="alice" password="canary";'

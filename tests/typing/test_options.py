@@ -29,11 +29,16 @@ def a_callable(*_: object) -> bytes:
     return b""
 
 
+JAAS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    ' username="alice" password="secret";'
+)
+
 # What is tried for each type: one of them is accepted if the type is.
 PROBES: dict[str, list[object]] = {
     "int": [1, 5, 1000, 10_000],
     "bool": [True],
-    "str": ["some text", "host:1"],
+    "str": ["some text", "host:1", JAAS],
     "NoneType": [None],
     "callable": [a_callable],
 }

@@ -191,7 +191,9 @@ def _network_client(
         runtime.clock,
         max_receive_size=config.receive_message_max_bytes,
         connections_max_idle_ms=config.connections_max_idle_ms,
-        channel_builder=client_channel_builder(config, settings.client_id, runtime, log_context),
+        channel_builder=client_channel_builder(
+            config, None, settings.client_id, runtime, log_context
+        ),
         log_context=log_context,
     )
     return NetworkClient(

@@ -27,6 +27,7 @@ from kclient.network.authenticator import (
 from kclient.network.memory_pool import UnlimitedMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
+from kclient.network.sasl.credentials import CredentialsSource
 from kclient.network.sasl.mechanism import SaslClient
 from kclient.network.transport_layer import TransportLayer
 from kclient.protocol.api_keys import ApiKey
@@ -78,16 +79,29 @@ class SaslClientAuthenticator:
         channel_id: str,
         transport: TransportLayer,
         new_client: Callable[[], SaslClient],
+        credentials: CredentialsSource,
         client_id: str,
         runtime: Runtime,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
-        """Create an authenticator; `new_client` returns the mechanism's part of an exchange."""
+        """Create an authenticator.
+
+        Args:
+            channel_id: Name of the channel.
+            transport: Transport layer of the channel.
+            new_client: Returns the mechanism's part of an exchange, with the current credentials.
+            credentials: Credentials, which are requested again before a session is renewed.
+            client_id: Client id of the requests.
+            runtime: Clock and random numbers.
+            log_context: Prefix of the client's log lines.
+        """
         self._log = log_context.logger(__name__)
         self.reauthenticating = False
         self._channel_id = channel_id
         self._transport = transport
         self._new_client: Callable[[], SaslClient] | None = new_client
+        self._credentials = credentials
+        self._credentials_requested = False
         self._client_id = client_id
         self._clock = runtime.clock
         self._random = runtime.random
@@ -130,16 +144,21 @@ class SaslClientAuthenticator:
 
     def must_reauthenticate(self) -> bool:
         """Return whether the session must be renewed before the next request."""
-        return (
-            self._reauthenticate_at_ms != math.inf
-            and self._clock.monotonic_ms() >= self._reauthenticate_at_ms
-        )
+        if self._reauthenticate_at_ms == math.inf:
+            return False
+        if self._clock.monotonic_ms() < self._reauthenticate_at_ms:
+            return False
+        if not self._credentials_requested:
+            self._credentials_requested = True
+            self._credentials.request(_nothing)
+        return self._credentials.done()  # requests continue until the session has ended
 
     def start_reauthentication(self) -> None:
         """Start another exchange on the connection."""
         if self._new_client is None:
             raise IllegalStateError("the authenticator was closed")
         self.reauthenticating = True
+        self._credentials_requested = False
         self._exchange = self._later_steps(self._new_client())
         self._ask(next(self._exchange))
 
@@ -238,6 +257,10 @@ class SaslClientAuthenticator:
         return response
 
 
+def _nothing() -> None:
+    return
+
+
 def _call(
     request: Request, version: int, kind: type[R]
 ) -> Generator[_VersionedRequest, Response, R]:
@@ -282,8 +305,7 @@ def _check_authenticated(response: SaslAuthenticateResponse, client: SaslClient)
     error = error_for_code(response.error_code, response.error_message)
     if isinstance(error, SaslAuthenticationError):
         raise SaslAuthenticationError(
-            f"the broker refused user {client.user!r} by {client.mechanism}: {error};"
-            " check user and password, and that credentials exist for this mechanism"
+            f"the broker refused {client.identity} by {client.mechanism}: {error}; {client.hint}"
         )
     if error is not None:
         raise AuthenticationError(f"SaslAuthenticate failed with {error}")

@@ -2,6 +2,9 @@
 
 from typing import Protocol
 
+CREDENTIALS_HINT = "check user and password, and that credentials exist for this mechanism"
+"""What to check if a broker refuses a user name and password."""
+
 
 class SaslClient(Protocol):
     """One authentication by a SASL mechanism (Java: SaslClient).
@@ -9,8 +12,20 @@ class SaslClient(Protocol):
     It does no input or output: `SaslClientAuthenticator` sends and receives its tokens.
     """
 
-    mechanism: str
-    user: str
+    @property
+    def mechanism(self) -> str:
+        """Name of the mechanism."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What is authenticated, for messages."""
+        ...
+
+    @property
+    def hint(self) -> str:
+        """What to check if the broker refuses it."""
+        ...
 
     def initial_response(self) -> bytes:
         """Return the first token of the client."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from kclient.common.broker_errors import SaslAuthenticationError
 from kclient.common.secret import Secret
+from kclient.network.sasl.mechanism import CREDENTIALS_HINT
 
 _GS2_HEADER = b"n,,"
 _NONCE_BYTES = 18
@@ -85,6 +86,8 @@ class ScramKeys(NamedTuple):
 class ScramSaslClient:
     """Client of SCRAM (Kafka: ScramSaslClient)."""
 
+    hint = CREDENTIALS_HINT
+
     def __init__(
         self,
         mechanism: ScramMechanism,
@@ -94,7 +97,7 @@ class ScramSaslClient:
     ) -> None:
         """Create the client of one exchange; `new_nonce` returns printable text without a comma."""
         self.mechanism = mechanism.name
-        self.user = user
+        self.identity = f"user {user!r}"
         self._hash_name = mechanism.hash_name
         self._least_iterations = mechanism.least_iterations
         self._password = password
@@ -160,7 +163,7 @@ class ScramSaslClient:
         if not hmac.compare_digest(self._decoded(signature, "signature"), expected):
             raise SaslAuthenticationError(
                 f"{self.mechanism}: the server could not prove that it knows the credentials of"
-                f" {self.user!r}; it may be an impostor"
+                f" {self.identity}; it may be an impostor"
             )
 
     def _attributes(self, message: bytes, names: tuple[bytes, ...]) -> list[bytes]:

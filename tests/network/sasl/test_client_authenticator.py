@@ -22,12 +22,14 @@ from kclient.common.files import FileSlice, WireBytes
 from kclient.common.runtime import Address, StreamSocket
 from kclient.common.secret import Secret
 from kclient.network.sasl.client_authenticator import SaslClientAuthenticator
+from kclient.network.sasl.credentials import FixedCredentials, UserCredentials
 from kclient.network.sasl.mechanism import SaslClient
 from kclient.network.sasl.plain import PlainSaslClient
 from tests.support.virtual.virtual_home import VirtualHome
 
 FIRST_ID = 2**31 - 8
 HOME = VirtualHome()
+CREDENTIALS = FixedCredentials(UserCredentials("a", Secret("b")))
 
 
 class Line:
@@ -103,7 +105,7 @@ def started(piece: int = 1 << 20) -> tuple[SaslClientAuthenticator, Line]:
 
 
 def authenticator_of(line: Line, new_client: Callable[[], SaslClient]) -> SaslClientAuthenticator:
-    return SaslClientAuthenticator("1", line, new_client, "c", HOME.runtime)
+    return SaslClientAuthenticator("1", line, new_client, CREDENTIALS, "c", HOME.runtime)
 
 
 def run(authenticator: SaslClientAuthenticator, line: Line, response: bytes) -> bytes:
