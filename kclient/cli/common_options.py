@@ -3,15 +3,24 @@
 import argparse
 import math
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
+from kclient.cli.config_file import ConfigFile, load_config_file
 from kclient.common.arguments import LONGEST_S
+from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
 
 SERVERS_VARIABLE = "KCLIENT_BOOTSTRAP_SERVERS"
 """Environment variable with the default of --bootstrap-server."""
 
+FILE_VARIABLE = "KCLIENT_CONFIG_FILE"
+"""Environment variable with the default of --config-file."""
+
 _DEFAULT_SERVERS = "127.0.0.1:9092"
+_KEY = re.compile(r"[a-z._]{0,60}")
 _DEFAULT_TIMEOUT_S = 10.0
 _MAX_INT = 2**31 - 1
 
@@ -21,55 +30,131 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bootstrap-server",
         "-b",
-        default=os.environ.get(SERVERS_VARIABLE) or _DEFAULT_SERVERS,
         metavar="HOST:PORT[,…]",
-        help=f"brokers to connect to first (default: {SERVERS_VARIABLE}, or {_DEFAULT_SERVERS})",
+        help="brokers to connect to first (default: that of --config-file, "
+        f"{SERVERS_VARIABLE}, or {_DEFAULT_SERVERS})",
     )
     parser.add_argument(
         "--timeout",
         type=seconds(LONGEST_S),
-        default=_DEFAULT_TIMEOUT_S,
         metavar="SECONDS",
-        help="fail if the cluster does not respond within this time (default: %(default)g)",
+        help="fail if the cluster does not respond within this time "
+        f"(default: {_DEFAULT_TIMEOUT_S:g})",
     )
     parser.add_argument(
         "--config",
+        "-X",
         action="append",
         default=[],
         metavar="KEY=VALUE",
         help="any client option by its dotted name; may be repeated",
     )
+    add_config_file_option(parser, f"(default: {FILE_VARIABLE})")
 
 
-def client_options(options: argparse.Namespace) -> dict[str, object]:
-    """Return the options of a consumer or an admin client by dotted name.
+def add_config_file_option(parser: argparse.ArgumentParser, remark: str) -> None:
+    """Add the option of the configuration file."""
+    parser.add_argument(
+        "--config-file",
+        type=Path,
+        metavar="FILE",
+        help="client options in a Java properties file; options of the command line override it "
+        f"{remark}",
+    )
+
+
+def config_file(options: argparse.Namespace) -> ConfigFile | None:
+    """Read the configuration file of a command; return None if there is none.
 
     Raises:
-        ConfigError: A --config is not of the form key=value.
+        ConfigError: The file is no properties file.
+        OSError: It cannot be read.
     """
-    return {
-        "bootstrap.servers": options.bootstrap_server,
-        "default.api.timeout.ms": _milliseconds(options),
-        **key_values("--config", options.config),
-    }
+    path: Path | None = options.config_file
+    if path is None and os.environ.get(FILE_VARIABLE):
+        path = Path(os.environ[FILE_VARIABLE])
+    return None if path is None else load_config_file(path)
 
 
-def producer_options(options: argparse.Namespace) -> dict[str, object]:
+def client_options(
+    options: argparse.Namespace,
+    definition: ConfigDef[Any],
+    own: Mapping[str, object] | None = None,
+) -> dict[str, object]:
+    """Return the options of a consumer or an admin client by dotted name.
+
+    Args:
+        options: The parsed command line.
+        definition: Keys of the client.
+        own: Options of the command itself, which override those of the configuration file.
+
+    Raises:
+        ConfigError: A --config is not of the form key=value, or the file is invalid.
+        OSError: The file cannot be read.
+    """
+    timeout = {"default.api.timeout.ms": _milliseconds(options)}
+    return _overridden(
+        _default_servers() | timeout,
+        _options_of_file(options, definition),
+        _given_servers(options) | (timeout if options.timeout is not None else {}),
+        own or {},
+        key_values("--config", options.config),
+    )
+
+
+def producer_options(options: argparse.Namespace, definition: ConfigDef[Any]) -> dict[str, object]:
     """Return a producer's options by dotted name; see `client_options`."""
     timeout_ms = _milliseconds(options)
-    given = key_values("--config", options.config)
-    timeouts: dict[str, object] = {"max.block.ms": timeout_ms}
-    own = {key.replace("_", ".") for key in given}
-    if not own & {"delivery.timeout.ms", "request.timeout.ms", "linger.ms"}:
+    timeout = {"max.block.ms": timeout_ms}
+    own = _overridden(
+        _options_of_file(options, definition),
+        _given_servers(options) | (timeout if options.timeout is not None else {}),
+        key_values("--config", options.config),
+    )
+    attempts: dict[str, object] = {}
+    if not _dotted(own) & {"delivery.timeout.ms", "request.timeout.ms", "linger.ms"}:
         # Leaves a record time for a second attempt.
-        timeouts["request.timeout.ms"] = max(1, timeout_ms // 2)
-        timeouts["delivery.timeout.ms"] = max(timeout_ms, timeout_ms // 2 + 10)
-    return {"bootstrap.servers": options.bootstrap_server, **timeouts, **given}
+        attempts["request.timeout.ms"] = max(1, timeout_ms // 2)
+        attempts["delivery.timeout.ms"] = max(timeout_ms, timeout_ms // 2 + 10)
+    return _overridden(_default_servers() | timeout | attempts, own)
+
+
+def _default_servers() -> dict[str, object]:
+    return {"bootstrap.servers": os.environ.get(SERVERS_VARIABLE) or _DEFAULT_SERVERS}
+
+
+def _given_servers(options: argparse.Namespace) -> dict[str, object]:
+    given = options.bootstrap_server
+    return {} if given is None else {"bootstrap.servers": given}
+
+
+def _options_of_file(options: argparse.Namespace, definition: ConfigDef[Any]) -> dict[str, object]:
+    file = config_file(options)
+    return {} if file is None else file.options_for(definition)
+
+
+def _overridden(*layers: Mapping[str, object]) -> dict[str, object]:
+    """Merge options; a later layer overrides a key of an earlier one in either spelling."""
+    merged: dict[str, object] = {}
+    for layer in layers:
+        names = _dotted(layer)
+        kept = {name: value for name, value in merged.items() if not _dotted([name]) & names}
+        merged = {**kept, **layer}
+    return merged
+
+
+def _dotted(names: Iterable[str]) -> set[str]:
+    return {name.replace("_", ".") for name in names}
+
+
+def timeout_seconds(options: argparse.Namespace) -> float:
+    """Return the time that a command waits for the cluster."""
+    timeout: float | None = options.timeout
+    return _DEFAULT_TIMEOUT_S if timeout is None else timeout
 
 
 def _milliseconds(options: argparse.Namespace) -> int:
-    timeout: float = options.timeout
-    return max(1, round(timeout * 1000))
+    return max(1, round(timeout_seconds(options) * 1000))
 
 
 def key_values(option: str, pairs: list[str]) -> dict[str, object]:
@@ -82,7 +167,9 @@ def key_values(option: str, pairs: list[str]) -> dict[str, object]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise ConfigError(f"{option}: got {pair!r:.80}, expected KEY=VALUE")
+            # Other text may have the value, and be a secret.
+            shown = repr(pair) if _KEY.fullmatch(pair) else "no '='"
+            raise ConfigError(f"{option}: got {shown}, expected KEY=VALUE")
         parsed[key.strip()] = value.strip()
     return parsed
 

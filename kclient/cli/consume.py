@@ -11,15 +11,18 @@ import sys
 import time
 
 from kclient.admin.admin_client import AdminClient
+from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.cli.common_options import (
     add_connection_options,
     client_options,
     seconds,
+    timeout_seconds,
     whole_number,
 )
 from kclient.cli.record_format import TEXT_FORMATS, as_json
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
 
 _IDLE_POLL_S = 0.5
 _DAY_S = 86_400.0
@@ -65,20 +68,20 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _run(options: argparse.Namespace) -> int:
-    settings = {
-        "auto.offset.reset": "earliest" if options.from_beginning else "latest",
-        **client_options(options),
-    }
+    start = {"auto.offset.reset": "earliest"} if options.from_beginning else {}
+    settings = client_options(options, CONSUMER_CONFIG, start)
     if options.group:
         settings["group.id"] = options.group
-    partitions = _partitions(options)
+    # Parsed before the cluster is asked for the topics.
+    has_group = CONSUMER_CONFIG.parse(settings).group_id is not None
+    partitions = _partitions(options.topic, settings)
     progress = _Progress(options)
     is_cut_off = False
     try:
-        _consume(options, settings, partitions, progress)
+        _consume(options, settings, None if has_group else partitions, progress)
     except BrokenPipeError:
         # It is unknown how much the reader has read; with a group, what is committed is counted.
-        is_cut_off = options.group is None
+        is_cut_off = not has_group
         raise
     finally:
         if not is_cut_off:
@@ -90,25 +93,26 @@ def _run(options: argparse.Namespace) -> int:
 def _consume(
     options: argparse.Namespace,
     settings: dict[str, object],
-    partitions: list[TopicPartition],
+    partitions: list[TopicPartition] | None,
     progress: "_Progress",
 ) -> None:
     consumer = Consumer(settings)
     try:
-        if options.group:
+        if partitions is None:
             consumer.subscribe(options.topic)
         else:
             consumer.assign(partitions)
         while not progress.is_over():
             progress.poll(consumer)
     finally:
-        consumer.close(options.timeout)
+        consumer.close(timeout_seconds(options))
 
 
-def _partitions(options: argparse.Namespace) -> list[TopicPartition]:
+def _partitions(topics: list[str], settings: dict[str, object]) -> list[TopicPartition]:
     """Return the topics' partitions; raises if a topic does not exist."""
-    with AdminClient(client_options(options)) as admin:
-        described = admin.describe_topics(options.topic)
+    of_admin = {name: value for name, value in settings.items() if ADMIN_CONFIG.has_key(name)}
+    with AdminClient(of_admin) as admin:
+        described = admin.describe_topics(topics)
     return [
         TopicPartition(name, info.partition)
         for name, topic in described.items()

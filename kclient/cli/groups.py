@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from kclient.admin.admin_client import AdminClient
+from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.admin.admin_types import ConsumerGroupDescription
 from kclient.cli.common_options import add_connection_options, client_options
 from kclient.common.types import OffsetAndMetadata, TopicPartition
@@ -30,7 +31,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _list(options: argparse.Namespace) -> int:
-    with AdminClient(client_options(options)) as admin:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         groups = admin.list_groups()
     for group in sorted(groups):
         print(f"{group.group_id}  {group.state or '-'}  {group.protocol_type or '-'}")
@@ -39,7 +40,8 @@ def _list(options: argparse.Namespace) -> int:
 
 def _describe(options: argparse.Namespace) -> int:
     missing = 0
-    with AdminClient(client_options(options)) as admin, Consumer(client_options(options)) as reader:
+    settings = client_options(options, ADMIN_CONFIG)  # a consumer has all its keys
+    with AdminClient(settings) as admin, Consumer(settings) as reader:
         for group in admin.describe_consumer_groups(options.group).values():
             offsets = admin.list_consumer_group_offsets(group.group_id)
             if group.state == _DEAD and not offsets:
@@ -73,7 +75,7 @@ def _show(
 
 
 def _delete(options: argparse.Namespace) -> int:
-    with AdminClient(client_options(options)) as admin:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         admin.delete_consumer_groups(options.group)
     print(f"deleted {', '.join(options.group)}")
     return 0

@@ -7,6 +7,7 @@ from kclient.cli.common_options import add_connection_options, producer_options,
 from kclient.cli.record_format import unescape
 from kclient.common.errors import InvalidArgumentError
 from kclient.producer.producer import Producer
+from kclient.producer.producer_config import PRODUCER_CONFIG
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -36,7 +37,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _run(options: argparse.Namespace) -> int:
     deliveries = _Deliveries()
     separator: bytes | None = options.key_separator
-    created = Producer(producer_options(options))
+    created = Producer(producer_options(options, PRODUCER_CONFIG))
     try:
         # The end of the block waits for the outcome of every record, also after Ctrl-C.
         with created as producer:

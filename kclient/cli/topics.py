@@ -3,6 +3,7 @@
 import argparse
 
 from kclient.admin.admin_client import AdminClient
+from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.cli.common_options import (
     add_connection_options,
     client_options,
@@ -61,7 +62,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _list(options: argparse.Namespace) -> int:
-    with AdminClient(client_options(options)) as admin:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         topics = admin.list_topics(include_internal=options.internal)
     for topic in sorted(topics):
         print(topic.name)
@@ -69,7 +70,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _describe(options: argparse.Namespace) -> int:
-    with AdminClient(client_options(options)) as admin:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         described = admin.describe_topics(options.topic)
         configs = admin.describe_topic_configs(options.topic)
     for name, topic in described.items():
@@ -102,21 +103,21 @@ def _create(options: argparse.Namespace) -> int:
         NewTopic(name, options.partitions, options.replication_factor, configs)
         for name in options.topic
     ]
-    with AdminClient(client_options(options)) as admin:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         for topic in admin.create_topics(topics).values():
             print(f"created {topic.name} with {topic.num_partitions} partitions")
     return 0
 
 
 def _delete(options: argparse.Namespace) -> int:
-    with AdminClient(client_options(options)) as admin:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         admin.delete_topics(options.topic)
     print(f"deleted {', '.join(options.topic)}")
     return 0
 
 
 def _add_partitions(options: argparse.Namespace) -> int:
-    with AdminClient(client_options(options)) as admin:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         admin.create_partitions({options.topic: options.total})
     print(f"{options.topic} has {options.total} partitions")
     return 0

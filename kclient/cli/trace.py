@@ -16,15 +16,25 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kclient.cli.common_options import key_values, positive_number, seconds, whole_number
+from kclient.cli.common_options import (
+    FILE_VARIABLE,
+    add_config_file_option,
+    config_file,
+    key_values,
+    positive_number,
+    seconds,
+    whole_number,
+)
 from kclient.cli.processes import start_broker
 from kclient.common.arguments import LONGEST_S
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.journey import Journey, Report, as_svg, as_table
 from kclient.network.system_runtime import system_runtime
 from kclient.producer.producer import Producer
+from kclient.producer.producer_config import PRODUCER_CONFIG
 
 _WARM_UP = 50
 """Records that are not traced: the first ones wait for connections and metadata."""
@@ -44,6 +54,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "-b",
         metavar="HOST:PORT[,…]",
         help="brokers to connect to; by default a companion broker is started",
+    )
+    add_config_file_option(
+        parser, f"(default with --bootstrap-server: {FILE_VARIABLE}); its brokers are the default"
     )
     _add_load_options(parser)
     _add_journey_options(parser)
@@ -69,6 +82,7 @@ def _add_load_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--linger-ms", type=whole_number(0), default=5, help="linger.ms")
     parser.add_argument(
         "--config",
+        "-X",
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -111,8 +125,8 @@ def _output(given: str) -> Path:
 
 def run(options: argparse.Namespace) -> int:
     """Trace records and show the result; return 0 if every traced record was acknowledged."""
-    if options.bootstrap_server is not None:
-        traced = _trace(options, options.bootstrap_server)
+    if not _has_own_broker(options):
+        traced = _trace(options, _ClientOptions.of(options))
     else:
         with tempfile.TemporaryDirectory(prefix="kclient-trace-") as directory:
             traced = _trace_with_own_broker(options, Path(directory))
@@ -129,6 +143,39 @@ def run(options: argparse.Namespace) -> int:
     return 1 if report.sections[0].failed else 0
 
 
+def _has_own_broker(options: argparse.Namespace) -> bool:
+    return options.bootstrap_server is None and options.config_file is None
+
+
+class _ClientOptions(NamedTuple):
+    """Options of the clients that are common to all brokers of a cluster, by dotted name.
+
+    Attributes:
+        producer: Options of the producer.
+        consumer: Options of the consumer.
+    """
+
+    producer: dict[str, object]
+    consumer: dict[str, object]
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> "_ClientOptions":
+        """Return those of the configuration file and of the command line.
+
+        Raises:
+            ConfigError: The file is invalid.
+        """
+        file = config_file(options)
+        given = options.bootstrap_server
+        servers = {} if given is None else {"bootstrap.servers": given}
+        return cls(
+            *(
+                {**({} if file is None else file.options_for(definition)), **servers}
+                for definition in (PRODUCER_CONFIG, CONSUMER_CONFIG)
+            )
+        )
+
+
 class _Traced(NamedTuple):
     """Ended journey, and the interrupt that ended it, if there was one."""
 
@@ -142,18 +189,19 @@ def _trace_with_own_broker(options: argparse.Namespace, directory: Path) -> _Tra
         directory / "data", directory / "broker.log", "--request-log", str(requests)
     )
     with broker:
-        traced = _trace(options, bootstrap)
+        servers: dict[str, object] = {"bootstrap.servers": bootstrap}
+        traced = _trace(options, _ClientOptions(servers, servers))
     times = traced.journey.broker_times
     with requests.open(encoding="utf-8") as lines:  # complete when the broker has ended
         times.read_log(lines)
     return traced
 
 
-def _trace(options: argparse.Namespace, bootstrap: str) -> _Traced:
+def _trace(options: argparse.Namespace, clients: _ClientOptions) -> _Traced:
     interrupt = None
     with (
-        Producer(_producer_options(options, bootstrap)) as producer,
-        Consumer(_consumer_options(options, bootstrap)) as consumer,
+        Producer(_producer_options(options, clients.producer)) as producer,
+        Consumer(_consumer_options(options, clients.consumer)) as consumer,
     ):
         value = bytes(options.size)
         producer.send(options.topic, value).result(options.timeout)  # creates the topic
@@ -182,7 +230,7 @@ def _end_early(
     reader: "_Reader",
 ) -> None:
     """End the journey after Ctrl-C, with the records in flight if there is still a broker."""
-    if options.bootstrap_server is not None:  # a terminal has interrupted the own broker, too
+    if not _has_own_broker(options):  # a terminal has interrupted the own broker, too
         with suppress(KafkaError):
             _await_end(journey, producer, reader, _INTERRUPTED_S)
     reader.close()
@@ -273,9 +321,9 @@ class _Reader:
         return not self._ended
 
 
-def _producer_options(options: argparse.Namespace, bootstrap: str) -> dict[str, object]:
+def _producer_options(options: argparse.Namespace, common: dict[str, object]) -> dict[str, object]:
     return {
-        "bootstrap.servers": bootstrap,
+        **common,
         "client.id": f"kclient-trace-{os.getpid()}",
         "acks": options.acks,
         "linger.ms": options.linger_ms,
@@ -285,9 +333,9 @@ def _producer_options(options: argparse.Namespace, bootstrap: str) -> dict[str, 
     }
 
 
-def _consumer_options(options: argparse.Namespace, bootstrap: str) -> dict[str, object]:
+def _consumer_options(options: argparse.Namespace, common: dict[str, object]) -> dict[str, object]:
     return {
-        "bootstrap.servers": bootstrap,
+        **common,
         "client.id": f"kclient-trace-{os.getpid()}",
         "group.id": "kclient-trace",
         "enable.auto.commit": False,

@@ -254,6 +254,10 @@ class ConfigDef(Generic[C]):
             values.pop(key.keyword, None)
         return self.config(**values).validated(values)
 
+    def has_key(self, spelling: str) -> bool:
+        """Return whether there is a key of a name, with dots or underscores."""
+        return spelling in self._by_spelling
+
     def key(self, spelling: str) -> ConfigKey:
         """Return the key of a name, with dots or underscores.
 

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from kclient.common.errors import ConfigError
+
+_MAX_BYTES = 1024 * 1024
 
 _BLANK = " \t\f"
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -24,6 +27,20 @@ class Property(NamedTuple):
     line: int
 
 
+def read_properties(path: Path) -> dict[str, Property]:
+    """Return the properties of a file of at most 1 MiB.
+
+    Raises:
+        ConfigError: It is larger, or an escape sequence is invalid.
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise ConfigError(f"{path}: got more than {_MAX_BYTES} bytes, expected a properties file")
+    return parse_properties(data, path)
+
+
 def parse_properties(data: bytes, source: object) -> dict[str, Property]:
     """Return the properties of a file; of a key that is repeated, the last value.
 
@@ -39,10 +56,10 @@ def parse_properties(data: bytes, source: object) -> dict[str, Property]:
         key, value = _split(line)
         try:
             found[_unescape(key)] = Property(_unescape(value), number)
-        except ValueError as problem:
+        except ValueError:  # without the sequence, which may be a part of a password
             raise ConfigError(
-                f"{source}:{number}: got {str(problem)!r:.80}, expected \\u and four hexadecimal "
-                "digits, or \\\\ for a backslash"
+                f"{source}:{number}: got an invalid escape sequence, expected \\u and four "
+                "hexadecimal digits, or \\\\ for a backslash"
             ) from None
     return found
 
@@ -100,7 +117,7 @@ def _unescape(text: str) -> str:
     r"""Replace escape sequences.
 
     Raises:
-        ValueError: ``\u`` without four hexadecimal digits; its text is the sequence.
+        ValueError: ``\u`` without four hexadecimal digits.
     """
     if "\\" not in text:
         return text
@@ -110,7 +127,7 @@ def _unescape(text: str) -> str:
         if sequence[0] != "u":
             return _CHARACTERS.get(sequence, sequence)
         if match[2] is None:
-            raise ValueError(text[match.start() : match.start() + 6])
+            raise ValueError
         return chr(int(match[2], 16))
 
     # Characters outside of the basic plane are escaped as two surrogates.

@@ -43,6 +43,27 @@ def test_missing_topic_is_an_error_and_not_created(run: Run, shared_clients: Cli
     assert shared_clients.admin().list_topics() == before
 
 
+def test_options_of_consumers_are_accepted(run: Run, shared_clients: Clients) -> None:
+    topic = shared_clients.topic()
+    shared_clients.fill(topic, 2)
+    given = ("-X", "max.poll.records=1", "--from-beginning", "--max-records", "2")
+    assert run("consume", topic, *given) == (0, "0\n1\n", "2 records\n")
+    status, _, error = run("consume", "nosuch", "-X", "linger.ms=1")
+    assert (status, "unknown option 'linger.ms' for Consumer" in error) == (2, True)
+
+
+def test_group_of_the_configuration_file_is_joined(
+    run: Run, shared_clients: Clients, tmp_path: Path
+) -> None:
+    topic, group = shared_clients.topic(), shared_clients.group()
+    shared_clients.fill(topic, 3)
+    file = tmp_path / "consumer.properties"
+    file.write_text(f"group.id={group}\nauto.offset.reset=earliest\nlinger.ms=5\n")
+    given = ("--config-file", str(file), "--max-records")
+    assert run("consume", topic, *given, "1")[1] == "0\n"
+    assert run("consume", topic, *given, "2")[1] == "1\n2\n"
+
+
 # -- interrupts
 
 

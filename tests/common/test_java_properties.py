@@ -46,7 +46,7 @@ def test_a_value_has_the_number_of_the_line_it_begins_in() -> None:
 
 @pytest.mark.parametrize("text", [r"a=C:\users", r"a=\u12", r"\u12g4=1"])
 def test_an_invalid_escape_is_refused_with_its_line(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"^file:2: got '.*\\\\u.*', expected \\u and four"):
+    with pytest.raises(ConfigError, match=r"^file:2: got an invalid escape sequence, expected \\u"):
         parse_properties(f"\n{text}".encode(), "file")
 
 

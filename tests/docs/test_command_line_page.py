@@ -22,7 +22,7 @@ def parsers(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, s
 
 def test_each_command_and_option_is_described() -> None:
     page = PAGE.read_text()
-    named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", page))
+    named = set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", page))
     words = set(re.findall(r"[a-z-]+", page))
     for command, options in parsers(make_parser(), "kclient"):
         assert command in words

@@ -5,9 +5,7 @@ from pathlib import Path
 
 from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
 from kclient.common.errors import ConfigError
-from kclient.common.java_properties import Property, parse_properties
-
-_MAX_BYTES = 1024 * 1024
+from kclient.common.java_properties import Property, read_properties
 
 
 def load_server_properties(path: Path, overrides: Mapping[str, object]) -> BrokerConfig:
@@ -17,13 +15,9 @@ def load_server_properties(path: Path, overrides: Mapping[str, object]) -> Broke
         ConfigError: A key is unknown, or a value is invalid; with the file and the line.
         OSError: The file cannot be read.
     """
-    with path.open("rb") as file:
-        data = file.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise ConfigError(f"{path}: got more than {_MAX_BYTES} bytes, expected a properties file")
     overridden = {name.replace("_", ".") for name in overrides}
     properties = {
-        name: each for name, each in parse_properties(data, path).items() if name not in overridden
+        name: each for name, each in read_properties(path).items() if name not in overridden
     }
     for name, each in properties.items():
         try:
