@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kclient.cli.config_transformer import ConfigTransformer, has_references
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
 from kclient.common.java_properties import Property, read_properties
@@ -28,7 +29,7 @@ class ConfigFile(NamedTuple):
 
     Attributes:
         path: The file.
-        properties: Its values by key.
+        properties: Its values by key, without references.
     """
 
     path: Path
@@ -60,18 +61,18 @@ def load_config_file(path: Path) -> ConfigFile:
     """Read a file, and warn if its secrets can be read by all users.
 
     Raises:
-        ConfigError: The file is too large, or is no properties file.
+        ConfigError: The file is too large, is no properties file, or has an invalid reference.
         OSError: The file cannot be read.
     """
-    file = ConfigFile(path, read_properties(path))
+    given = read_properties(path)
     secrets = [key.name for key in SecurityConfig.CONFIG_KEYS.values() if key.secret]
-    shown = [name for name in secrets if name in file.properties]
+    shown = [name for name in secrets if name in given and not has_references(given[name].value)]
     if shown and os.stat(path).st_mode & stat.S_IROTH:
         print(
             f"{path}: all users can read {', '.join(shown)}; restrict the file with chmod 600",
             file=sys.stderr,
         )
-    return file
+    return ConfigFile(path, ConfigTransformer(path, given).transform())
 
 
 def _is_of_another_client(name: str) -> bool:
