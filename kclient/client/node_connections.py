@@ -10,7 +10,12 @@ from kclient.client.client_request import ClientRequest
 from kclient.client.cluster_connection_states import ClusterConnectionStates
 from kclient.client.find_coordinator import broker_id
 from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
-from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
+from kclient.common.errors import (
+    AuthenticationError,
+    BootstrapError,
+    DisconnectedError,
+    KafkaError,
+)
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Address, LookUp, Runtime
 from kclient.common.types import Node
@@ -300,9 +305,12 @@ class NodeConnections:
         node = self._nodes.get(node_id)
         if node is not None and blame:
             first = self._failures.failed(node, reason)
-            # Brokers close idle connections: warn only of a connection that cannot be opened.
-            level = logging.WARNING if first and not was_ready else logging.DEBUG
-            self._log.log(level, "%s: %s", self.describe(node_id), reason)
+            self._log.log(
+                _failure_level(reason, first=first, was_ready=was_ready),
+                "%s: %s",
+                self.describe(node_id),
+                reason,
+            )
         self._on_end()
         return list(self._in_flight.clear_all(node_id))
 
@@ -381,3 +389,11 @@ class NodeConnections:
         reason = DisconnectedError(f"{what}: {error.strerror or error}")
         reason.__cause__ = error
         self.end(node_id, now_ms, reason)
+
+
+def _failure_level(reason: KafkaError, *, first: bool, was_ready: bool) -> int:
+    # Brokers close idle connections: warn only of a connection that cannot be opened.
+    if not first or was_ready:
+        return logging.DEBUG
+    # The calls that need the broker raise errors of authentication at once.
+    return logging.INFO if isinstance(reason, AuthenticationError) else logging.WARNING
