@@ -8,9 +8,7 @@ from collections.abc import Mapping
 
 _NO_ACLS = "authorization is not served"
 _ONE_BROKER = "there is one broker: no elections, no reassignments, no quorum to describe"
-_LOG_DIRS = "DescribeLogDirs and AlterReplicaLogDirs are not served"
-_TOPIC_PARTITIONS = "DescribeTopicPartitions is not served; clients ask by Metadata"
-_RESOURCES = "ListConfigResources is not served"
+_LOG_DIRS = "AlterReplicaLogDirs is not served"
 _TRANSACTIONS = "transactions are not served"
 
 _ADMIN = "test/integration/test_admin_integration.py"
@@ -19,14 +17,10 @@ _PRODUCER = "test/integration/test_producer_integration.py"
 KAFKA_PYTHON: Mapping[str, str] = {
     f"{_ADMIN}::test_create_describe_delete_acls": _NO_ACLS,
     f"{_ADMIN}::test_elect_leaders": _ONE_BROKER,
-    f"{_ADMIN}::test_describe_log_dirs": _LOG_DIRS,
     f"{_ADMIN}::test_alter_replica_log_dirs": _LOG_DIRS,
     f"{_ADMIN}::test_describe_metadata_quorum": _ONE_BROKER,
     f"{_ADMIN}::test_alter_partition_reassignments": _ONE_BROKER,
     f"{_ADMIN}::test_list_partition_reassignments": _ONE_BROKER,
-    f"{_ADMIN}::test_describe_topic_partitions": _TOPIC_PARTITIONS,
-    f"{_ADMIN}::test_describe_topic_partitions_pagination": _TOPIC_PARTITIONS,
-    f"{_ADMIN}::test_list_config_resources": _RESOURCES,
 }
 KAFKA_PYTHON_LEFT_OUT: Mapping[str, str] = {
     f"{_PRODUCER}::test_transactional_producer_messages": _TRANSACTIONS,
