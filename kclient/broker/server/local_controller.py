@@ -23,15 +23,16 @@ _log = logging.getLogger(__name__)
 OutcomeT = TypeVar("OutcomeT")
 
 _IMAGE_WAIT_MS = 1000.0
-"""Time after the commit for which a response waits for this broker's image."""
+"""Time after the commit for which a change without a deadline waits for this broker's image."""
 
 
 class LocalController:
     """Changes of the cluster metadata, made on the thread of the quorum.
 
     The outcome of a change of topics is reported when this broker's image has the change, so that a
-    created topic can be used at once. The change is committed before, so that the outcome is
-    reported without the image too: at the deadline of the request, and 1 s after the commit.
+    created topic can be used at once. To open the partitions of a large topic takes seconds. The
+    change is committed before, so that the outcome is reported without the image at the deadline of
+    the request, or 1 s after the commit if there is none.
     """
 
     def __init__(self, raft: RaftManager, metadata: MetadataCache, clock: Clock) -> None:
@@ -99,7 +100,9 @@ class LocalController:
     ) -> None:
         def on_committed(outcome: OutcomeT) -> None:
             offset = self._raft.controller.image.offset
-            until_ms = min(deadline_ms, self._clock.monotonic_ms() + _IMAGE_WAIT_MS)
+            until_ms = deadline_ms
+            if until_ms == inf:
+                until_ms = self._clock.monotonic_ms() + _IMAGE_WAIT_MS
             self._metadata.await_offset(offset, until_ms, lambda: on_done(outcome))
 
         self._raft.submit(lambda controller: make(controller, on_committed))
