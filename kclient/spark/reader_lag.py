@@ -12,6 +12,7 @@ from kclient.consumer.consumer import Consumer
 from kclient.spark.common.installed_spark import require
 from kclient.spark.common.offsets import from_offset
 from kclient.spark.options.kafka_config import admin_config
+from kclient.spark.options.secret_options import resolved
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -113,7 +114,7 @@ def _behind(at: Offsets, ends: Offsets) -> dict[TopicPartition, int]:
 def _ends(partitions: Offsets, conf: Mapping[str, object]) -> Offsets:
     if not partitions:
         return {}
-    with Consumer({**_DEFAULTS, **conf}) as consumer:
+    with Consumer({**_DEFAULTS, **resolved(conf)}) as consumer:
         return consumer.end_offsets(list(partitions))
 
 

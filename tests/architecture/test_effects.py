@@ -34,6 +34,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "network/",
         "record/__init__.py",
         "spark/environment/machine.py",  # the environment variables that Spark reads
+        "spark/options/secret_options.py",  # the environment variables that options name
         "testing/virtual/virtual_disk.py",  # the words of an errno
         "cli/",
     ),

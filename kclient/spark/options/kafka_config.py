@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.common.errors import ConfigError
+from kclient.spark.options.secret_options import check_not_shown, resolved
 
 # The key in an error of a client: its dotted name, or its Python keyword.
 _NAMED = re.compile(r"([a-z_.]+): ")
@@ -51,7 +52,8 @@ def kafka_config(options: Mapping[str, str], reserved: Mapping[str, str]) -> dic
         reserved: Keys that may not be set: `RESERVED_BY_SOURCE` or `RESERVED_BY_SINK`.
 
     Raises:
-        ConfigError: ``kafka.bootstrap.servers`` is missing, or a reserved key is set.
+        ConfigError: ``kafka.bootstrap.servers`` is missing, or a key is set that is reserved or
+            that Spark would show.
     """
     config: dict[str, str] = {}
     for given, value in options.items():
@@ -61,6 +63,7 @@ def kafka_config(options: Mapping[str, str], reserved: Mapping[str, str]) -> dic
         key = name.removeprefix(_PREFIX)
         if key in reserved:
             raise ConfigError(f"{_PREFIX}{key}: got a value, expected none; {reserved[key]}")
+        check_not_shown(key)
         config[key] = value
     if not config.get("bootstrap.servers"):
         raise ConfigError(
@@ -74,14 +77,14 @@ def checked_config(config: dict[str, str], parse: Callable[[Mapping[str, str]], 
     """Validate a client's configuration; errors name the keys as ``kafka.*`` options.
 
     Args:
-        config: Configuration of a client, by dotted name.
+        config: Configuration of a client, by dotted name, with references to secrets.
         parse: The client's own validation.
 
     Raises:
         ConfigError: A key is unknown or has a value of the wrong form.
     """
     try:
-        parse(config)
+        parse(resolved(config))
     except ConfigError as error:
         message = _SUGGESTED.sub(lambda found: f"'{_as_option(found[1])}'", str(error))
         named = _NAMED.match(message)
@@ -94,6 +97,10 @@ def _as_option(keyword: str) -> str:
     return _PREFIX + keyword.replace("_", ".")
 
 
-def admin_config(consumer: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the entries of a consumer's configuration that an admin client has, too."""
-    return {key: value for key, value in consumer.items() if key in ADMIN_CONFIG.keys}
+def admin_config(consumer: Mapping[str, Value]) -> dict[str, Value | str]:
+    """Return the entries of a consumer's configuration that an admin client has, too.
+
+    Raises:
+        ConfigError: A reference to a secret cannot be resolved.
+    """
+    return {key: value for key, value in resolved(consumer).items() if key in ADMIN_CONFIG.keys}

@@ -8,6 +8,7 @@ from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.spark.options.kafka_config import RESERVED_BY_SINK
+from kclient.spark.options.secret_options import resolved
 
 _NO_ACKS: Final = frozenset({"0", 0})
 
@@ -41,13 +42,17 @@ class ProducerSettings:
         for name, value in given.items():
             _check(name, value)
         self._given = given
-        PRODUCER_CONFIG.parse(self._given)
+        PRODUCER_CONFIG.parse(self.config())
         text = "\n".join(f"{name}={value!r}" for name, value in sorted(self._given.items()))
         self.digest = hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def config(self) -> dict[str, object]:
-        """Return the options for the producer; they may contain secrets."""
-        return dict(self._given)
+        """Return the options for the producer, with the secrets that references name.
+
+        Raises:
+            ConfigError: A variable or a file with a secret does not exist in this process.
+        """
+        return resolved(self._given)
 
     def __repr__(self) -> str:
         return f"ProducerSettings({self.digest})"

@@ -13,6 +13,7 @@ from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
 from kclient.consumer.errors import LogTruncationError, OffsetsOutOfRangeError
 from kclient.spark.options.kafka_config import admin_config
+from kclient.spark.options.secret_options import resolved
 from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.options.subscription import Subscription
 
@@ -125,7 +126,7 @@ class ClusterOffsets:
 
     def _client(self) -> Consumer:
         if self._consumer is None:
-            self._consumer = Consumer(self._options.consumer, runtime=self._runtime)
+            self._consumer = Consumer(resolved(self._options.consumer), runtime=self._runtime)
         return self._consumer
 
     def _admin_client(self) -> AdminClient:
@@ -175,7 +176,7 @@ class SizeSample:
 
     def _read_sample(self, starts: Offsets) -> None:
         if self._consumer is None:
-            self._consumer = Consumer(self._config, runtime=self._runtime)
+            self._consumer = Consumer(resolved(self._config), runtime=self._runtime)
         consumer = self._consumer
         consumer.assign(list(starts))
         consumer.resume(*starts)

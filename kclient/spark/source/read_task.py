@@ -13,6 +13,7 @@ from kclient.consumer.consumer import Consumer
 from kclient.network.system_runtime import system_runtime
 from kclient.spark.common.offsets import Span
 from kclient.spark.common.worker_tuning import tuned_worker
+from kclient.spark.options.secret_options import resolved
 from kclient.spark.options.source_options import ReadSettings
 from kclient.spark.source.range_reader import RangeReader
 
@@ -80,7 +81,7 @@ class ConsumerCache:
             config: Configuration of the consumer, by dotted name.
         """
         key = (self._tasks.process_id(), tuple(sorted(config.items())))
-        consumer = self._idle.pop(key, None) or Consumer(config, runtime=self._runtime)
+        consumer = self._idle.pop(key, None) or Consumer(resolved(config), runtime=self._runtime)
         try:
             yield consumer
         except Exception:

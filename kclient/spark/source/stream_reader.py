@@ -16,6 +16,7 @@ from kclient.network.system_runtime import system_runtime
 from kclient.spark.common.installed_spark import require, supports
 from kclient.spark.common.offsets import from_offset
 from kclient.spark.common.short_stack import short_stack
+from kclient.spark.options.secret_options import resolved
 from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.source.cluster_offsets import ClusterOffsets, SizeSample
 from kclient.spark.source.read_task import OffsetRange, read_range
@@ -215,7 +216,7 @@ class LagCommits:
         if not offsets or (offsets == self._last and now_ms < self._again_at_ms):
             return
         if self._consumer is None:
-            self._consumer = Consumer(self._config, runtime=self._runtime)
+            self._consumer = Consumer(resolved(self._config), runtime=self._runtime)
         self._last, self._again_at_ms = dict(offsets), math.inf
         try:
             self._consumer.commit(offsets, _COMMIT_TIMEOUT_S)

@@ -132,3 +132,4 @@ def test_secrets_are_not_shown() -> None:
     assert travelled(found) == found
     text = refusal({**SERVERS, "subscribe": "t", "kafka.sasl.jaas.config": secret})
     assert secret not in text
+    assert "expected kafka.sasl.jaas.config.file or kafka.sasl.jaas.config.env; Spark shows" in text

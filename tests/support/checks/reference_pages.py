@@ -22,6 +22,7 @@ from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.registry import REQUESTS
 from kclient.spark.options.kafka_config import RESERVED_BY_SINK, RESERVED_BY_SOURCE
+from kclient.spark.options.secret_options import SHOWN_SECRETS
 from kclient.spark.options.sink_options import SINK_TABLE
 from kclient.spark.options.source_options import CONSUMER_DEFAULTS, SOURCE_TABLE
 from tests.support.checks.error_advice import ADVICE
@@ -229,6 +230,15 @@ def spark_page() -> str:
             " source joins no group.\n"
         ),
     ]
+    parts.append(
+        "Spark shows options in query plans, except those whose name matches"
+        " `spark.redaction.regex`, such as\n`kafka.sasl.password`. The others with a secret are"
+        " refused: "
+        + ", ".join(f"`kafka.{key}`" for key in SHOWN_SECRETS)
+        + ". Each secret can be\ngiven by reference, as `KEY.file`, a file with the value, or"
+        " `KEY.env`, a variable of the environment; see\n[TLS and"
+        " SASL](../how-to/tls-and-sasl.md#in-spark).\n"
+    )
     for title, table, client, owned, defaults in (
         ("Source", SOURCE_TABLE, "consumers", RESERVED_BY_SOURCE, CONSUMER_DEFAULTS),
         ("Sink", SINK_TABLE, "producers", RESERVED_BY_SINK, {}),
