@@ -72,6 +72,7 @@ def test_options_override_the_file(tmp_path: Path) -> None:
             "ssl.keystore.location=/secret",
             r"P:1: ssl.keystore.location: got a secret value, .*TLS and SASL",
         ),
+        ("sasl.jaas.config=hidden;", r"P:1: sasl.jaas.config: got a secret value, .*TLS and SASL"),
         ("authorizer.class.name=A", r"P:1: authorizer.class.name: .*; TLS and SASL are not"),
         ("delegation.token.secret.key=hidden", r"P:1: .*: got a secret value, .*TLS and SASL"),
         ("security.inter.broker.protocol=SSL", r"P:1: .*expected 'PLAINTEXT'; TLS and SASL"),
