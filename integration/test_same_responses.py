@@ -55,6 +55,12 @@ from kclient.protocol.messages.log_offsets import (
     ListOffsetsTopic,
 )
 from kclient.protocol.messages.produce import PartitionProduceResponse
+from kclient.protocol.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from kclient.protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -509,6 +515,18 @@ def topic_configs(wire: Wire) -> object:
     return seen
 
 
+def authenticate_without_sasl(wire: Wire) -> object:
+    handshakes = [
+        wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), version, SaslHandshakeResponse)
+        for version in (0, 1)
+    ]
+    tokens = [
+        wire.ask(SaslAuthenticateRequest(auth_bytes=b"\0a\0b"), version, SaslAuthenticateResponse)
+        for version in range(3)
+    ]
+    return handshakes, tokens
+
+
 CASES: list[Callable[[Wire], object]] = [
     fetch_out_of_range,
     incremental_fetches,
@@ -524,6 +542,7 @@ CASES: list[Callable[[Wire], object]] = [
     sync_without_protocols,
     create_refused_topics,
     topic_configs,
+    authenticate_without_sasl,
 ]
 
 

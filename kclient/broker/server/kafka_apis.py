@@ -20,6 +20,7 @@ from kclient.broker.server.handlers import (
     log_offsets,
     metadata,
     produce,
+    sasl,
     topics,
 )
 from kclient.broker.server.request_parser import VersionSpan
@@ -49,6 +50,7 @@ API_TABLE: dict[ApiKey, ServedApi] = {
         *log_offsets.APIS,
         *metadata.APIS,
         *produce.APIS,
+        *sasl.APIS,
         *topics.APIS,
     )
 }
