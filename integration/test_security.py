@@ -27,6 +27,7 @@ from tests.support.processes.child_process import ROOT, script
 
 PASSWORD = "canary pass;word='="  # noqa: S105 (of this test)
 LIFETIME_S = 2
+_TOKEN_LIFE_S = 6  # a fifth is enough to get another, on a loaded machine too
 _SHORT_SESSIONS = {
     f"{mechanism}.connections.max.reauth.ms": str(LIFETIME_S * 1000)
     for mechanism in ("plain", "scram-sha-256", "scram-sha-512")
@@ -346,7 +347,7 @@ def test_tokens_are_renewed_before_they_expire(
 
     def provide() -> tuple[str, float]:
         calls.append(time.monotonic())
-        return unsecured_token(LIFETIME_S)
+        return unsecured_token(_TOKEN_LIFE_S)
 
     options = secured.options(
         "OAUTH", "SASL_SSL", sasl_mechanism="OAUTHBEARER", sasl_token_provider=provide
@@ -357,12 +358,12 @@ def test_tokens_are_renewed_before_they_expire(
         producer.send("tokens", b"first").result(20)
         caplog.clear()
         calls.clear()
-        end = time.monotonic() + 4 * LIFETIME_S
+        end = time.monotonic() + 3 * _TOKEN_LIFE_S
         while time.monotonic() < end:
             producer.send("tokens", b"next").result(20)
-    assert len(calls) >= 3
+    assert len(calls) >= 2
     lines = [record.getMessage() for record in caplog.records]
-    assert sum("renewed the session" in line for line in lines) >= 3
+    assert sum("renewed the session" in line for line in lines) >= 2
     assert [line for line in lines if "ended" in line] == []
 
 

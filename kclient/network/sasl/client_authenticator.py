@@ -47,7 +47,9 @@ MAX_RECEIVE_SIZE = 512 * 1024
 _CORRELATION_IDS = range(FIRST_RESERVED_CORRELATION_ID, 2**31)
 _HANDSHAKE_VERSION = 1
 _MAX_ROUNDS = 10
-_EARLIEST, _LATEST = 0.85, 0.95  # shares of the lifetime of a session, as in Kafka
+# Shares of the lifetime of a session, as in Kafka.
+_CREDENTIALS = 0.8  # when other credentials are requested, which may take a while
+_EARLIEST, _LATEST = 0.85, 0.95
 
 
 class _VersionedRequest(NamedTuple):
@@ -105,6 +107,7 @@ class SaslClientAuthenticator:
         self._client_id = client_id
         self._clock = runtime.clock
         self._random = runtime.random
+        self._request_credentials_at_ms = math.inf
         self._reauthenticate_at_ms = math.inf
         self._version = 0
         self._correlation_ids = itertools.cycle(_CORRELATION_IDS)
@@ -146,12 +149,12 @@ class SaslClientAuthenticator:
         """Return whether the session must be renewed before the next request."""
         if self._reauthenticate_at_ms == math.inf:
             return False
-        if self._clock.monotonic_ms() < self._reauthenticate_at_ms:
-            return False
-        if not self._credentials_requested:
+        now_ms = self._clock.monotonic_ms()
+        if now_ms >= self._request_credentials_at_ms and not self._credentials_requested:
             self._credentials_requested = True
             self._credentials.request(_nothing)
-        return self._credentials.done()  # requests continue until the session has ended
+        # Requests continue until the credentials are there, or the session has ended.
+        return now_ms >= self._reauthenticate_at_ms and self._credentials.done()
 
     def start_reauthentication(self) -> None:
         """Start another exchange on the connection."""
@@ -238,9 +241,9 @@ class SaslClientAuthenticator:
     def _limit_session(self, lifetime_ms: int) -> None:
         """Set when to re-authenticate; a lifetime of 0 is unlimited."""
         share = _EARLIEST + self._random.random() * (_LATEST - _EARLIEST)
-        self._reauthenticate_at_ms = (
-            self._clock.monotonic_ms() + lifetime_ms * share if lifetime_ms > 0 else math.inf
-        )
+        now_ms = self._clock.monotonic_ms()
+        self._request_credentials_at_ms = now_ms + lifetime_ms * _CREDENTIALS
+        self._reauthenticate_at_ms = now_ms + lifetime_ms * share if lifetime_ms > 0 else math.inf
 
     def _decoded(self, payload: memoryview) -> Response:
         """Return the response to the request."""

@@ -313,3 +313,32 @@ def test_response_before_its_request_is_refused() -> None:
     authenticator.write()
     with pytest.raises(ProtocolError, match="got a response before the request was written"):
         authenticator.handle_response(body(frame("7ffffffb 0000 00000001 0005 504c41494e")))
+
+
+class Slow(FixedCredentials):
+    """Credentials that are there some time after they were requested."""
+
+    def __init__(self) -> None:
+        super().__init__(UserCredentials("a", Secret("b")))
+        self.requested_at_ms: list[float] = []
+
+    def request(self, on_done: Callable[[], object]) -> None:
+        self.requested_at_ms.append(HOME.clock.now_ms)
+
+    def done(self) -> bool:
+        return not self.requested_at_ms or HOME.clock.now_ms >= self.requested_at_ms[-1] + 170
+
+
+def test_credentials_are_requested_before_the_renewal() -> None:
+    line, credentials = Line(), Slow()
+    authenticator = SaslClientAuthenticator(
+        "1", line, lambda: PlainSaslClient("a", Secret("b")), credentials, "c", HOME.runtime
+    )
+    authenticator.authenticate()
+    for response in (FIRST, HANDSHAKE, AUTHENTICATED):
+        run(authenticator, line, response)
+    began_ms = HOME.clock.now_ms
+    while not authenticator.must_reauthenticate():
+        HOME.sleep(1)
+    assert [at_ms - began_ms for at_ms in credentials.requested_at_ms] == [800]
+    assert HOME.clock.now_ms - began_ms == 970
