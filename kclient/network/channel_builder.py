@@ -78,12 +78,7 @@ def client_channel_builder(
 ) -> ChannelBuilder:
     """Return the channel builder of a client (Kafka: ChannelBuilders.clientChannelBuilder).
 
-    Args:
-        config: How the connections are protected.
-        credentials: Credentials for SASL, if it is used.
-        client_id: Client id of the requests that authenticate a connection.
-        runtime: Clock and random numbers.
-        log_context: Prefix of the client's log lines.
+    The arguments are those of `ClientChannelBuilder`.
 
     Raises:
         ConfigError: A certificate or a key cannot be loaded.

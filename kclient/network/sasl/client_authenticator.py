@@ -50,6 +50,7 @@ _MAX_ROUNDS = 10
 # Shares of the lifetime of a session, as in Kafka.
 _CREDENTIALS = 0.8  # when other credentials are requested, which may take a while
 _EARLIEST, _LATEST = 0.85, 0.95
+_CREDENTIALS_BACKOFF_MS = 1000.0
 
 
 class _VersionedRequest(NamedTuple):
@@ -154,7 +155,14 @@ class SaslClientAuthenticator:
             self._credentials_requested = True
             self._credentials.request(_nothing)
         # Requests continue until the credentials are there, or the session has ended.
-        return now_ms >= self._reauthenticate_at_ms and self._credentials.done()
+        if now_ms < self._reauthenticate_at_ms or not self._credentials.done():
+            return False
+        if self._credentials.failure() is None:
+            return True
+        if self._credentials_requested:
+            self._credentials_requested = False
+            self._request_credentials_at_ms = now_ms + _CREDENTIALS_BACKOFF_MS
+        return False
 
     def start_reauthentication(self) -> None:
         """Start another exchange on the connection."""

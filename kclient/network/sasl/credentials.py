@@ -76,8 +76,9 @@ class FixedCredentials:
         """Return True."""
         return True
 
-    def failure(self) -> None:
+    def failure(self) -> KafkaError | None:
         """Return None."""
+        return None
 
     def current(self) -> Credentials:
         """Return the credentials."""
@@ -103,7 +104,7 @@ class LoadedCredentials:
         # guards: the attributes below.
         self._lock = runtime.tasks.lock()
         self._loading = False
-        self._waiting: list[Callable[[], object]] = []
+        self._waiting: dict[Callable[[], object], None] = {}
         self._credentials: Credentials | None = None
         self._failure: KafkaError | None = None
         self._refresh_at_s = 0.0
@@ -113,11 +114,17 @@ class LoadedCredentials:
         with self._lock:
             if not self._loading and self._is_fresh():
                 return
-            self._waiting.append(on_done)
+            # Once each: attempts to connect are repeated while the function does not return.
+            self._waiting[on_done] = None
             if self._loading:
                 return
             self._loading = True
-        self._tasks.spawn("kclient-credentials", self._load_once)
+        try:
+            self._tasks.spawn("kclient-credentials", self._load_once)
+        except RuntimeError as error:  # no thread can be started
+            failure = KafkaError(f"credentials: {error}")
+            failure.__cause__ = error
+            self._end(None, failure)
 
     def done(self) -> bool:
         """Return whether the function has ended."""
@@ -146,22 +153,28 @@ class LoadedCredentials:
 
     def _load_once(self) -> bool:
         loaded: Credentials | None = None
-        failure: KafkaError | None = None
+        failure = KafkaError("credentials: the function was ended")
         try:
             loaded = self._load()
         except KafkaError as error:
             failure = error
+        finally:
+            self._end(loaded, failure)
+        return False
+
+    def _end(self, loaded: Credentials | None, failure: KafkaError) -> None:
+        """Keep the outcome of a call, and notify those that wait for it."""
         with self._lock:
             self._adopt(loaded, failure)
             self._loading = False
-            waiting, self._waiting = self._waiting, []
+            waiting, self._waiting = self._waiting, {}
         for on_done in waiting:
             on_done()
-        return False
 
-    def _adopt(self, loaded: Credentials | None, failure: KafkaError | None) -> None:
+    def _adopt(self, loaded: Credentials | None, failure: KafkaError) -> None:
         """Keep the outcome; a token that is still valid outlives a failure to get another."""
         token = self._credentials
+        self._failure = None
         if loaded is not None:
             self._credentials = loaded
             if isinstance(loaded, OAuthBearerToken):
@@ -171,5 +184,5 @@ class LoadedCredentials:
             token.expires_at_s - _LEAST_LIFE_S
         ):
             self._log.warning("the token could not be refreshed and is used again: %s", failure)
-            failure = None
-        self._failure = failure
+        else:
+            self._failure = failure

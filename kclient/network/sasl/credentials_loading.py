@@ -115,6 +115,6 @@ def _extensions(given: object) -> Mapping[str, str]:
 def _called(name: str, function: Callable[[], object]) -> object:
     try:
         return function()
-    except Exception as error:  # noqa: BLE001 (any error of a user's function)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (becomes the outcome of the call)
         kind = type(error).__name__
         raise AuthenticationError(f"{name}: the function raised {kind}") from None

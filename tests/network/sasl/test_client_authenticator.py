@@ -316,11 +316,12 @@ def test_response_before_its_request_is_refused() -> None:
 
 
 class Slow(FixedCredentials):
-    """Credentials that are there some time after they were requested."""
+    """Credentials that are there some time after they were requested, or fail then."""
 
-    def __init__(self) -> None:
+    def __init__(self, failures: int = 0) -> None:
         super().__init__(UserCredentials("a", Secret("b")))
         self.requested_at_ms: list[float] = []
+        self._failures = failures
 
     def request(self, on_done: Callable[[], object]) -> None:
         self.requested_at_ms.append(HOME.clock.now_ms)
@@ -328,9 +329,14 @@ class Slow(FixedCredentials):
     def done(self) -> bool:
         return not self.requested_at_ms or HOME.clock.now_ms >= self.requested_at_ms[-1] + 170
 
+    def failure(self) -> KafkaError | None:
+        failed = len(self.requested_at_ms) <= self._failures
+        return AuthenticationError("no credentials") if failed else None
 
-def test_credentials_are_requested_before_the_renewal() -> None:
-    line, credentials = Line(), Slow()
+
+def waited_for(credentials: Slow) -> tuple[float, list[float]]:
+    """Return when a session of 1 s is renewed, and when the credentials are requested."""
+    line = Line()
     authenticator = SaslClientAuthenticator(
         "1", line, lambda: PlainSaslClient("a", Secret("b")), credentials, "c", HOME.runtime
     )
@@ -340,5 +346,13 @@ def test_credentials_are_requested_before_the_renewal() -> None:
     began_ms = HOME.clock.now_ms
     while not authenticator.must_reauthenticate():
         HOME.sleep(1)
-    assert [at_ms - began_ms for at_ms in credentials.requested_at_ms] == [800]
-    assert HOME.clock.now_ms - began_ms == 970
+    requested = [at_ms - began_ms for at_ms in credentials.requested_at_ms]
+    return HOME.clock.now_ms - began_ms, requested
+
+
+def test_credentials_are_requested_before_the_renewal() -> None:
+    assert waited_for(Slow()) == (970, [800])
+
+
+def test_session_is_not_renewed_with_credentials_that_could_not_be_had() -> None:
+    assert waited_for(Slow(failures=2)) == (3310, [800, 1970, 3140])

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import pytest
 
@@ -129,19 +130,38 @@ def test_function_runs_once_at_a_time_and_not_in_the_callers_thread() -> None:
         return UserCredentials("u", Secret("p"))
 
     source = LoadedCredentials(load, system_runtime(), NO_LOG_CONTEXT)
-    ended: list[int] = []
-    for number in range(3):
-        source.request(lambda number=number: ended.append(number))  # type: ignore[misc]
+    ended: list[str] = []
+    first, second = partial(ended.append, "first"), partial(ended.append, "second")
+    for on_done in (first, second, first, second):
+        source.request(on_done)
         assert not source.done()
     release.set()
-    wait_until(lambda: len(ended) == 3, "all requests have ended", 20)
-    assert ended == [0, 1, 2]
+    wait_until(lambda: len(ended) == 2, "all requests have ended", 20)
+    assert ended == ["first", "second"]
     assert len(threads) == 1
     assert threads[0] is not threading.current_thread()
 
 
+def test_failure_to_start_a_thread_is_the_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = system_runtime()
+
+    def refuse(_name: str, _step: Callable[[], bool]) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(runtime.tasks, "spawn", refuse)
+    source = LoadedCredentials(lambda: UserCredentials("u", Secret("p")), runtime, NO_LOG_CONTEXT)
+    ended: list[bool] = []
+    source.request(lambda: ended.append(True))
+    assert ended == [True]
+    assert str(source.failure()) == "credentials: can't start new thread"
+
+
 def raising() -> str:
     raise ValueError("canary")
+
+
+def exiting() -> str:
+    raise SystemExit("canary")
 
 
 class Provider:
@@ -158,6 +178,7 @@ class Provider:
     ("given", "text"),
     [
         ({**PASSWORDS, "sasl_password": raising}, "sasl_password: the function raised ValueError"),
+        ({**PASSWORDS, "sasl_password": exiting}, "sasl_password: the function raised SystemExit"),
         ({**PASSWORDS, "sasl_password": lambda: b"canary"}, "sasl_password: got a bytes from"),
         ({**PASSWORDS, "sasl_password": lambda: ""}, "expected a non-empty str without NUL"),
         ({**PASSWORDS, "sasl_username": lambda: "é"}, "expected ASCII with SCRAM-SHA-256"),
