@@ -13,6 +13,7 @@ import pytest
 from integration.harness.discovery import NEWEST
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
 from integration.harness.kafka_runtime import KafkaRuntime
+from integration.harness.secured_kafka import PASSWORD, SCRAM_MODULE
 from kclient import AdminClient, Consumer, NewTopic, Producer
 from kclient.common.broker_errors import SaslAuthenticationError, UnsupportedSaslMechanismError
 from kclient.common.errors import (
@@ -25,7 +26,6 @@ from tests.support.certificates import CertificateAuthority, Identity
 from tests.support.checks.document_blocks import all_blocks
 from tests.support.processes.child_process import ROOT, script
 
-PASSWORD = "canary pass;word='="  # noqa: S105 (of this test)
 LIFETIME_S = 2
 _TOKEN_LIFE_S = 6  # a fifth is enough to get another, on a loaded machine too
 _SHORT_SESSIONS = {
@@ -38,7 +38,6 @@ _UNSECURED_TOKENS = {
     ".OAuthBearerLoginModule required;",
 }
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 class Secured(NamedTuple):
@@ -87,8 +86,8 @@ def secured(
     sasl = {
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
         "plain.sasl.jaas.config": f'{_PLAIN_MODULE} required user_alice="{PASSWORD}";',
-        "scram-sha-256.sasl.jaas.config": f"{_SCRAM_MODULE} required;",
-        "scram-sha-512.sasl.jaas.config": f"{_SCRAM_MODULE} required;",
+        "scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+        "scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
     }
     only_plain = {
         "sasl.enabled.mechanisms": "PLAIN",
@@ -142,13 +141,13 @@ def check_round_trip(options: dict[str, Any], topic: str) -> None:
         producer.flush(60)
     with Consumer(**options, group_id=topic, auto_offset_reset="earliest") as consumer:
         consumer.subscribe(topic)
-        found: list[bytes | None] = []
+        found: list[bytes] = []
         while len(found) < len(values):
             records = consumer.poll(30)
             assert records
-            found += [record.value for record in records]
+            found += [bytes(record.value or b"") for record in records]
         consumer.commit()
-    assert sorted(map(bytes, found)) == sorted(values)  # type: ignore[arg-type]
+    assert sorted(found) == sorted(values)
 
 
 def test_client_certificate_from_files_and_from_text(secured: Secured) -> None:
@@ -266,10 +265,11 @@ def test_page(secured: Secured, tmp_path: Path) -> None:
             "1 broker\n",
         ),
     ):
+        program = code
         for shown, real in {**replaced, "ca.pem": str(trust)}.items():
             assert shown in code
-            code = code.replace(shown, real)  # noqa: PLW2901 (of this round)
-        with script(tmp_path, code) as process:
+            program = program.replace(shown, real)
+        with script(tmp_path, program) as process:
             process.finish()
             assert process.stdout == printed
 
