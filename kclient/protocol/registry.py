@@ -4,6 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kclient.protocol.message import Request
+from kclient.protocol.messages.acls import (
+    CreateAclsRequest,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+)
 from kclient.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     IncrementalAlterConfigsRequest,
@@ -82,6 +87,10 @@ from kclient.protocol.messages.topics import (
     DeleteTopicsRequest,
 )
 from kclient.protocol.messages.update_features import UpdateFeaturesRequest
+from kclient.protocol.messages.user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequest,
+)
 
 _REQUEST_TYPES: tuple[type[Request], ...] = (
     AddRaftVoterRequest,
@@ -91,17 +100,21 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AlterReplicaLogDirsRequest,
+    AlterUserScramCredentialsRequest,
     ApiVersionsRequest,
     AssignReplicasToDirsRequest,
     BeginQuorumEpochRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
+    CreateAclsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteAclsRequest,
     DeleteGroupsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
+    DescribeAclsRequest,
     DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
@@ -110,6 +123,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     DescribeProducersRequest,
     DescribeQuorumRequest,
     DescribeTopicPartitionsRequest,
+    DescribeUserScramCredentialsRequest,
     ElectLeadersRequest,
     EndQuorumEpochRequest,
     EnvelopeRequest,

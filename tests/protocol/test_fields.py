@@ -18,9 +18,12 @@ from kclient.protocol.messages.fetch import (
 from kclient.protocol.messages.group_membership import HeartbeatRequest
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
 from kclient.protocol.messages.metadata import MetadataRequest
+from kclient.protocol.messages.metadata_records import UserScramCredentialRecord
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
 )
+from kclient.protocol.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kclient.protocol.messages.user_scram_credentials import ScramCredentialUpsertion
 from tests.protocol.catalogue import MESSAGES
 
 
@@ -126,3 +129,19 @@ def test_repr_hides_secrets() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         Login(password=cast("Any", b"hunter2")).encode(0)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "secret"),
+    [
+        (SaslAuthenticateRequest, "auth_bytes"),
+        (SaslAuthenticateResponse, "auth_bytes"),
+        (ScramCredentialUpsertion, "salt"),
+        (ScramCredentialUpsertion, "salted_password"),
+        (UserScramCredentialRecord, "salt"),
+        (UserScramCredentialRecord, "stored_key"),
+        (UserScramCredentialRecord, "server_key"),
+    ],
+)
+def test_repr_of_credentials_hides_secrets(message: type[Struct], secret: str) -> None:
+    assert "hunter2" not in repr(message(**{secret: b"hunter2"}))

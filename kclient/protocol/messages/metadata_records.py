@@ -206,9 +206,9 @@ class UserScramCredentialRecord(MetadataRecord, record_type=11, versions="0", fl
 
     name: str = string()
     mechanism: int = int8()
-    salt: bytes = binary()
-    stored_key: bytes = binary()
-    server_key: bytes = binary()
+    salt: bytes = binary(secret=True)
+    stored_key: bytes = binary(secret=True)
+    server_key: bytes = binary(secret=True)
     iterations: int = int32()
 
 

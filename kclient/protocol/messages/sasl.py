@@ -31,7 +31,7 @@ class SaslAuthenticateResponse(Response, versions="0-2", flexible="2+"):
 
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")
-    auth_bytes: bytes = binary("0+")
+    auth_bytes: bytes = binary("0+", secret=True)
     session_lifetime_ms: int = int64("1+", ignorable=True)
 
 
@@ -44,4 +44,4 @@ class SaslAuthenticateRequest(
 ):
     """Next token of the client."""
 
-    auth_bytes: bytes = binary("0+")
+    auth_bytes: bytes = binary("0+", secret=True)
