@@ -133,6 +133,7 @@ class EmbeddedCluster(ProcessBound):
         """
         if self._broker is not None and self._broker.is_running:
             raise IllegalStateError("the cluster is running already")
+        self.stop()  # waits for a broker that is ending by itself, after a failure of its disk
         if self._data_dir is None and self._temporary is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="kclient-"))
             self._remove_temporary = weakref.finalize(

@@ -451,7 +451,7 @@ BROKER = Chapter(
         ),
         "B11": Case(
             "The disk is full",
-            "writes fail with an error, the directory is taken offline, other requests are served",
+            "writes fail with an error, a metadata change ends the broker, reads are served",
         ),
         "B12": Case(
             "An fsync fails, a write is short",

@@ -213,6 +213,7 @@ class Operator:
         Raises:
             AssertionError: An invariant is violated.
         """
+        self._restart_if_ended()
         if self._launched is None or not self._launched.is_running:
             return
         for shard in self._launched.services.groups._runtime.shards():
@@ -225,6 +226,15 @@ class Operator:
             self._check_positions()
         for each in self._partitions():
             self._watch_end(each.topic_partition.partition, each.log)
+
+    def _restart_if_ended(self) -> None:
+        """Restart a broker that has ended, as it does if its metadata log cannot be written."""
+        if self.server is None or self.stopping or self.server.failure is None:
+            return
+        self._stage.history.add(self._event("broker ended", str(self.server.failure)))
+        self.kill()
+        self._wanted = True
+        self._stage.world.clock.after(_RETRY_MS, self._try_again)
 
     def _observe_commits(self, shard: GroupShard) -> None:
         """Add each commit to the history when the shard applies it.
@@ -277,6 +287,8 @@ class Operator:
     def _trusts_its_disk(self) -> bool:
         """Return whether the data directory is online; the broker may host no partition."""
         if self.server is None:
+            return False
+        if not self.server.is_running:
             return False
         return not self.server.services.replica_manager._log_manager.is_offline
 

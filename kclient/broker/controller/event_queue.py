@@ -44,6 +44,7 @@ class EventQueue:
         self._is_running = False
         self._is_stopping = False
         self._is_closed = False
+        self._failure: BaseException | None = None
         self._on_failure: Callable[[BaseException], None] = _raise
 
     def submit(self, event: Event) -> None:
@@ -67,17 +68,19 @@ class EventQueue:
             Milliseconds until the next step.
 
         Raises:
-            Exception: As `submit`.
+            Exception: As `submit`; later calls raise it again.
         """
         with self._changed:
+            if self._failure is not None:
+                raise self._failure
             if self._is_running or self._is_closed:
                 return inf
             self._is_running = True
         try:
             return self._run()
-        except BaseException:
+        except BaseException as failure:
             with self._changed:
-                self._is_closed = True
+                self._failure, self._is_closed = failure, True
             raise
 
     def start(self, name: str, on_failure: Callable[[BaseException], None]) -> None:

@@ -7,9 +7,10 @@
 - `poll` runs the periodic tasks; the owner calls it by `next_deadline_ms`.
 
 Every write is an event: check, plan against the latest image, append, apply to that image; the
-response waits for the commit. If leadership is lost or an append fails, the latest image becomes
-the committed one again, and waiting requests fail with NOT_CONTROLLER. With a single voter an
-append is committed when it returns, and so is a request when its method returns.
+response waits for the commit. If leadership is lost or an append is refused, the latest image
+becomes the committed one again, and waiting requests fail with NOT_CONTROLLER. If the disk fails or
+is full, the exception ends the node. With a single voter an append is committed when it returns,
+and so is a request when its method returns.
 """
 
 import logging
@@ -385,7 +386,11 @@ class QuorumController:
         on_committed: Callable[[KafkaError | None], None],
         level: MetadataVersion | None = None,
     ) -> None:
-        """Append a decision; on failure all uncommitted ones are reverted, and it fails."""
+        """Append a decision; if it is refused, all uncommitted ones are reverted, and it fails.
+
+        Raises:
+            KafkaStorageError: The disk failed, or is full.
+        """
         at_level = level or self._view.metadata_version
         try:
             batches = batches_of(result, at_level, self._settings.max_records)
@@ -407,13 +412,8 @@ class QuorumController:
                 if any(isinstance(each, _BOUNDARIES) for each in records):
                     image = None  # the end of a transaction: its batches are replayed
                 self._pending.append(_Pending(offset, image, done))
-        except KafkaStorageError as error:
-            if len(batches) == 1 and not self._pending:
-                # Nothing was written, and nothing depends on it.
-                self._view = self._view_of(self._committed.image)
-            else:
-                self._fail_append(error)
-            on_committed(error)
+        except KafkaStorageError:
+            raise  # what the log contains is unknown: the node ends
         except KafkaError as error:
             self._fail_append(error)
             on_committed(self._not_controller())
@@ -501,7 +501,7 @@ class QuorumController:
             in_transaction = self._committed.is_in_transaction
             records = activation_records(self._view, in_transaction=in_transaction)
         if records:
-            self._append(ControllerResult(records, None), _raise_storage_error, level)
+            self._append(ControllerResult(records, None), _ignore, level)
 
     def _revert(self) -> None:
         """Become inactive: the latest image is the committed one, and all waiting calls fail."""
@@ -560,12 +560,6 @@ def _starts(records: Sequence[MetadataRecord]) -> bool:
 
 def _ends(records: Sequence[MetadataRecord]) -> bool:
     return any(isinstance(record, EndTransactionRecord) for record in records)
-
-
-def _raise_storage_error(error: KafkaError | None) -> None:
-    """End the node if the first records of an active controller cannot be written."""
-    if isinstance(error, KafkaStorageError):
-        raise error
 
 
 def _ignore(_error: KafkaError | None) -> None:

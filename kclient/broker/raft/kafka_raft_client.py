@@ -218,8 +218,7 @@ class KafkaRaftClient:
             NotLeaderOrFollowerError: The node does not lead this epoch; nothing was appended.
             RecordBatchTooLargeError: The batch is too large; nothing was appended.
             BufferExhaustedError: Too much is waiting to be written; nothing was appended.
-            KafkaStorageError: The disk failed, or is full. With a single voter the records were
-                removed again.
+            KafkaStorageError: The disk failed, or is full; the node ends.
         """
         batch = self._context.append(records, epoch, now_ms)
         self._context.fire()

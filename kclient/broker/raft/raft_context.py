@@ -36,7 +36,7 @@ from kclient.broker.raft.voter_set import (
     VoterNode,
     VoterSet,
 )
-from kclient.common.broker_errors import KafkaStorageError, NotLeaderOrFollowerError
+from kclient.common.broker_errors import NotLeaderOrFollowerError
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock
 
@@ -372,21 +372,8 @@ class RaftContext:
             raise NotLeaderOrFollowerError("append: the leader has no accumulator")
         batch = self.accumulator.append(records, epoch, self.clock.wall_ms(), now_ms)
         if self.quorum.is_only_voter:
-            try:
-                self.write_waiting(now_ms)
-            except KafkaStorageError:
-                self._remove_from(batch.base_offset)
-                raise
+            self.write_waiting(now_ms)
         return batch
-
-    def _remove_from(self, offset: int) -> None:
-        """Remove a batch of the only voter whose append failed: it must not become committed."""
-        self.listeners.forget_recent()
-        self.control.truncate_to(offset)
-        if self.accumulator is not None:
-            self.accumulator.advance_to(offset)
-        if self.log.end_offset > offset:
-            self.log.remove_uncommitted(offset)
 
     def fire(self) -> None:
         """Report what has changed to the listeners."""

@@ -319,10 +319,6 @@ class RaftLog:
         self._log.truncate_to(offset)
         return self.end_offset
 
-    def remove_uncommitted(self, offset: int) -> None:
-        """Remove the records at and above an offset, which only this node has."""
-        self._log.truncate_to(offset)
-
     def truncate_to_latest_snapshot(self) -> bool:
         """Empty the log and start it at the latest snapshot, if that is beyond the log.
 

@@ -31,7 +31,7 @@ from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.broker.server.served_api import BrokerServices
 from kclient.common.errors import IllegalStateError
-from kclient.common.runtime import Runtime
+from kclient.common.runtime import Runtime, Task
 from kclient.network.endpoint import Endpoint
 
 _log = logging.getLogger(__name__)
@@ -75,6 +75,7 @@ class BrokerServer:
         self._stack = ExitStack()
         self._clean = True
         self._lifecycle: BrokerLifecycleManager | None = None
+        self._ending: Task | None = None
         self.failure: BaseException | None = None
         self._parts: _Parts | None = None
         self._bound: Sequence[Endpoint] = ()
@@ -153,6 +154,7 @@ class BrokerServer:
         if self.is_running:
             raise IllegalStateError("the broker is running already")
         self._clean = True
+        self.failure = None
         self._started_in = self._tasks.process_id()
         try:
             self._serve(self._open())
@@ -209,6 +211,12 @@ class BrokerServer:
 
         In a forked child this only drops the references: the parent continues to serve.
         """
+        if self._ending is not None and self.started_by_this_process:
+            self._ending.join(STOP_TIMEOUT)
+            self._ending = None
+        self._stop()
+
+    def _stop(self) -> None:
         self._advertised = ()
         self._services = None
         self._parts = None
@@ -301,13 +309,17 @@ class BrokerServer:
             storage.raft.leave()
 
     def _on_failure(self, error: BaseException) -> None:
-        """End the node after an error of the quorum: it must not serve from an unknown state."""
+        """End the node after an error of the quorum: it must not serve from an unknown state.
+
+        The errors include those of the disk with the metadata log, also if that is full.
+        """
         _log.error("broker %d ends: %s: %s", self._config.node_id, type(error).__name__, error)
         self.failure = error
-        self._tasks.spawn("kclient-end", self._end)
+        self._ending = self._tasks.spawn("kclient-end", self._end)
 
     def _end(self) -> bool:
-        self.kill()
+        self._clean = False
+        self._stop()
         return False
 
     def _start_threads(self) -> None:

@@ -82,9 +82,9 @@ def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> Br
     with logs.failures.guarding(f"{config.data_dir}: identity"):
         identity = _identity(config, runtime)
     incarnation_id = random_uuid(runtime.random)
-    raft = RaftManager(
-        _raft_settings(config, runtime, identity, incarnation_id), runtime, logs.failures
-    )
+    with logs.failures.guarding(f"{config.data_dir}: first metadata"):
+        settings = _raft_settings(config, runtime, identity, incarnation_id)
+    raft = RaftManager(settings, runtime, logs.failures)
     defaults = config.log_config()
 
     def topic_config(image: MetadataImage, topic: str) -> LogConfig:

@@ -42,7 +42,10 @@ def test_no_event_runs_after_a_failure() -> None:
 
     with pytest.raises(ValueError, match="a defect"):
         events.submit(outer)
-    events.submit(lambda: ran.append("later"))
+    with pytest.raises(ValueError, match="a defect"):
+        events.submit(lambda: ran.append("later"))
+    with pytest.raises(ValueError, match="a defect"):
+        events.step()
     assert ran == []
 
 

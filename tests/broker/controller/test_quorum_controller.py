@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kclient.broker.controller import quorum_controller
 from kclient.broker.controller.request_planners import RequestPlanners
 from kclient.broker.controller.topic_control import PartitionsRequest, TopicPlan, TopicRequest
 from kclient.broker.metadata.metadata_version import MetadataVersion
@@ -15,6 +16,7 @@ from kclient.common.broker_errors import (
     DuplicateBrokerRegistrationError,
     KafkaStorageError,
     NotControllerError,
+    PolicyViolationError,
     RequestTimedOutError,
     UnknownServerError,
     UnknownTopicOrPartitionError,
@@ -154,7 +156,7 @@ def test_failed_append_resigns() -> None:
     create_topic(first, "a", {0: [1]})
 
 
-def test_disk_failure_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_failure_ends_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
     quorum, first, _ = two_controllers()
 
     def full(*_arguments: Any) -> int:
@@ -162,8 +164,9 @@ def test_disk_failure_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(quorum, "append", full)
     done: list[Any] = []
-    first.create_topics([TopicRequest("a")], done.extend)
-    assert isinstance(done[0], KafkaStorageError)
+    with pytest.raises(KafkaStorageError, match="no space left"):
+        first.create_topics([TopicRequest("a")], done.extend)
+    assert done == []
     assert "a" not in first.image.topics
 
 
@@ -188,11 +191,11 @@ def test_task_that_cannot_be_written_is_retried_after_a_backoff(
     start_broker(controller, 1)
     clock.now += 60_000
 
-    def full(*_arguments: Any) -> int:
-        raise KafkaStorageError("no space left")
+    def refuse(*_arguments: Any) -> int:
+        raise PolicyViolationError("too many records for a batch, and no transactions")
 
     with monkeypatch.context() as patch:
-        patch.setattr(quorum, "append", full)
+        patch.setattr(quorum_controller, "batches_of", refuse)
         controller.poll()
     assert controller.next_deadline_ms == clock.now + 500
     controller.poll()

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import pytest
 
+from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
 from tests.support.disks.broker_life import BrokerLife, check
 from tests.support.disks.mortal_files import Death, MortalFiles
@@ -36,17 +37,30 @@ def test_crash_points(tmp_path: Path, stride: int) -> None:
 
 
 class Patient(BrokerLife):
-    """Retries every rejected operation."""
+    """Retries every rejected operation, and restarts a broker that its metadata log has ended."""
 
     refusals = 0
+    has_ended = False
 
     def attempt(self, action: Callable[[], T]) -> T:
         for _ in range(_ATTEMPTS):
             try:
+                if self.has_ended:
+                    self.broker.start(threads=False)
+                    self.has_ended = False
                 return action()
             except KafkaError:
                 self.refusals += 1
+                self._note_end()
         return action()
+
+    def _note_end(self) -> None:
+        if self.broker.is_running:
+            try:
+                self.broker.storage.raft.events.step()
+            except KafkaStorageError:
+                self.broker.kill()
+                self.has_ended = True
 
 
 @pytest.mark.fault("B11", "B14")
@@ -55,7 +69,7 @@ class Patient(BrokerLife):
 def test_every_operation_is_retried_after_failed_file_operation(
     tmp_path: Path, code: int, stride: int
 ) -> None:
-    """The error is returned to the client, and a retry succeeds without a restart."""
+    """The client gets the error, and a retry succeeds; after a restart if the node has ended."""
     files = NthFault(code)
     whole = Patient(tmp_path / "whole", files)
     whole.live()

@@ -8,9 +8,11 @@ import pytest
 from kclient.broker.raft.quorum_config import DEFAULT_QUORUM_CONFIG
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
+from kclient.common.broker_errors import KafkaStorageError
 from kclient.network.system_runtime import system_runtime
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire, batch
 from tests.support.disks.faulty_files import FaultySystemFiles
 from tests.support.virtual.memory_quorum import heartbeat, registration
 from tests.support.virtual.virtual_home import VirtualHome
@@ -91,42 +93,47 @@ def test_unexpected_error_of_the_quorum_ends_the_node(
     broker.stop()
 
 
-def test_metadata_of_a_failed_append_is_not_replayed(tmp_path: Path) -> None:
+@pytest.mark.fault("B11", "B12")
+@pytest.mark.parametrize(
+    ("action", "code"), [("write", errno.EIO), ("write", errno.ENOSPC), ("flush", errno.EIO)]
+)
+def test_failed_disk_of_the_metadata_log_ends_the_node(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, action: str, code: int
+) -> None:
     files = FaultySystemFiles()
-    config = BROKER_CONFIG.parse({"log.dir": str(tmp_path), "listeners": "127.0.0.1:0"})
-    broker = BrokerServer(config, system_runtime()._replace(files=files))
-    broker.start(threads=False)
-    end_offset = broker.storage.raft.client.log_end_offset
-    files.fail("write", ".log", errno.ENOSPC)
-    outcomes: list[object] = []
-    broker.services.producer_ids.generate(outcomes.append)
-    assert len(outcomes) == 1
-    assert isinstance(outcomes[0], Exception)
-    assert broker.storage.raft.client.log_end_offset == end_offset
-    files.heal()
-    broker.services.producer_ids.generate(outcomes.append)
-    assert outcomes[1] == 0
-    broker.stop()
+    runtime = system_runtime()._replace(files=files)
+    with EmbeddedCluster(data_dir=tmp_path, runtime=runtime) as cluster:
+        with Wire(cluster.bootstrap_servers) as wire:
+            wire.create_topic("kept")
+            broker = cluster.broker
+            files.fail(action, ".log", code)
+            with pytest.raises((EOFError, ConnectionError)):
+                wire.create_topic("lost")
+        wait_until(lambda: not broker.is_running, "the node has ended")
+        assert isinstance(broker.failure, KafkaStorageError)
+        assert caplog.text.count("broker 1 ends: KafkaStorageError: __cluster_metadata-0: ") == 1
+        files.heal()
+        cluster.start()
+        with Wire(cluster.bootstrap_servers) as wire:
+            assert wire.produce("kept", batch([b"a"])).error_code == 0
+            wire.create_topic("later")
 
 
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_due_tasks_do_not_spin_while_the_disk_fails(tmp_path: Path, code: int) -> None:
+def test_stepped_node_raises_the_error_of_its_metadata_log(tmp_path: Path) -> None:
     home, files = VirtualHome(), FaultySystemFiles()
     config = BROKER_CONFIG.parse({"log.dir": str(tmp_path), "listeners": "127.0.0.1:0"})
     broker = BrokerServer(config, home.runtime._replace(files=files))
     broker.start(threads=False)
-    services, raft = broker.services, broker.storage.raft
+    services = broker.services
     request = registration(2, cluster_id=services.cluster_id)
     epochs: list[int] = []
     services.controller.send(request, lambda response: epochs.append(response.broker_epoch))
     services.controller.send(heartbeat(2, epochs[0]), lambda _response: None)
-    files.fail("write", ".log", code)
-    steps, end_ms = 0, home.clock.now_ms + 60_000
-    while home.clock.now_ms < end_ms and steps < 10_000:
-        home.sleep(raft.events.step())
-        steps += 1
-    assert 10 < steps < 500  # the session of broker 2 has ended, and the task is retried
-    assert not raft.controller.image.brokers[2].fenced
+    files.fail("write", ".log", errno.ENOSPC)
+    home.sleep(60_000)  # the session of broker 2 has ended, which is written to the log
+    for _ in range(2):
+        with pytest.raises(KafkaStorageError, match="__cluster_metadata-0"):
+            broker.step(home.clock.now_ms)
     broker.kill()
     with EmbeddedCluster(data_dir=tmp_path) as cluster:
         assert 2 in cluster.broker.services.metadata.image.brokers

@@ -45,8 +45,9 @@ class SizeLimit:
         resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (space, resource.RLIM_INFINITY))
 
     def free(self, broker: BrokerProcess) -> None:
-        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, unlimited)
+        if broker.is_running:
+            unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, unlimited)
 
 
 @contextmanager
