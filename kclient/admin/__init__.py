@@ -1,4 +1,4 @@
-"""Topics, groups and the cluster, seen and changed."""
+"""Topics, groups, users and the cluster, seen and changed."""
 
 from kclient.admin.admin_types import (
     AlterConfigOp,
@@ -14,6 +14,12 @@ from kclient.admin.admin_types import (
     TopicPartitionReplica,
     UpgradeType,
 )
+from kclient.admin.scram_types import (
+    ScramCredentialInfo,
+    UserScramCredentialAlteration,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 
 __all__ = [
     "AlterConfigOp",
@@ -26,6 +32,10 @@ __all__ = [
     "FeatureUpdate",
     "QuotaMatchType",
     "RaftVoterEndpoint",
+    "ScramCredentialInfo",
     "TopicPartitionReplica",
     "UpgradeType",
+    "UserScramCredentialAlteration",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
 ]

@@ -22,11 +22,11 @@ from kclient.admin.arguments import (
     check_total_counts,
 )
 from kclient.admin.cluster_arguments import check_broker_ids
-from kclient.admin.cluster_methods import ClusterMethods
+from kclient.admin.security_methods import SecurityMethods
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
 
 
-class AdminClient(ClusterMethods):
+class AdminClient(SecurityMethods):
     """Administers a cluster (Kafka: Admin).
 
     A call blocks until it has its result or its timeout (seconds; by default

@@ -15,13 +15,13 @@ T = TypeVar("T")
 _MAX_INT = 2**31 - 1
 
 
-def check_list(what: str, items: T | Iterable[T], kind: type[T]) -> list[T]:
+def check_list(what: str, items: T | Iterable[T], kind: type[T] | tuple[type[T], ...]) -> list[T]:
     """Return a non-empty list; a single item becomes a list of one.
 
     Args:
         what: The argument's name.
         items: The argument.
-        kind: Class of the items, which are not checked.
+        kind: Class of the items, which are not checked, or classes.
     """
     if isinstance(items, kind):
         return [items]

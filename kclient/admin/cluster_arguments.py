@@ -54,13 +54,15 @@ def _mapping(what: str, given: Mapping[K, V], of: str) -> Mapping[K, V]:
     return given
 
 
-def _instance(what: str, value: object, kind: type[V]) -> V:
+def check_instance(what: str, value: object, kind: type[V]) -> V:
+    """Return an instance of a class."""
     if not isinstance(value, kind):
         raise InvalidTypeError(f"{what}: got {describe(value)}, expected a {kind.__name__}")
     return value
 
 
-def _text(what: str, value: object) -> None:
+def check_text(what: str, value: object) -> None:
+    """Reject anything but a non-empty str."""
     if not isinstance(value, str):
         raise InvalidTypeError(f"{what}: got {describe(value)}, expected a str")
     if not value:
@@ -68,7 +70,7 @@ def _text(what: str, value: object) -> None:
 
 
 def _check_resource(resource: object) -> None:
-    checked = _instance("configs", resource, ConfigResource)
+    checked = check_instance("configs", resource, ConfigResource)
     kind, name = (
         check_enum("type of a ConfigResource", checked.type, ConfigResourceType),
         checked.name,
@@ -82,7 +84,7 @@ def _check_resource(resource: object) -> None:
     elif kind is ConfigResourceType.TOPIC:
         check_topic_name(name)
     else:
-        _text(what, name)
+        check_text(what, name)
 
 
 def check_changes(
@@ -94,12 +96,12 @@ def check_changes(
         _check_resource(resource)
         checked[resource] = check_list(f"changes of {resource.name!r}", changes, AlterConfigOp)
         for change in checked[resource]:
-            _check_change(_instance("configs", change, AlterConfigOp))
+            _check_change(check_instance("configs", change, AlterConfigOp))
     return checked
 
 
 def _check_change(change: AlterConfigOp) -> None:
-    _text("name of a setting", change.name)
+    check_text("name of a setting", change.name)
     kind = check_enum(f"op_type of {change.name!r}", change.op_type, AlterConfigOpType)
     if kind in _WITHOUT_VALUE:
         if change.value is not None:
@@ -144,11 +146,11 @@ def check_filter(
         raise InvalidTypeError(f"components: got {describe(components)}, expected a list")
     listed = list(components)
     for each in listed:
-        component = _instance("components", each, ClientQuotaFilterComponent)
-        _text("entity_type", component.entity_type)
+        component = check_instance("components", each, ClientQuotaFilterComponent)
+        check_text("entity_type", component.entity_type)
         kind = check_enum("match_type", component.match_type, QuotaMatchType)
         if kind is QuotaMatchType.EXACT:
-            _text("match", component.match)
+            check_text("match", component.match)
         elif component.match is not None:
             raise InvalidArgumentError(
                 f"match: got {describe(component.match)}, expected None for {kind.name}"
@@ -161,15 +163,15 @@ def check_quota_changes(
 ) -> Mapping[ClientQuotaEntity, Mapping[str, float | None]]:
     """Return changes of quotas by entity."""
     for entity, values in _mapping("alterations", alterations, "entity to quotas").items():
-        entries = _instance("alterations", entity, ClientQuotaEntity).entries
+        entries = check_instance("alterations", entity, ClientQuotaEntity).entries
         if not entries:
             raise InvalidArgumentError("alterations: got an empty entity, expected a type")
         for kind, name in entries:
-            _text("entity type", kind)
+            check_text("entity type", kind)
             if name is not None:
-                _text(f"name of the {kind}", name)
+                check_text(f"name of the {kind}", name)
         for key, value in _mapping(f"quotas of {dict(entries)}", values, "name to number").items():
-            _text("name of a quota", key)
+            check_text("name of a quota", key)
             if value is not None and (not _is_number(value)):
                 raise InvalidTypeError(
                     f"quota {key!r}: got {describe(value)}, expected a number, or None to remove it"
@@ -214,7 +216,7 @@ def check_broker_ids(broker_ids: int | Iterable[int]) -> list[int]:
 def check_replicas(replicas: Sequence[TopicPartitionReplica]) -> list[TopicPartitionReplica]:
     """Return replicas."""
     for each in replicas:
-        replica = _instance("replicas", each, TopicPartitionReplica)
+        replica = check_instance("replicas", each, TopicPartitionReplica)
         check_topic_name(replica.topic)
         check_int(f"partition of {replica.topic!r}", replica.partition, 0)
         check_int("broker_id", replica.broker_id, 0)
@@ -227,14 +229,14 @@ def check_assignment(
     """Return paths of directories by replica."""
     check_replicas(list(_mapping("replica_assignment", assignment, "replica to path")))
     for replica, path in assignment.items():
-        _text(f"directory of {replica}", path)
+        check_text(f"directory of {replica}", path)
     return assignment
 
 
 def check_voter(voter_id: int, directory_id: str) -> tuple[int, str]:
     """Return the id of a node and of its directory."""
     check_int("voter_id", voter_id, 0)
-    _text("voter_directory_id", directory_id)
+    check_text("voter_directory_id", directory_id)
     text_to_uuid(directory_id)
     return voter_id, directory_id
 
@@ -245,9 +247,9 @@ def check_endpoints(
     """Return addresses of a controller."""
     listed = check_list("endpoints", endpoints, RaftVoterEndpoint)
     for each in listed:
-        endpoint = _instance("endpoints", each, RaftVoterEndpoint)
-        _text("listener of an endpoint", endpoint.listener)
-        _text("host of an endpoint", endpoint.host)
+        endpoint = check_instance("endpoints", each, RaftVoterEndpoint)
+        check_text("listener of an endpoint", endpoint.listener)
+        check_text("host of an endpoint", endpoint.host)
         check_int("port of an endpoint", endpoint.port, 1)
         if endpoint.port > _MAX_PORT:
             raise InvalidArgumentError(
@@ -259,8 +261,8 @@ def check_endpoints(
 def check_updates(updates: Mapping[str, FeatureUpdate]) -> Mapping[str, FeatureUpdate]:
     """Return new levels by feature."""
     for name, each in _mapping("feature_updates", updates, "feature to FeatureUpdate").items():
-        _text("name of a feature", name)
-        update = _instance(f"update of {name!r}", each, FeatureUpdate)
+        check_text("name of a feature", name)
+        update = check_instance(f"update of {name!r}", each, FeatureUpdate)
         check_int(f"max_version_level of {name!r}", update.max_version_level, 0)
         kind = check_enum(f"upgrade_type of {name!r}", update.upgrade_type, UpgradeType)
         if update.max_version_level == 0 and kind is UpgradeType.UPGRADE:

@@ -19,6 +19,7 @@ from kclient.network.sasl.mechanism import CREDENTIALS_HINT
 
 _GS2_HEADER = b"n,,"
 _NONCE_BYTES = 18
+_SALT_BYTES = 20
 _MAX_NONCE = 1024
 _MAX_DIGITS = 10
 
@@ -28,22 +29,28 @@ class ScramMechanism(NamedTuple):
 
     Attributes:
         name: Name of the SASL mechanism.
+        code: Number of the mechanism in requests and metadata records (KIP-554).
         hash_name: Name of the hash function in `hashlib`.
         least_iterations: Smallest iteration count that is secure, as in Kafka.
+        most_iterations: Largest iteration count of stored credentials, as in Kafka.
     """
 
     name: str
+    code: int
     hash_name: str
     least_iterations: int
+    most_iterations: int
 
 
 SCRAM_MECHANISMS = {
     mechanism.name: mechanism
     for mechanism in (
-        ScramMechanism("SCRAM-SHA-256", "sha256", 4096),
-        ScramMechanism("SCRAM-SHA-512", "sha512", 4096),
+        ScramMechanism("SCRAM-SHA-256", 1, "sha256", 4096, 16_384),
+        ScramMechanism("SCRAM-SHA-512", 2, "sha512", 4096, 16_384),
     )
 }
+
+SCRAM_MECHANISMS_BY_CODE = {mechanism.code: mechanism for mechanism in SCRAM_MECHANISMS.values()}
 
 MAX_ITERATIONS = 100_000
 """Largest iteration count of a server that a client computes, in some 0.1 s.
@@ -60,6 +67,11 @@ def salted_password(hash_name: str, password: bytes, salt: bytes, iterations: in
     slow on purpose.
     """
     return hashlib.pbkdf2_hmac(hash_name, password, salt, iterations)
+
+
+def random_salt() -> bytes:
+    """Return the salt of a new credential."""
+    return secrets.token_bytes(_SALT_BYTES)
 
 
 class ScramKeys(NamedTuple):

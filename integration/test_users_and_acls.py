@@ -1,0 +1,126 @@
+"""SCRAM credentials and access rules of Apache Kafka, administered by our clients."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from integration.harness.discovery import NEWEST
+from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
+from integration.harness.kafka_runtime import KafkaRuntime
+from integration.harness.secured_kafka import SCRAM_MODULE
+from kclient import AdminClient, Producer
+from kclient.admin import (
+    ScramCredentialInfo,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+from kclient.common.broker_errors import (
+    DuplicateResourceError,
+    ResourceNotFoundError,
+    SaslAuthenticationError,
+)
+from kclient.errors import KafkaError
+from tests.support.checks.waiting import wait_until
+
+WAIT = 30
+Mechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
+SHA_256: Mechanism = "SCRAM-SHA-256"
+SHA_512: Mechanism = "SCRAM-SHA-512"
+STRONG = ScramCredentialInfo(SHA_256, 8192)
+PASSWORD = "canary pass;word='=é"  # noqa: S105 (of tests)
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    runtimes: Callable[[str], KafkaRuntime], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KafkaCluster]:
+    properties = {
+        "sasl.enabled.mechanisms": f"{SHA_256},{SHA_512}",
+        "scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+        "scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+    }
+    options = ClusterOptions(
+        listeners=(Listener("SASL", "SASL_PLAINTEXT", properties=properties),),
+        properties={
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        },
+    )
+    directory: Path = tmp_path_factory.mktemp("users-")
+    with KafkaCluster(runtimes(NEWEST), directory, options) as running:
+        yield running
+
+
+@pytest.fixture
+def admin(cluster: KafkaCluster) -> Iterator[AdminClient]:
+    with AdminClient(bootstrap_servers=cluster.bootstrap()) as client:
+        yield client
+
+
+def login(cluster: KafkaCluster, user: str, mechanism: Mechanism = SHA_256) -> None:
+    """Connect as a user; raise the error of the broker."""
+    with Producer(
+        bootstrap_servers=cluster.bootstrap("SASL"),
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=mechanism,
+        sasl_username=user,
+        sasl_password=PASSWORD,
+    ) as producer:
+        producer.send("logins", user.encode()).result(WAIT)
+
+
+def is_refused(cluster: KafkaCluster, user: str, mechanism: Mechanism = SHA_256) -> bool:
+    try:
+        login(cluster, user, mechanism)
+    except SaslAuthenticationError:
+        return True
+    except KafkaError:  # authenticated, but without a rule
+        return False
+    return False
+
+
+def test_life_of_a_user(cluster: KafkaCluster, admin: AdminClient) -> None:
+    assert is_refused(cluster, "carol")
+    admin.alter_user_scram_credentials(
+        [
+            UserScramCredentialUpsertion("carol", STRONG, PASSWORD),
+            UserScramCredentialUpsertion("dave", STRONG, "canary-other"),
+        ]
+    )
+    admin.alter_user_scram_credentials(
+        UserScramCredentialUpsertion("carol", ScramCredentialInfo(SHA_512), PASSWORD)
+    )
+    weak = ScramCredentialInfo(SHA_512, 4096)
+    everyone = {"carol": (STRONG, weak), "dave": (STRONG,)}
+    wait_until(
+        lambda: admin.describe_user_scram_credentials() == everyone, "both users exist", WAIT
+    )
+    assert admin.describe_user_scram_credentials("dave") == {"dave": (STRONG,)}
+    wait_until(lambda: not is_refused(cluster, "carol"), "carol can log in", WAIT)
+    wait_until(lambda: not is_refused(cluster, "carol", SHA_512), "and by the other", WAIT)
+    assert is_refused(cluster, "dave")
+    admin.alter_user_scram_credentials(UserScramCredentialDeletion("carol", SHA_256))
+    wait_until(lambda: is_refused(cluster, "carol"), "the login is refused", WAIT)
+    assert not is_refused(cluster, "carol", SHA_512)
+    wait_until(
+        lambda: admin.describe_user_scram_credentials("carol") == {"carol": (weak,)}, "one", WAIT
+    )
+
+
+def test_errors_of_users(admin: AdminClient) -> None:
+    with pytest.raises(ResourceNotFoundError, match="user 'nosuch'"):
+        admin.describe_user_scram_credentials(["nosuch"])
+    with pytest.raises(DuplicateResourceError, match="user 'nosuch'"):
+        admin.describe_user_scram_credentials(["nosuch", "nosuch"])
+    with pytest.raises(ResourceNotFoundError, match="user 'nosuch'"):
+        admin.alter_user_scram_credentials(UserScramCredentialDeletion("nosuch", SHA_512))
+    with pytest.raises(DuplicateResourceError, match="user 'twice'") as caught:
+        admin.alter_user_scram_credentials(
+            [
+                UserScramCredentialUpsertion("twice", STRONG, PASSWORD),
+                UserScramCredentialUpsertion("twice", STRONG, PASSWORD),
+            ]
+        )
+    assert "canary" not in str(caught.value)
