@@ -9,6 +9,7 @@ from integration.harness.discovery import NEWEST
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from kclient.admin import (
+    AclBindingFilter,
     AlterConfigOp,
     AlterConfigOpType,
     ClientQuotaEntity,
@@ -21,6 +22,7 @@ from kclient.admin import (
     TopicPartitionReplica,
     UpgradeType,
 )
+from kclient.common.broker_errors import SecurityDisabledError
 from kclient.errors import KafkaError
 from tests.support.checks.waiting import wait_until
 
@@ -47,6 +49,7 @@ def test_methods_for_a_cluster(cluster: KafkaCluster, admin: AdminClient) -> Non
     )
     _settings(admin)
     _quotas(admin)
+    _no_authorizer(admin)
     _features(admin)
     _quorum(admin)
     _pages(admin)
@@ -115,6 +118,13 @@ def _quotas(admin: AdminClient) -> None:
     )
     with pytest.raises(KafkaError, match="quotas of"):
         admin.alter_client_quotas({alice: {"speed": 1}})
+
+
+def _no_authorizer(admin: AdminClient) -> None:
+    with pytest.raises(SecurityDisabledError, match="the broker has no authorizer"):
+        admin.describe_acls()
+    with pytest.raises(SecurityDisabledError, match="the broker has no authorizer"):
+        admin.delete_acls(AclBindingFilter())
 
 
 def _features(admin: AdminClient) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -10,16 +10,28 @@ from integration.harness.discovery import NEWEST
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
 from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.secured_kafka import SCRAM_MODULE
-from kclient import AdminClient, Producer
+from kclient import AdminClient, Consumer, NewTopic, Producer
 from kclient.admin import (
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
     ScramCredentialInfo,
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
 from kclient.common.broker_errors import (
     DuplicateResourceError,
+    InvalidRequestError,
     ResourceNotFoundError,
     SaslAuthenticationError,
+    TopicAuthorizationError,
 )
 from kclient.errors import KafkaError
 from tests.support.checks.waiting import wait_until
@@ -59,21 +71,25 @@ def admin(cluster: KafkaCluster) -> Iterator[AdminClient]:
         yield client
 
 
-def login(cluster: KafkaCluster, user: str, mechanism: Mechanism = SHA_256) -> None:
-    """Connect as a user; raise the error of the broker."""
-    with Producer(
-        bootstrap_servers=cluster.bootstrap("SASL"),
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism=mechanism,
-        sasl_username=user,
-        sasl_password=PASSWORD,
-    ) as producer:
-        producer.send("logins", user.encode()).result(WAIT)
+def options(cluster: KafkaCluster, user: str, mechanism: Mechanism = SHA_256) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": cluster.bootstrap("SASL"),
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism,
+        "sasl_username": user,
+        "sasl_password": PASSWORD,
+    }
+
+
+def send(cluster: KafkaCluster, user: str, topic: str, mechanism: Mechanism = SHA_256) -> None:
+    """Send a record as a user; raise the error of the broker."""
+    with Producer(**options(cluster, user, mechanism)) as producer:
+        producer.send(topic, user.encode()).result(WAIT)
 
 
 def is_refused(cluster: KafkaCluster, user: str, mechanism: Mechanism = SHA_256) -> bool:
     try:
-        login(cluster, user, mechanism)
+        send(cluster, user, "logins", mechanism)
     except SaslAuthenticationError:
         return True
     except KafkaError:  # authenticated, but without a rule
@@ -124,3 +140,66 @@ def test_errors_of_users(admin: AdminClient) -> None:
             ]
         )
     assert "canary" not in str(caught.value)
+
+
+ERIN = "User:erin"
+WRITE_PREFIXED = AclBinding(
+    ResourcePattern(ResourceType.TOPIC, "app-", PatternType.PREFIXED),
+    AccessControlEntry(ERIN, "*", AclOperation.WRITE, AclPermissionType.ALLOW),
+)
+DENY_ONE = AclBinding(
+    ResourcePattern(ResourceType.TOPIC, "app-secret"),
+    AccessControlEntry("User:*", "*", AclOperation.ALL, AclPermissionType.DENY),
+)
+READ_ALL = [
+    AclBinding(
+        ResourcePattern(kind, "*"),
+        AccessControlEntry(ERIN, "*", AclOperation.READ, AclPermissionType.ALLOW),
+    )
+    for kind in (ResourceType.TOPIC, ResourceType.GROUP)
+]
+
+
+def may_send(cluster: KafkaCluster, user: str, topic: str) -> bool:
+    try:
+        send(cluster, user, topic)
+    except TopicAuthorizationError:
+        return False
+    return True
+
+
+def test_rules_have_effect_for_another_user(cluster: KafkaCluster, admin: AdminClient) -> None:
+    admin.alter_user_scram_credentials(UserScramCredentialUpsertion("erin", STRONG, PASSWORD))
+    admin.create_topics([NewTopic("app-open", 1), NewTopic("app-secret", 1), NewTopic("other", 1)])
+    wait_until(lambda: not is_refused(cluster, "erin"), "erin can log in", WAIT)
+    assert not may_send(cluster, "erin", "app-open")
+    admin.create_acls([WRITE_PREFIXED, DENY_ONE, *READ_ALL])
+    admin.create_acls(WRITE_PREFIXED)  # as it exists already, it succeeds
+    everything = sorted([WRITE_PREFIXED, DENY_ONE, *READ_ALL])
+    wait_until(lambda: sorted(admin.describe_acls()) == everything, "all rules exist", WAIT)
+    wait_until(lambda: may_send(cluster, "erin", "app-open"), "the rule has effect", WAIT)
+    assert not may_send(cluster, "erin", "other")
+    assert not may_send(cluster, "erin", "app-secret")  # DENY comes before ALLOW
+    with Consumer(
+        **options(cluster, "erin"), group_id="erins", auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.subscribe("app-open")
+        (record,) = wait_until(lambda: list(consumer.poll(1)), "erin reads", WAIT)
+        assert record.value == b"erin"
+
+    for_open = ResourcePatternFilter(ResourceType.TOPIC, "app-open", PatternType.MATCH)
+    assert sorted(admin.describe_acls(AclBindingFilter(for_open))) == sorted(
+        [WRITE_PREFIXED, READ_ALL[0]]
+    )
+    of_erin = AclBindingFilter(entry_filter=AccessControlEntryFilter(ERIN))
+    removed = admin.delete_acls([WRITE_PREFIXED.to_filter(), of_erin])
+    assert sorted(removed) == sorted([WRITE_PREFIXED, *READ_ALL])
+    wait_until(lambda: not may_send(cluster, "erin", "app-open"), "the rule is gone", WAIT)
+    assert admin.delete_acls(AclBindingFilter()) == [DENY_ONE]
+    wait_until(lambda: admin.describe_acls() == [], "no rule is left", WAIT)
+
+
+def test_broker_refuses_a_rule(admin: AdminClient) -> None:
+    wrong = AclBinding(ResourcePattern(ResourceType.CLUSTER, "my-cluster"), WRITE_PREFIXED.entry)
+    with pytest.raises(InvalidRequestError, match=r"CLUSTER 'my-cluster': .*kafka-cluster"):
+        admin.create_acls([wrong])

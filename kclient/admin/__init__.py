@@ -1,4 +1,4 @@
-"""Topics, groups, users and the cluster, seen and changed."""
+"""Topics, groups, users, access rules and the cluster, seen and changed."""
 
 from kclient.admin.admin_types import (
     AlterConfigOp,
@@ -20,8 +20,26 @@ from kclient.admin.scram_types import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from kclient.common.acls import (
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
 
 __all__ = [
+    "AccessControlEntry",
+    "AccessControlEntryFilter",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
     "AlterConfigOp",
     "AlterConfigOpType",
     "ClientQuotaEntity",
@@ -30,8 +48,12 @@ __all__ = [
     "ConfigResourceType",
     "ElectionType",
     "FeatureUpdate",
+    "PatternType",
     "QuotaMatchType",
     "RaftVoterEndpoint",
+    "ResourcePattern",
+    "ResourcePatternFilter",
+    "ResourceType",
     "ScramCredentialInfo",
     "TopicPartitionReplica",
     "UpgradeType",

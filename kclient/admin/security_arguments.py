@@ -5,19 +5,34 @@ expected form.
 """
 
 from collections.abc import Iterable
+from enum import IntEnum
 
 from kclient.admin.arguments import check_int, check_list
-from kclient.admin.cluster_arguments import check_instance, check_text
+from kclient.admin.cluster_arguments import check_enum, check_instance, check_text
 from kclient.admin.scram_types import (
     ScramCredentialInfo,
     UserScramCredentialAlteration,
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from kclient.common.acls import (
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.common.secret import Secret
 from kclient.network.sasl.scram import SCRAM_MECHANISMS, ScramMechanism
+
+_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 
 
 def check_users(users: str | Iterable[str] | None) -> list[str] | None:
@@ -77,3 +92,76 @@ def _check_mechanism(name: object) -> ScramMechanism:
             f"mechanism: got {describe(name)}, expected {' or '.join(SCRAM_MECHANISMS)}"
         )
     return found
+
+
+def check_bindings(bindings: AclBinding | Iterable[AclBinding]) -> list[AclBinding]:
+    """Return rules to add."""
+    listed = check_list("acls", bindings, AclBinding)
+    for each in listed:
+        binding = check_instance("acls", each, AclBinding)
+        _check_pattern(check_instance("pattern of an AclBinding", binding.pattern, ResourcePattern))
+        _check_entry(check_instance("entry of an AclBinding", binding.entry, AccessControlEntry))
+    return listed
+
+
+def _check_pattern(pattern: ResourcePattern) -> None:
+    _check_definite("resource_type", pattern.resource_type, ResourceType)
+    check_text("name of a ResourcePattern", pattern.name)
+    kind = check_enum("pattern_type", pattern.pattern_type, PatternType)
+    if kind not in _PATTERNS:
+        raise InvalidArgumentError(f"pattern_type: got {kind.name}, expected LITERAL or PREFIXED")
+
+
+def _check_entry(entry: AccessControlEntry) -> None:
+    check_text("principal", entry.principal)
+    kind, colon, name = entry.principal.partition(":")
+    if not (kind and colon and name):
+        raise InvalidArgumentError(
+            f"principal: got {describe(entry.principal)}, expected a type and a name, such as "
+            "'User:alice'"
+        )
+    check_text("host", entry.host)
+    _check_definite("operation", entry.operation, AclOperation)
+    _check_definite("permission_type", entry.permission_type, AclPermissionType)
+
+
+def _check_definite(what: str, value: object, kind: type[IntEnum]) -> None:
+    """Reject what is for filters alone, and what a newer broker has sent."""
+    member = check_enum(what, value, kind)
+    if member.name in {"ANY", "UNKNOWN"}:
+        raise InvalidArgumentError(f"{what}: got {member.name}, expected a single one")
+
+
+def check_acl_filters(
+    filters: AclBindingFilter | Iterable[AclBindingFilter],
+) -> list[AclBindingFilter]:
+    """Return conditions on rules to remove."""
+    listed = check_list("filters", filters, AclBindingFilter)
+    for each in listed:
+        check_acl_filter(each)
+    return listed
+
+
+def check_acl_filter(wanted: AclBindingFilter) -> AclBindingFilter:
+    """Return a condition on rules."""
+    given = check_instance("filter", wanted, AclBindingFilter)
+    pattern = check_instance("pattern_filter", given.pattern_filter, ResourcePatternFilter)
+    entry = check_instance("entry_filter", given.entry_filter, AccessControlEntryFilter)
+    for what, text in (
+        ("name", pattern.name),
+        ("principal", entry.principal),
+        ("host", entry.host),
+    ):
+        if text is not None:
+            check_text(what, text)
+    _check_known("resource_type", pattern.resource_type, ResourceType)
+    _check_known("pattern_type", pattern.pattern_type, PatternType)
+    _check_known("operation", entry.operation, AclOperation)
+    _check_known("permission_type", entry.permission_type, AclPermissionType)
+    return given
+
+
+def _check_known(what: str, value: object, kind: type[IntEnum]) -> None:
+    member = check_enum(what, value, kind)
+    if not member:  # UNKNOWN is 0
+        raise InvalidArgumentError(f"{what}: got UNKNOWN, expected another one, or ANY for all")

@@ -5,6 +5,16 @@ from typing import Any
 import pytest
 
 from kclient.admin import (
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
     ScramCredentialInfo,
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
@@ -14,11 +24,22 @@ from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 
 INFO = ScramCredentialInfo("SCRAM-SHA-256")
 CANARY = "canary-password"
+TOPIC = ResourcePattern(ResourceType.TOPIC, "t")
+READ = AccessControlEntry("User:a", "*", AclOperation.READ, AclPermissionType.ALLOW)
 
 
 def altered(user: Any, info: Any, password: Any = CANARY, salt: Any = None) -> Any:
     upsertion = UserScramCredentialUpsertion(user, info, password, salt)
     return lambda admin: admin.alter_user_scram_credentials(upsertion)
+
+
+def created(pattern: Any, entry: Any = READ) -> Any:
+    return lambda admin: admin.create_acls(AclBinding(pattern, entry))
+
+
+def removed(pattern: Any, entry: Any = None) -> Any:
+    wanted = AclBindingFilter(pattern, entry or AccessControlEntryFilter())
+    return lambda admin: admin.delete_acls([wanted])
 
 
 @pytest.mark.parametrize(
@@ -50,6 +71,48 @@ def altered(user: Any, info: Any, password: Any = CANARY, salt: Any = None) -> A
             lambda a: a.alter_user_scram_credentials(UserScramCredentialDeletion("a", "PLAIN")),
             InvalidArgumentError,
             "mechanism: got 'PLAIN'",
+        ),
+        (lambda a: a.create_acls([]), InvalidArgumentError, "acls: got []"),
+        (lambda a: a.create_acls("x"), InvalidTypeError, "acls: got 'x'"),
+        (created("t"), InvalidTypeError, "pattern of an AclBinding: got 't'"),
+        (created(ResourcePattern(2, "t")), InvalidTypeError, "resource_type: got 2"),  # type: ignore[arg-type]  # refused
+        (
+            created(TOPIC._replace(resource_type=ResourceType.ANY)),
+            InvalidArgumentError,
+            "resource_type: got ANY",
+        ),
+        (created(TOPIC._replace(name="")), InvalidArgumentError, "name of a ResourcePattern"),
+        (
+            created(TOPIC._replace(pattern_type=PatternType.MATCH)),
+            InvalidArgumentError,
+            "pattern_type: got MATCH, expected LITERAL or PREFIXED",
+        ),
+        (created(TOPIC, "x"), InvalidTypeError, "entry of an AclBinding"),
+        (created(TOPIC, READ._replace(principal="alice")), InvalidArgumentError, "'User:alice'"),
+        (created(TOPIC, READ._replace(host="")), InvalidArgumentError, "host: got ''"),
+        (
+            created(TOPIC, READ._replace(operation=AclOperation.UNKNOWN)),
+            InvalidArgumentError,
+            "operation: got UNKNOWN",
+        ),
+        (
+            created(TOPIC, READ._replace(permission_type=AclPermissionType.ANY)),
+            InvalidArgumentError,
+            "permission_type: got ANY",
+        ),
+        (lambda a: a.describe_acls(None), InvalidTypeError, "filter: got None"),
+        (lambda a: a.delete_acls([]), InvalidArgumentError, "filters: got []"),
+        (removed(TOPIC), InvalidTypeError, "pattern_filter: got"),
+        (removed(ResourcePatternFilter(name="")), InvalidArgumentError, "name: got ''"),
+        (
+            removed(ResourcePatternFilter(ResourceType.UNKNOWN)),
+            InvalidArgumentError,
+            "resource_type: got UNKNOWN",
+        ),
+        (
+            removed(ResourcePatternFilter(), AccessControlEntryFilter(principal=1)),  # type: ignore[arg-type]  # refused
+            InvalidTypeError,
+            "principal: got 1",
         ),
     ],
 )
