@@ -1,5 +1,9 @@
 """SCRAM credentials and access rules of Apache Kafka, administered by our clients."""
 
+import io
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +30,7 @@ from kclient.admin import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from kclient.cli.main import main
 from kclient.common.broker_errors import (
     DuplicateResourceError,
     InvalidRequestError,
@@ -34,7 +39,9 @@ from kclient.common.broker_errors import (
     TopicAuthorizationError,
 )
 from kclient.errors import KafkaError
+from tests.support.checks.document_blocks import all_blocks
 from tests.support.checks.waiting import wait_until
+from tests.support.processes.child_process import ROOT, script
 
 WAIT = 30
 Mechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -203,3 +210,115 @@ def test_broker_refuses_a_rule(admin: AdminClient) -> None:
     wrong = AclBinding(ResourcePattern(ResourceType.CLUSTER, "my-cluster"), WRITE_PREFIXED.entry)
     with pytest.raises(InvalidRequestError, match=r"CLUSTER 'my-cluster': .*kafka-cluster"):
         admin.create_acls([wrong])
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(cluster: KafkaCluster, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command; return status, output and errors."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        status = main([*arguments, "-b", cluster.bootstrap()])
+        shown = capfd.readouterr()
+        assert "canary" not in shown.out + shown.err
+        return status, shown.out, shown.err
+
+    return call
+
+
+def test_commands_for_users(
+    cluster: KafkaCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KCLIENT_TEST_PASSWORD", PASSWORD)
+    password = ("--password-env", "KCLIENT_TEST_PASSWORD")
+    added = run("users", "add", "frank", "--mechanism", SHA_256, "--iterations", "8192", *password)
+    assert added == (0, "added SCRAM-SHA-256 of frank\n", "")
+    wait_until(lambda: not is_refused(cluster, "frank"), "frank can log in", WAIT)
+    again = run("users", "add", "frank", "--mechanism", SHA_256, *password)
+    assert again[0] == 1
+    assert "user 'frank' has a credential for SCRAM-SHA-256; use alter" in again[2]
+    assert run("users", "alter", "frank", *password)[0] == 1
+    assert run("users", "add", "frank", *password)[0] == 0
+    monkeypatch.setenv("KCLIENT_TEST_PASSWORD", "canary-new")
+    assert run("users", "alter", "frank", "--mechanism", SHA_256, *password)[0] == 0
+    wait_until(lambda: is_refused(cluster, "frank"), "the old password is refused", WAIT)
+    expected = "user frank\n  SCRAM-SHA-256  iterations 4096\n  SCRAM-SHA-512  iterations 4096\n"
+    wait_until(lambda: run("users", "describe", "frank")[1] == expected, "described", WAIT)
+    assert "frank  SCRAM-SHA-256,SCRAM-SHA-512\n" in run("users", "list")[1]
+    assert run("users", "delete", "frank", "nosuch")[0] == 1
+    assert run("users", "delete", "frank") == (0, "deleted frank\n", "")
+    wait_until(lambda: run("users", "describe", "frank")[0] == 1, "frank is gone", WAIT)
+
+
+class Terminal(io.StringIO):
+    """Standard input of a user at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_commands_for_rules(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ("--topic", "grace-", "--resource-pattern-type", "prefixed")
+    grace = ("--allow-principal", "User:grace")
+    status, shown, error = run("acls", "add", *given, *grace, "--producer")
+    lines = [
+        f"ALLOW {operation}  principal User:grace  host *  TOPIC PREFIXED grace-\n"
+        for operation in ("WRITE", "CREATE", "DESCRIBE")
+    ]
+    assert (status, shown, error) == (0, "".join(lines), "")
+    found = ("acls", "list", "--topic", "grace-1", "--resource-pattern-type", "match")
+    wait_until(lambda: run(*found)[1] == "".join(lines), "listed", WAIT)
+    assert run("acls", "list", "--principal", "User:nosuch") == (0, "", "")
+    assert "--force" in run("acls", "remove", *given)[2]
+    monkeypatch.setattr(sys, "stdin", Terminal("n\ny\n"))
+    status, shown, _ = run("acls", "remove", *given, *grace, "--operation", "Create")
+    assert (status, shown) == (1, f"{lines[1]}Remove 1 rules? (y/n) nothing was removed\n")
+    status, shown, _ = run("acls", "remove", *given, *grace, "--operation", "Create")
+    assert (status, shown) == (0, f"{lines[1]}Remove 1 rules? (y/n) {lines[1]}")
+    del lines[1]
+    wait_until(lambda: run(*found)[1] == "".join(lines), "one is removed", WAIT)
+    one = ("--operation", "Write", "--force")
+    assert run("acls", "remove", *given, *grace, *one) == (0, lines[0], "")
+    wait_until(lambda: run(*found)[1] == "".join(lines[1:]), "another is removed", WAIT)
+    assert run("acls", "remove", *given, "--force")[1] == "".join(lines[1:])
+    wait_until(lambda: run(*found) == (0, "", ""), "all are removed", WAIT)
+    assert run("acls", "remove", *given, "--force")[0] == 1
+
+
+def test_page(cluster: KafkaCluster, tmp_path: Path) -> None:
+    page = ROOT / "docs" / "how-to" / "users-and-acls.md"
+    secret = tmp_path / "alice.secret"
+    secret.touch(0o600)
+    secret.write_text(f"{PASSWORD}\n")
+    outputs = [shell(cluster, tmp_path, block) for block in all_blocks(page, "sh")]
+    assert "user alice\n  SCRAM-SHA-512  iterations 4096\n" in outputs[0]
+    matching = outputs[1].splitlines()[-2:]
+    assert [line.partition("  ")[0] for line in matching] == ["ALLOW READ", "DENY ALL"]
+    assert "deleted bob\n" in outputs[2]
+    (code,) = all_blocks(page, "python")
+    with script(tmp_path, code.replace("localhost:9092", cluster.bootstrap())) as process:
+        process.finish()
+        assert process.stdout == "True\n"
+
+
+def shell(cluster: KafkaCluster, directory: Path, block: str) -> str:
+    """Run a block of commands; return their output."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=directory,
+        env={
+            **os.environ,
+            "PATH": programs,
+            "KCLIENT_BOOTSTRAP_SERVERS": cluster.bootstrap(),
+            "BOB_PASSWORD": PASSWORD,
+        },
+    )
+    assert done.returncode == 0, done.stderr
+    assert "canary" not in done.stdout + done.stderr
+    return done.stdout

@@ -24,6 +24,8 @@ _COMMANDS = {
     "dump-log": "kclient.cli.dump_log",
     "topics": "kclient.cli.topics",
     "groups": "kclient.cli.groups",
+    "users": "kclient.cli.users",
+    "acls": "kclient.cli.acls",
     "produce": "kclient.cli.produce",
     "consume": "kclient.cli.consume",
     "trace": "kclient.cli.trace",

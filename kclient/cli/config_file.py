@@ -1,14 +1,12 @@
 """Configuration files of clients, in the form of Java's properties files."""
 
-import os
-import stat
-import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kclient.cli.config_transformer import ConfigTransformer, has_references
+from kclient.cli.secret_input import warn_of_readers
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
 from kclient.common.java_properties import Property, read_properties
@@ -67,11 +65,8 @@ def load_config_file(path: Path) -> ConfigFile:
     given = read_properties(path)
     secrets = [key.name for key in SecurityConfig.CONFIG_KEYS.values() if key.secret]
     shown = [name for name in secrets if name in given and not has_references(given[name].value)]
-    if shown and os.stat(path).st_mode & stat.S_IROTH:
-        print(
-            f"{path}: all users can read {', '.join(shown)}; restrict the file with chmod 600",
-            file=sys.stderr,
-        )
+    if shown:
+        warn_of_readers(path, ", ".join(shown))
     return ConfigFile(path, ConfigTransformer(path, given).transform())
 
 

@@ -161,3 +161,33 @@ class AclBinding(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.entry} on {self.pattern}"
+
+
+_CONFIGS = frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS})
+
+SUPPORTED_OPERATIONS = {
+    ResourceType.TOPIC: _CONFIGS
+    | {
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DESCRIBE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+    },
+    ResourceType.GROUP: _CONFIGS | {AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE},
+    ResourceType.CLUSTER: _CONFIGS
+    | {
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.IDEMPOTENT_WRITE,
+    },
+    ResourceType.TRANSACTIONAL_ID: frozenset(
+        {AclOperation.DESCRIBE, AclOperation.WRITE, AclOperation.TWO_PHASE_COMMIT}
+    ),
+    ResourceType.DELEGATION_TOKEN: frozenset({AclOperation.DESCRIBE}),
+    ResourceType.USER: frozenset({AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS}),
+}
+"""Operations that a resource of a type has, ALL apart (Kafka: AclEntry.supportedOperations)."""

@@ -16,7 +16,19 @@ from tests.support.processes.child_process import ROOT
 
 Captured = pytest.CaptureFixture[str]
 
-ALL = ["broker", "storage", "demo", "dump-log", "topics", "groups", "produce", "consume", "trace"]
+ALL = [
+    "broker",
+    "storage",
+    "demo",
+    "dump-log",
+    "topics",
+    "groups",
+    "users",
+    "acls",
+    "produce",
+    "consume",
+    "trace",
+]
 
 
 def run_as(monkeypatch: pytest.MonkeyPatch, run: object, *arguments: str) -> int:

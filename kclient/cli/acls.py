@@ -1,0 +1,107 @@
+"""``kclient acls``: lists, adds and removes access rules."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+
+from kclient.admin.admin_client import AdminClient
+from kclient.admin.admin_core import ADMIN_CONFIG
+from kclient.cli.acl_options import (
+    ALL_PATTERNS,
+    DEFINITE_PATTERNS,
+    add_resource_options,
+    add_rule_options,
+    bindings,
+    filters,
+    principal,
+    resources,
+)
+from kclient.cli.common_options import add_connection_options, client_options
+from kclient.common.acls import (
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    PatternType,
+    ResourcePatternFilter,
+)
+from kclient.common.errors import ConfigError
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``kclient acls`` to the command line."""
+    parser = commands.add_parser("acls", help="list, add and remove access rules")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="list rules, all of them or those of resources")
+    listing.add_argument(
+        "--principal",
+        action="append",
+        default=[],
+        type=principal,
+        help="list the rules of this principal only; may be repeated",
+    )
+    add_resource_options(listing, ALL_PATTERNS, PatternType.ANY)
+    listing.set_defaults(run=_list)
+    adding = actions.add_parser("add", help="add rules")
+    add_resource_options(adding, DEFINITE_PATTERNS, PatternType.LITERAL)
+    adding.set_defaults(run=_add)
+    removing = actions.add_parser("remove", help="remove rules, after a question")
+    add_resource_options(removing, ALL_PATTERNS, PatternType.LITERAL)
+    removing.add_argument("--force", action="store_true", help="remove them without a question")
+    removing.set_defaults(run=_remove)
+    for action in (adding, removing):
+        add_rule_options(action)
+    for action in (listing, adding, removing):
+        add_connection_options(action)
+
+
+def _list(options: argparse.Namespace) -> int:
+    wanted = [
+        AclBindingFilter(resource, AccessControlEntryFilter(name))
+        for resource in resources(options) or [ResourcePatternFilter()]
+        for name in options.principal or [None]
+    ]
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
+        _show(rule for each in wanted for rule in admin.describe_acls(each))
+    return 0
+
+
+def _add(options: argparse.Namespace) -> int:
+    rules = bindings(options)
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
+        admin.create_acls(rules)
+    _show(rules)
+    return 0
+
+
+def _remove(options: argparse.Namespace) -> int:
+    wanted = filters(options)
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
+        if not options.force:
+            found = {rule: None for each in wanted for rule in admin.describe_acls(each)}
+            if found and not _confirm(list(found)):
+                print("nothing was removed")
+                return 1
+            # No others, even if some have been added since.
+            wanted = [rule.to_filter() for rule in found]
+        removed = admin.delete_acls(wanted) if wanted else []
+    if not removed:
+        print("kclient acls: no rule matches", file=sys.stderr)
+        return 1
+    _show(removed)
+    return 0
+
+
+def _confirm(rules: list[AclBinding]) -> bool:
+    """Return whether the user agrees to remove rules."""
+    if not sys.stdin.isatty():
+        raise ConfigError("acls remove: there is no terminal to ask; use --force")
+    _show(rules)
+    return input(f"Remove {len(rules)} rules? (y/n) ").strip().lower() in {"y", "yes"}
+
+
+def _show(rules: Iterable[AclBinding]) -> None:
+    for (kind, name, pattern_type), entry in sorted(set(rules)):
+        print(
+            f"{entry.permission_type.name} {entry.operation.name}  principal {entry.principal}"
+            f"  host {entry.host}  {kind.name} {pattern_type.name} {name}"
+        )
