@@ -25,6 +25,8 @@ from kclient.common.errors import (
 from tests.support.certificates import CertificateAuthority, Identity
 from tests.support.checks.document_blocks import all_blocks
 from tests.support.processes.child_process import ROOT, script
+from tests.support.signed_tokens import TokenSigner
+from tests.support.token_server import Received, Reply, token_reply, token_server
 
 LIFETIME_S = 2
 _TOKEN_LIFE_S = 6  # a fifth is enough to get another, on a loaded machine too
@@ -37,6 +39,13 @@ _UNSECURED_TOKENS = {
     "oauthbearer.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer"
     ".OAuthBearerLoginModule required;",
 }
+_SIGNED_TOKENS = {
+    **_UNSECURED_TOKENS,
+    "oauthbearer.sasl.server.callback.handler.class": "org.apache.kafka.common.security.oauthbearer"
+    ".OAuthBearerValidatorCallbackHandler",
+    "sasl.oauthbearer.expected.audience": "kafka",
+    "sasl.oauthbearer.expected.issuer": "https://issuer.test",
+}
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
@@ -48,12 +57,14 @@ class Secured(NamedTuple):
         authority: Authority that signed the certificates of the broker.
         client: Certificate of a client that the broker accepts.
         directory: For files of tests.
+        identity_provider: Issuer of the tokens of the listener OIDC.
     """
 
     cluster: KafkaCluster
     authority: CertificateAuthority
     client: Identity
     directory: Path
+    identity_provider: TokenSigner
 
     def options(self, listener: str, protocol: str, **others: Any) -> dict[str, Any]:
         """Return the options of a client of a listener."""
@@ -77,6 +88,10 @@ def secured(
     client = authority.issue("client of the test", ("client.example",))
     (directory / "server.pem").write_text(broker.pem)
     (directory / "ca.pem").write_text(authority.pem)
+    identity_provider = TokenSigner()
+    keys = directory / "jwks.json"
+    keys.write_text(identity_provider.key_set)
+    signed_tokens = {**_SIGNED_TOKENS, "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri()}
     tls = {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(directory / "server.pem"),
@@ -101,8 +116,12 @@ def secured(
             Listener("BOTH", "SASL_SSL", properties={**tls, **sasl}),
             Listener("SHORT", "SASL_SSL", properties={**tls, **sasl, **_SHORT_SESSIONS}),
             Listener("OAUTH", "SASL_SSL", properties={**tls, **_UNSECURED_TOKENS}),
+            Listener("OIDC", "SASL_SSL", properties={**tls, **signed_tokens}),
             Listener("PLAINONLY", "SASL_PLAINTEXT", properties=only_plain),
         ),
+        jvm_options=[
+            f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys.as_uri()}",
+        ],
         format_options=[
             part
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -110,7 +129,7 @@ def secured(
         ],
     )
     with KafkaCluster(runtimes(NEWEST), directory, options) as cluster:
-        yield Secured(cluster, authority, client, directory)
+        yield Secured(cluster, authority, client, directory, identity_provider)
 
 
 ALICE = {"sasl_username": "alice", "sasl_password": PASSWORD}
@@ -245,11 +264,20 @@ def test_refusals_name_their_cause(
 
 
 def test_page(secured: Secured, tmp_path: Path) -> None:
-    password, token = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
+    password, token, oidc = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
     with AdminClient(**secured.options("TLS", "SSL")) as admin:
         admin.create_topics(NewTopic("orders", 1))
-    trust = tmp_path / "ca.pem"
-    trust.write_text(secured.authority.pem)
+    with token_server(lambda _: signed_reply(secured, 60)) as endpoint:
+        check_page(
+            secured,
+            tmp_path,
+            oidc,
+            {
+                "localhost:9096": secured.cluster.bootstrap("OIDC"),
+                "https://login.example.com/token": endpoint.url,
+            },
+            "1 broker\n",
+        )
     for code, replaced, printed in (
         (
             password,
@@ -265,13 +293,19 @@ def test_page(secured: Secured, tmp_path: Path) -> None:
             "1 broker\n",
         ),
     ):
-        program = code
-        for shown, real in {**replaced, "ca.pem": str(trust)}.items():
-            assert shown in code
-            program = program.replace(shown, real)
-        with script(tmp_path, program) as process:
-            process.finish()
-            assert process.stdout == printed
+        check_page(secured, tmp_path, code, replaced, printed)
+
+
+def check_page(
+    secured: Secured, directory: Path, code: str, replaced: dict[str, str], printed: str
+) -> None:
+    program = code
+    for shown, real in {**replaced, "ca.pem": str(secured.directory / "ca.pem")}.items():
+        assert shown in code
+        program = program.replace(shown, real)
+    with script(directory, program) as process:
+        process.finish()
+        assert process.stdout == printed
 
 
 def test_secret_is_in_no_log_line(secured: Secured, caplog: pytest.LogCaptureFixture) -> None:
@@ -365,6 +399,54 @@ def test_tokens_are_renewed_before_they_expire(
     lines = [record.getMessage() for record in caplog.records]
     assert sum("renewed the session" in line for line in lines) >= 2
     assert [line for line in lines if "ended" in line] == []
+
+
+def signed_reply(secured: Secured, life_s: float) -> Reply:
+    """Return the response of an identity provider with a token that the listener OIDC accepts."""
+    now_s = time.time()
+    claims = {"sub": "alice", "aud": "kafka", "iss": "https://issuer.test"}
+    token = secured.identity_provider.sign(**claims, iat=now_s, exp=now_s + life_s)
+    return token_reply(token, expires_in=life_s)
+
+
+def test_tokens_of_an_oidc_endpoint(secured: Secured, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(1)
+    life_s = _TOKEN_LIFE_S
+
+    def respond(received: Received) -> Reply:
+        _, _, credentials = received.headers["authorization"].partition(" ")
+        if base64.b64decode(credentials) != b"me:canary-secret":
+            return Reply(401, b'{"error": "invalid_client", "error_description": "canary"}')
+        return signed_reply(secured, life_s)
+
+    identity = secured.authority.issue("identity provider", ("localhost",))
+    with token_server(respond, identity) as endpoint:
+        options = secured.options(
+            "OIDC",
+            "SASL_SSL",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauthbearer_token_endpoint_url=endpoint.url,
+            sasl_oauthbearer_client_credentials_client_id="me",
+            sasl_oauthbearer_client_credentials_client_secret="canary-secret",  # noqa: S106
+            sasl_oauthbearer_scope="produce",
+            https_ca_location=str(secured.directory / "ca.pem"),
+        )
+        check_round_trip(options, "oidc")
+        with Producer(**options, linger_ms=0) as producer:
+            caplog.clear()
+            end = time.monotonic() + 2.5 * life_s
+            while time.monotonic() < end:
+                producer.send("oidc", b"next").result(20)
+        lines = [record.getMessage() for record in caplog.records]
+        assert sum("renewed the session" in line for line in lines) >= 2
+        assert {tuple(each.form["scope"]) for each in endpoint.received} == {("produce",)}
+        options["sasl_oauthbearer_client_credentials_client_secret"] = "canary-wrong"  # noqa: S105
+        with (
+            AdminClient(**options, default_api_timeout_ms=3_000) as admin,
+            pytest.raises(BootstrapError, match=r"localhost:\d+: responded 401 invalid_client"),
+        ):
+            admin.list_topics()
+    assert "canary" not in caplog.text
 
 
 def test_refused_and_missing_tokens(secured: Secured) -> None:

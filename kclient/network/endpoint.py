@@ -14,6 +14,14 @@ class SecurityProtocol(IntEnum):
     SASL_SSL = 3
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or an IP address is one of this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 class Endpoint(NamedTuple):
     """Address of one listener, as bound or as advertised (Kafka: Endpoint).
 
@@ -49,9 +57,7 @@ class Endpoint(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """Whether only programs on this machine can reach the listener."""
-        if self.ip_version is None:
-            return self.host == "localhost"
-        return ipaddress.ip_address(self.host).is_loopback
+        return is_loopback(self.host)
 
     @property
     def is_any_address(self) -> bool:

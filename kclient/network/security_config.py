@@ -1,14 +1,15 @@
 """Configuration of the security of a client's connections: TLS and SASL."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from kclient.common.config_def import Config, ConfigType, describe
+from kclient.common.config_def import ConfigType, describe
 from kclient.common.config_keys import key, password, text
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
 from kclient.network.sasl.jaas_config import JaasConfig, parse_jaas_config
+from kclient.network.sasl.oidc_config import OidcConfig, OidcOptions
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -115,7 +116,7 @@ def _token_provider(raw: object) -> object:
     raise TypeError
 
 
-class SecurityConfig(Config):
+class SecurityConfig(OidcConfig):
     """How a client's connections are protected."""
 
     security_protocol: str = key(
@@ -172,7 +173,8 @@ class SecurityConfig(Config):
         'one entry \'MODULE required username="..." password="...";\'',
         None,
         "User name and password in the form of the Java client, instead of sasl.username and"
-        " sasl.password: an entry of PlainLoginModule or ScramLoginModule.",
+        " sasl.password: an entry of PlainLoginModule or ScramLoginModule. An entry of"
+        " OAuthBearerLoginModule has clientId, clientSecret, scope and extension_NAME.",
         secret=True,
     )
     ssl_truststore_location: str | None = text(
@@ -229,8 +231,8 @@ class SecurityConfig(Config):
     @property
     def has_fixed_credentials(self) -> bool:
         """Whether user name and password are values, and no function returns them."""
-        given = (self.sasl_username, self.sasl_password, self.sasl_token_provider)
-        return not any(callable(each) or hasattr(each, "token") for each in given)
+        given = (self.sasl_username, self.sasl_password)
+        return self.sasl_mechanism != "OAUTHBEARER" and not any(map(callable, given))
 
     @property
     def credentials(self) -> tuple[str, Secret]:
@@ -257,6 +259,7 @@ class SecurityConfig(Config):
         self._check_unused("sasl", used=self.uses_sasl, expected="SASL_PLAINTEXT or SASL_SSL")
         if self.uses_sasl:
             self._check_sasl()
+        self.check_token_endpoint()
         self._check_stores()
 
     def _check_unused(self, prefix: str, *, used: bool, expected: str) -> None:
@@ -283,23 +286,34 @@ class SecurityConfig(Config):
             )
         if self.sasl_jaas_config is not None:
             self._check_jaas_config(self.sasl_jaas_config)
-        else:
-            self._check_given_credentials()
+        self._check_given_credentials()
         if self.has_fixed_credentials:
             self._check_credentials()
 
     def _check_given_credentials(self) -> None:
         """Check that exactly the credentials of the mechanism are given."""
-        passwords, tokens = ("sasl_username", "sasl_password"), ("sasl_token_provider",)
-        uses_token = self.sasl_mechanism == "OAUTHBEARER"
-        needed, other = (tokens, passwords) if uses_token else (passwords, tokens)
+        passwords = ("sasl_username", "sasl_password")
+        provider, endpoint = "sasl_token_provider", "sasl_oauthbearer_token_endpoint_url"
+        needed: tuple[str, ...] = passwords
+        other: tuple[str, ...] = (provider, endpoint)
+        if self.sasl_mechanism == "OAUTHBEARER":
+            uses_endpoint = self.sasl_oauthbearer_token_endpoint_url is not None
+            needed, other = (
+                ((endpoint,), (*passwords, provider)) if uses_endpoint else ((provider,), passwords)
+            )
+        elif self.sasl_jaas_config is not None:
+            needed = ()
         for name in needed:
             if getattr(self, name) is None:
-                raise ConfigError(f"{name}: got nothing, expected it with {self.sasl_mechanism}")
+                hint = f"; or {endpoint}" if name == provider else ""
+                raise ConfigError(
+                    f"{name}: got nothing, expected it with {self.sasl_mechanism}{hint}"
+                )
         for name in other:
             if getattr(self, name) is not None:
                 raise ConfigError(
-                    f"{name}: got it with {self.sasl_mechanism}, expected {' and '.join(needed)}"
+                    f"{name}: got it with {self.sasl_mechanism}, expected"
+                    f" {' and '.join(needed) or 'sasl_jaas_config alone'}"
                 )
 
     def _check_jaas_config(self, jaas: JaasConfig) -> None:
@@ -342,7 +356,7 @@ class SecurityConfig(Config):
             )
 
 
-class SecurityOptions(TypedDict, total=False):
+class SecurityOptions(OidcOptions, total=False):
     """Keyword options of the security of a client's connections."""
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]

@@ -131,7 +131,7 @@ def test_hint_identifies_broker_options() -> None:
         ("ssl_certfile", "set ssl_keystore_location to one file with private key and certificate"),
         ("enable.ssl.certificate.verification", "pass an ssl.SSLContext with this setting as ssl_"),
         ("sasl_mechansim", "did you mean 'sasl_mechanism'?"),
-        ("sasl_oauth_token_provider", "not available in this version"),
+        ("sasl_oauth_token_provider", "pass an object whose token() returns a token and its"),
         ("use_tls", "set security_protocol"),
     ],
 )

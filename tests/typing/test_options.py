@@ -38,7 +38,7 @@ JAAS = (
 PROBES: dict[str, list[object]] = {
     "int": [1, 5, 1000, 10_000],
     "bool": [True],
-    "str": ["some text", "host:1", JAAS],
+    "str": ["some text", "host:1", JAAS, "https://host/token", "name=value"],
     "NoneType": [None],
     "callable": [a_callable],
 }

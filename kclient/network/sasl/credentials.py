@@ -1,4 +1,4 @@
-"""Credentials of a client: fixed ones, and ones that a user's function returns."""
+"""Credentials of a client: fixed ones, and ones that are loaded when they are needed."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
@@ -10,6 +10,30 @@ from kclient.common.secret import Secret
 
 _REFRESHED = 0.8  # share of a token's life, as in Kafka: sasl.login.refresh.window.factor
 _LEAST_LIFE_S = 60.0  # a token with less is refused by brokers whose clock is ahead
+
+
+_LONGEST_TOKEN = 256 * 1024
+_RESERVED_EXTENSION = "auth"
+
+TOKEN_FORM = f"a non-empty str of visible ASCII characters, at most {_LONGEST_TOKEN}"
+"""Form that `is_token` checks."""
+
+
+def is_token(token: str) -> bool:
+    """Return whether text can be sent as a token."""
+    return (
+        token.isascii()
+        and token.isprintable()
+        and " " not in token
+        and (0 < len(token) <= _LONGEST_TOKEN)
+    )
+
+
+def is_extension(name: object, value: object) -> bool:
+    """Return whether name and value can be sent as a SASL extension (RFC 7628, section 3.1)."""
+    is_name = isinstance(name, str) and name.isascii() and name.isalpha()
+    is_value = isinstance(value, str) and value.isascii() and value.isprintable()
+    return is_name and is_value and name != _RESERVED_EXTENSION
 
 
 class UserCredentials(NamedTuple):
@@ -86,7 +110,7 @@ class FixedCredentials:
 
 
 class LoadedCredentials:
-    """Credentials that a user's function returns.
+    """Credentials that a function returns: a user's, or one that calls a token endpoint.
 
     The function may wait for a server, so that it runs in a thread of its own, once at a time. It
     is called for each new connection, since a password may have changed, but not while a token has

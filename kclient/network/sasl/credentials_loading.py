@@ -1,6 +1,7 @@
-"""Functions of users that return user name, password or token."""
+"""Functions that return user name, password or token: those of users, and the token endpoint."""
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
 from kclient.common.config_def import describe
 from kclient.common.errors import AuthenticationError
@@ -8,28 +9,39 @@ from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime
 from kclient.common.secret import Secret
 from kclient.network.sasl.credentials import (
+    TOKEN_FORM,
     Credentials,
     CredentialsSource,
     FixedCredentials,
     LoadedCredentials,
     OAuthBearerToken,
     UserCredentials,
+    is_extension,
+    is_token,
 )
 from kclient.network.security_config import SecurityConfig, TokenFunction, TokenProvider
 
-_LONGEST_TOKEN = 256 * 1024
 _TUPLE = "a tuple (token, expiry in seconds since the Unix epoch)"
-_RESERVED_EXTENSION = "auth"
 
 
 def credentials_source(
     config: SecurityConfig, runtime: Runtime, log_context: LogContext
 ) -> CredentialsSource | None:
-    """Return the credentials of a client; None if it does not use SASL."""
+    """Return the credentials of a client; None if it does not use SASL.
+
+    Raises:
+        ConfigError: The authorities that are trusted for the token endpoint cannot be loaded.
+    """
     if not config.uses_sasl:
         return None
     if config.has_fixed_credentials:
         return FixedCredentials(UserCredentials(*config.credentials))
+    request = config.token_request
+    if request is not None:
+        # Imported when it is needed, as TLS and HTTP are.
+        endpoints = import_module("kclient.network.sasl.token_endpoint")
+        endpoint = endpoints.token_endpoint(config, request, runtime)
+        return LoadedCredentials(endpoint.token, runtime, log_context)
     return LoadedCredentials(lambda: _load(config), runtime, log_context)
 
 
@@ -79,10 +91,10 @@ def _token(found: object, extensions: object) -> OAuthBearerToken:
             f"sasl_token_provider: got a {type(found).__name__}, expected {_TUPLE}"
         )
     token, expiry_s = found
-    if not isinstance(token, str) or not _is_token(token):
+    if not isinstance(token, str) or not is_token(token):
         raise AuthenticationError(
-            f"sasl_token_provider: got a token of type {type(token).__name__}, expected a non-empty"
-            f" str of visible ASCII characters, at most {_LONGEST_TOKEN}"
+            f"sasl_token_provider: got a token of type {type(token).__name__}, expected"
+            f" {TOKEN_FORM}"
         )
     if isinstance(expiry_s, bool) or not isinstance(expiry_s, int | float):
         raise AuthenticationError(
@@ -91,23 +103,12 @@ def _token(found: object, extensions: object) -> OAuthBearerToken:
     return OAuthBearerToken(Secret(token), float(expiry_s), _extensions(extensions))
 
 
-def _is_token(token: str) -> bool:
-    return (
-        token.isascii()
-        and token.isprintable()
-        and " " not in token
-        and (0 < len(token) <= _LONGEST_TOKEN)
-    )
-
-
 def _extensions(given: object) -> Mapping[str, str]:
     expected = "a dict of names of letters and printable values"
     if not isinstance(given, Mapping):
         raise AuthenticationError(f"extensions: got a {type(given).__name__}, expected {expected}")
     for name, value in given.items():
-        is_name = isinstance(name, str) and name.isascii() and name.isalpha()
-        is_value = isinstance(value, str) and value.isascii() and value.isprintable()
-        if not is_name or not is_value or name == _RESERVED_EXTENSION:
+        if not is_extension(name, value):
             raise AuthenticationError(f"extensions: got {name!r:.80}, expected {expected}")
     return dict(given)
 

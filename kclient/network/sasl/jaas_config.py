@@ -1,20 +1,25 @@
 """Values of ``sasl.jaas.config``, as the Java client writes them (Kafka: JaasConfig)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kclient.common.secret import Secret
+from kclient.network.sasl.credentials import is_extension
 
 MAX_LENGTH: Final = 64 * 1024
 """Maximum length of a value, in characters."""
 
+_OAUTHBEARER = ("OAUTHBEARER",)
 _MECHANISMS = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": _OAUTHBEARER,
 }
 _CONTROL_FLAGS = ("required", "requisite", "sufficient", "optional")
 _OPTIONS = ("username", "password")
+_OAUTHBEARER_OPTIONS = ("clientId", "clientSecret", "scope")
+_EXTENSION = "extension_"
 
 # Names that errors may show. Other text may be a part of a password that is not quoted correctly.
 _MODULE = re.compile(r"[A-Za-z_$][\w$]*(\.[\w$]+)+LoginModule", re.ASCII)
@@ -51,13 +56,17 @@ class JaasConfig(NamedTuple):
 
     Attributes:
         mechanisms: SASL mechanisms of the module.
-        username: User name.
-        password: Password.
+        username: User name, or client id of OAUTHBEARER, which may be empty.
+        password: Password, or client secret of OAUTHBEARER, which may be empty.
+        scope: Scope of a token of OAUTHBEARER; empty if it has none.
+        extensions: SASL extensions of OAUTHBEARER.
     """
 
     mechanisms: tuple[str, ...]
     username: str
     password: Secret
+    scope: str
+    extensions: Mapping[str, str]
 
 
 class _Token(NamedTuple):
@@ -75,7 +84,7 @@ class _Token(NamedTuple):
 
 
 def parse_jaas_config(text: str) -> JaasConfig:
-    """Return the credentials of a value with one entry of PLAIN or SCRAM.
+    """Return the credentials of a value with one entry of PLAIN, SCRAM or OAUTHBEARER.
 
     Raises:
         ValueError: The value is wrong. The text has no part of it, except names of modules and
@@ -93,11 +102,21 @@ def parse_jaas_config(text: str) -> JaasConfig:
     mechanisms = _mechanisms(words[0] if words else None)
     if len(words) < 2 or words[1].is_sign or words[1].text.lower() not in _CONTROL_FLAGS:
         raise ValueError(f"no control flag after the module: one of {', '.join(_CONTROL_FLAGS)}")
-    options = _options(words[2:])
+    if mechanisms == _OAUTHBEARER:
+        return _oauthbearer(_options(words[2:], _OAUTHBEARER_OPTIONS))
+    options = _options(words[2:], _OPTIONS)
     for name in _OPTIONS:
         if not options.get(name):
             raise ValueError(f"it has no {name}")
-    return JaasConfig(mechanisms, options["username"], Secret(options["password"]))
+    return JaasConfig(mechanisms, options["username"], Secret(options["password"]), "", {})
+
+
+def _oauthbearer(options: dict[str, str]) -> JaasConfig:
+    client_id, secret, scope = (options.pop(name, "") for name in _OAUTHBEARER_OPTIONS)
+    extensions = {name.removeprefix(_EXTENSION): value for name, value in options.items()}
+    if not all(is_extension(name, value) for name, value in extensions.items()):
+        raise ValueError(f"the name of an option {_EXTENSION}NAME, or its value, is not allowed")
+    return JaasConfig(_OAUTHBEARER, client_id, Secret(secret), scope, extensions)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -132,22 +151,24 @@ def _mechanisms(module: _Token | None) -> tuple[str, ...]:
     raise ValueError(f"{shown} is none of {', '.join(_MECHANISMS)}")
 
 
-def _options(words: list[_Token]) -> dict[str, str]:
+def _options(words: list[_Token], known: tuple[str, ...]) -> dict[str, str]:
     options: dict[str, str] = {}
     for at in range(0, len(words), 3):
         name, *rest = words[at : at + 3]
         if [each.is_sign for each in (name, *rest)] != [False, True, False]:
             raise ValueError(f"character {name.column} does not begin an option NAME=VALUE")
         value = rest[1]
-        if name.text not in _OPTIONS:
-            raise ValueError(_unknown_option(name))
+        is_extension_name = known == _OAUTHBEARER_OPTIONS and name.text.startswith(_EXTENSION)
+        if name.text not in known and not is_extension_name:
+            raise ValueError(_unknown_option(name, known))
         if name.text in options:
-            raise ValueError(f"it has {name.text} twice")
+            shown = _EXTENSION if is_extension_name else name.text
+            raise ValueError(f"it has {shown} twice")
         options[name.text] = value.text
     return options
 
 
-def _unknown_option(name: _Token) -> str:
+def _unknown_option(name: _Token, known: tuple[str, ...]) -> str:
     if name.text in _KNOWN_OPTIONS:
         return f"it has the option {name.text}; {_KNOWN_OPTIONS[name.text]}"
-    return f"the option at character {name.column} is neither username nor password"
+    return f"the option at character {name.column} is none of {', '.join(known)}"

@@ -30,24 +30,49 @@ def client_context(config: SecurityConfig) -> ssl.SSLContext:
     """
     if config.ssl_context is not None:
         return config.ssl_context
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    context = _verifying_context()
     context.check_hostname = config.ssl_endpoint_identification_algorithm == "https"
     _load_trust_store(context, config)
     _load_key_store(context, config)
     return context
 
 
+def https_context(name: str, location: str | None) -> ssl.SSLContext:
+    """Return the context of requests over HTTPS, which trusts the authorities of a file.
+
+    Args:
+        name: Option with the location, for errors.
+        location: PEM file; None for the authorities of the system.
+
+    Raises:
+        ConfigError: The file cannot be read, or has no certificates.
+    """
+    context = _verifying_context()
+    if location is None:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    else:
+        _trust(context, name, _pem_of(name, location))
+    return context
+
+
+def _verifying_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    return context
+
+
 def _load_trust_store(context: ssl.SSLContext, config: SecurityConfig) -> None:
     if config.ssl_truststore_certificates is not None:
-        name, pem = "ssl_truststore_certificates", config.ssl_truststore_certificates
+        _trust(context, "ssl_truststore_certificates", config.ssl_truststore_certificates)
     elif config.ssl_truststore_location is not None:
         name = "ssl_truststore_location"
-        pem = _pem_of(name, config.ssl_truststore_location)
+        _trust(context, name, _pem_of(name, config.ssl_truststore_location))
     else:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
-        return
+
+
+def _trust(context: ssl.SSLContext, name: str, pem: str) -> None:
     if _CERTIFICATE not in pem:
         raise ConfigError(f"{name}: got no certificate, expected PEM with {_CERTIFICATE!r}")
     try:

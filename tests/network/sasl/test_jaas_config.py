@@ -34,6 +34,17 @@ def test_values_are_those_of_java(options: str, username: str, password: str) ->
     assert (found.username, found.password.reveal()) == (username, password)
 
 
+def test_oauthbearer_has_client_credentials_and_extensions() -> None:
+    found = parse_jaas_config(
+        f'{OAUTHBEARER} required clientId="me" clientSecret=\'c a\' scope="a b" extension_pool=p;'
+    )
+    assert found.mechanisms == ("OAUTHBEARER",)
+    assert (found.username, found.password.reveal(), found.scope) == ("me", "c a", "a b")
+    assert found.extensions == {"pool": "p"}
+    empty = parse_jaas_config(f"{OAUTHBEARER} required;")
+    assert (empty.username, empty.password.reveal(), empty.scope) == ("", "", "")
+
+
 @pytest.mark.parametrize("flag", ["required", "requisite", "sufficient", "optional", "REQUIRED"])
 def test_each_control_flag_is_accepted(flag: str) -> None:
     found = parse_jaas_config(f"\n {SCRAM}\n{flag} username=a password=b ; // end")
@@ -59,7 +70,15 @@ def test_each_control_flag_is_accepted(flag: str) -> None:
         ("canary;", "its first word is none of org.apache.kafka"),
         ("=;", "its first word is none of"),
         ("username='a' password='canary';", "its first word is none of org.apache.kafka"),
-        (f"{OAUTHBEARER} required;", f"the module {OAUTHBEARER} is none of {PLAIN}, {SCRAM}"),
+        ("a.OtherLoginModule required;", f"the module a.OtherLoginModule is none of {PLAIN}"),
+        (f"{OAUTHBEARER} required username=canary;", "is none of clientId, clientSecret, scope"),
+        (f"{OAUTHBEARER} required scope=a scope=canary;", "it has scope twice"),
+        (f"{OAUTHBEARER} required extension_b=a extension_b=c;", "it has extension_ twice"),
+        (f"{OAUTHBEARER} required extension_auth=canary;", "an option extension_NAME, or its val"),
+        (
+            f"{OAUTHBEARER} required extension_canary='a\\1';",
+            "an option extension_NAME, or its val",
+        ),
         ("com.sun.security.auth.module.Krb5LoginModule required;", "the module com.sun.security"),
         (f"{PLAIN};", "no control flag after the module: one of required, requisite, suff"),
         (f"{PLAIN} username=a password=canary;", "no control flag after the module"),
@@ -69,8 +88,9 @@ def test_each_control_flag_is_accepted(flag: str) -> None:
         (f"{PLAIN} required password=;", "character 66 does not begin an option NAME=VALUE"),
         (f"{PLAIN} required username=a password=canary canary;", "does not begin an option"),
         (f"{PLAIN} required username=a password==canary;", "does not begin an option"),
-        (f"{PLAIN} required username=a canary=b;", "at character 77 is neither username nor"),
-        (f"{PLAIN} required username=a user_canary=b;", "at character 77 is neither username nor"),
+        (f"{PLAIN} required username=a canary=b;", "at character 77 is none of username, p"),
+        (f"{PLAIN} required username=a user_canary=b;", "at character 77 is none of username, p"),
+        (f"{PLAIN} required clientId=canary;", "the option clientId; it is an option of OAUTHB"),
         (f"{SCRAM} required tokenauth=true;", "it has the option tokenauth; delegation tokens"),
         (f"{PLAIN} required user=canary;", "it has the option user; the option is named username"),
         (f"{PLAIN} required username=a password=b password=canary;", "it has password twice"),
