@@ -127,8 +127,17 @@ class MetadataUpdater:
         return None
 
     def authentication_failed(self, error: KafkaError) -> None:
-        """Fail the calls that wait for metadata."""
-        self._metadata.fatal_error(error)
+        """Fail the calls that wait for metadata.
+
+        At the start, calls fail when each bootstrap server has refused the authentication: one of
+        them may accept it.
+        """
+        if self.knows_cluster():
+            self._metadata.fatal_error(error)
+            return
+        refusal = self._connections.refusal_of_all(self._metadata.cluster().nodes.values())
+        if refusal is not None:
+            self._metadata.fatal_error(refusal)
 
     def rebootstrap_required(self) -> None:
         """Rebootstrap as soon as possible, since a broker is not the expected one."""

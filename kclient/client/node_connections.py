@@ -77,6 +77,26 @@ class ConnectionFailures:
         for node_id in [known for known in self._failures if known not in kept]:
             del self._failures[node_id]
 
+    def refusal_of_all(self, nodes: Iterable[Node]) -> AuthenticationError | None:
+        """Return an error with the cause for each node, if all refused the authentication."""
+        refusals: dict[str, AuthenticationError] = {}
+        for node in nodes:
+            failure = self._failures.get(node.id)
+            if failure is None or not isinstance(failure.cause, AuthenticationError):
+                return None
+            refusals[_describe(node)] = failure.cause
+        if not refusals:
+            return None
+        first = next(iter(refusals.values()))
+        if len(refusals) == 1:
+            return first
+        is_common = all(type(each) is type(first) for each in refusals.values())
+        kind = type(first) if is_common else AuthenticationError
+        causes = "; ".join(f"{address}: {cause}" for address, cause in refusals.items())
+        error = kind(f"each address refused the authentication: {causes}")
+        error.__cause__ = first
+        return error
+
     def as_error(self, pending: Mapping[Node, str]) -> BootstrapError | None:
         """Return an error with the cause for each address; None if there is none.
 
@@ -326,6 +346,10 @@ class NodeConnections:
             level = logging.DEBUG if node_id in self._reached else logging.INFO
             self._log.log(level, "connected to %s", name)
         self._reached.add(node_id)
+
+    def refusal_of_all(self, nodes: Iterable[Node]) -> AuthenticationError | None:
+        """Return an error with the cause for each node, if all refused the authentication."""
+        return self._failures.refusal_of_all(nodes)
 
     def bootstrap_error(self, now_ms: float) -> BootstrapError | None:
         """Return why no node is ready, for each address; None if there is no failure.

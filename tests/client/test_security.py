@@ -1,13 +1,118 @@
-"""Clients with SASL or TLS at a broker without them."""
+"""Clients with SASL or TLS: listeners without them, and listeners that refuse the credentials."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from kclient import AdminClient
-from kclient.common.broker_errors import IllegalSaslStateError
-from kclient.common.errors import BootstrapError
+from kclient.client.client_config import ClientConfig
+from kclient.client.client_metadata import ProducerMetadata
+from kclient.client.network_client_builder import build_network_client
+from kclient.common.broker_errors import IllegalSaslStateError, SaslAuthenticationError
+from kclient.common.config_def import ConfigDef
+from kclient.common.errors import AuthenticationError, BootstrapError
+from kclient.common.types import Node
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from kclient.testing import EmbeddedCluster
+from tests.support.clients.scripted_broker import ScriptedBroker
+from tests.support.virtual.virtual_home import VirtualHome
+
+PLAIN: dict[str, Any] = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_username": "alice",
+    "sasl_password": "canary",
+}
+REFUSED, UNAVAILABLE = 58, 33
+_CLIENT = ConfigDef("test", ClientConfig)
+
+
+class SaslWorld:
+    """Client with PLAIN, and brokers that accept or refuse its password, in virtual time."""
+
+    def __init__(self, *brokers: int) -> None:
+        self.home = VirtualHome()
+        servers = [f"10.0.0.{number}:9092" for number in brokers]
+        config = _CLIENT.parse({"bootstrap_servers": servers, **PLAIN})
+        self.metadata = ProducerMetadata(self.home.runtime)
+        self.client = build_network_client(
+            config, self.home.runtime, self.metadata, client_id="test"
+        )
+
+    def serve(self, number: int, code: int = 0) -> None:
+        """Start a broker that responds to the password with an error code."""
+        broker = ScriptedBroker(Node(number, f"10.0.0.{number}", 9092))
+        broker.versions |= {ApiKey.SASL_HANDSHAKE: (0, 1), ApiKey.SASL_AUTHENTICATE: (0, 2)}
+        handshake = SaslHandshakeResponse(
+            error_code=code if code == UNAVAILABLE else 0, mechanisms=["SCRAM-SHA-256"]
+        )
+        authenticate = SaslAuthenticateResponse(error_code=code, error_message="wrong password")
+        broker.responses[ApiKey.SASL_HANDSHAKE] = lambda _header, _request: handshake
+        broker.responses[ApiKey.SASL_AUTHENTICATE] = lambda _header, _request: authenticate
+        self.home.net.peers[broker.node.host, broker.node.port] = lambda: broker
+
+    def error_within(self, duration_ms: float) -> AuthenticationError | None:
+        """Poll until the cluster is known or calls fail; return their error."""
+        deadline_ms = self.home.clock.now_ms + duration_ms
+        while self.metadata.cluster().is_bootstrap and self.home.clock.now_ms < deadline_ms:
+            self.client.poll(100, self.home.clock.now_ms)
+            try:
+                self.metadata.maybe_raise_any_error()
+            except AuthenticationError as error:
+                return error
+        return None
+
+
+def test_client_works_if_one_address_accepts_the_credentials() -> None:
+    for accepting in (1, 2, 3):
+        world = SaslWorld(1, 2, 3)
+        for number in (1, 2, 3):
+            world.serve(number, 0 if number == accepting else REFUSED)
+        assert world.error_within(10_000) is None
+        assert list(world.metadata.cluster().nodes) == [accepting]
+
+
+def test_error_lists_the_refusal_of_each_address() -> None:
+    world = SaslWorld(1, 2)
+    world.serve(1, REFUSED)
+    world.serve(2, REFUSED)
+    error = world.error_within(10_000)
+    assert type(error) is SaslAuthenticationError
+    refused = "the broker refused user 'alice' by PLAIN: SASL_AUTHENTICATION_FAILED: wrong pass"
+    for number in (1, 2):
+        assert f"10.0.0.{number}:9092: {refused}" in str(error)
+    assert world.home.clock.now_ms < 2_000
+
+
+def test_error_of_different_refusals_has_their_common_type() -> None:
+    world = SaslWorld(1, 2)
+    world.serve(1, REFUSED)
+    world.serve(2, UNAVAILABLE)
+    error = world.error_within(10_000)
+    assert type(error) is AuthenticationError
+    assert "10.0.0.2:9092: sasl.mechanism: got PLAIN, the listener has enabled" in str(error)
+
+
+def test_single_address_raises_its_refusal() -> None:
+    world = SaslWorld(1)
+    world.serve(1, REFUSED)
+    error = world.error_within(10_000)
+    assert type(error) is SaslAuthenticationError
+    assert str(error).startswith("the broker refused user 'alice'")
+
+
+def test_refusal_of_one_address_waits_for_the_other() -> None:
+    world = SaslWorld(1, 2)
+    world.serve(1, REFUSED)
+    assert world.error_within(5_000) is None
+    text = str(world.client.bootstrap_error())
+    assert "10.0.0.1:9092: the broker refused user 'alice'" in text
+    assert "10.0.0.2:9092: could not connect: Connection refused" in text
+    world.serve(2)
+    assert world.error_within(5_000) is None
+    assert list(world.metadata.cluster().nodes) == [2]
 
 
 @pytest.fixture
@@ -20,10 +125,7 @@ def test_listener_without_sasl_is_named_at_once(cluster: EmbeddedCluster) -> Non
     with (
         AdminClient(
             bootstrap_servers=cluster.bootstrap_servers,
-            security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism="PLAIN",
-            sasl_username="alice",
-            sasl_password="canary",
+            **PLAIN,
         ) as admin,
         pytest.raises(IllegalSaslStateError, match="the listener takes no SASL") as caught,
     ):
