@@ -5,18 +5,22 @@ from functools import partial
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime, StreamSocket
 from kclient.network.authenticator import Authenticator, NoAuthenticator
+from kclient.network.endpoint import is_loopback
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.sasl.client_authenticator import SaslClientAuthenticator
 from kclient.network.sasl.credentials import CredentialsSource, OAuthBearerToken
 from kclient.network.sasl.mechanism import SaslClient
-from kclient.network.sasl.oauthbearer import OAuthBearerSaslClient
+from kclient.network.sasl.oauthbearer import OAUTHBEARER, OAuthBearerSaslClient
 from kclient.network.sasl.plain import PLAIN, PlainSaslClient
 from kclient.network.sasl.scram import SCRAM_MECHANISMS, ScramSaslClient
 from kclient.network.security_config import SecurityConfig
 from kclient.network.tls.client_context import client_context
 from kclient.network.tls.ssl_transport_layer import READ_SIZE, SslTransportLayer
 from kclient.network.transport_layer import PlaintextTransportLayer, TransportLayer
+
+_READABLE = frozenset({PLAIN, OAUTHBEARER})
+"""Mechanisms that send credentials as they are; others prove that they know them."""
 
 
 class ClientChannelBuilder:
@@ -42,11 +46,15 @@ class ClientChannelBuilder:
         log_context: LogContext,
     ) -> None:
         self._credentials = credentials
+        self._log = log_context.logger(__name__)
         self._log_context = log_context
         self._config = config
         self._client_id = client_id
         self._runtime = runtime
         self._context = client_context(config) if config.uses_ssl else None
+        self._sends_readable_credentials = (
+            config.uses_sasl and not config.uses_ssl and config.sasl_mechanism in _READABLE
+        )
         self._scratch = bytearray(READ_SIZE if config.uses_ssl else 0)
 
     def build_channel(
@@ -58,6 +66,14 @@ class ClientChannelBuilder:
         peer_host: str,
     ) -> KafkaChannel:
         """Return a channel for a socket."""
+        if self._sends_readable_credentials and not is_loopback(peer_host):
+            self._sends_readable_credentials = False  # warned of once for each client
+            self._log.warning(
+                "security.protocol=SASL_PLAINTEXT: %s sends the credentials to %s in readable form;"
+                " use SASL_SSL",
+                self._config.sasl_mechanism,
+                peer_host,
+            )
         transport = self._transport(stream, peer_host)
         authenticator: Authenticator = NoAuthenticator()
         if self._credentials is not None:

@@ -143,3 +143,34 @@ def test_listener_without_tls_is_named(cluster: EmbeddedCluster) -> None:
         pytest.raises(BootstrapError, match="the port may be one without TLS"),
     ):
         admin.list_topics()
+
+
+def readable_password_warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        f"{record.levelname} {record.getMessage()}"
+        for record in caplog.records
+        if "readable form" in record.getMessage()
+    ]
+
+
+def test_password_without_tls_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    world = SaslWorld(1, 2)
+    world.serve(1, REFUSED)
+    world.serve(2, REFUSED)
+    world.error_within(10_000)
+    world.error_within(10_000)
+    (line,) = readable_password_warnings(caplog)
+    assert line.startswith("WARNING")
+    assert "PLAIN sends the credentials to 10.0.0." in line
+    assert "canary" not in line
+
+
+def test_password_on_this_machine_is_not_warned_of(
+    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        AdminClient(bootstrap_servers=cluster.bootstrap_servers, **PLAIN) as admin,
+        pytest.raises(IllegalSaslStateError),
+    ):
+        admin.list_topics()
+    assert readable_password_warnings(caplog) == []
