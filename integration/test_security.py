@@ -22,6 +22,8 @@ from kclient.common.errors import (
     KafkaError,
     SslAuthenticationError,
 )
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.errors import DeliveryTimeoutError
 from tests.support.certificates import CertificateAuthority, Identity
 from tests.support.checks.document_blocks import all_blocks
 from tests.support.processes.child_process import ROOT, script
@@ -480,3 +482,45 @@ def test_password_that_a_function_returns(secured: Secured) -> None:
         sasl_password=lambda: PASSWORD,
     )
     check_round_trip(options, "functions")
+
+
+def test_records_wait_while_credentials_are_refused(secured: Secured) -> None:
+    """The sessions of the listener end soon, so that other credentials are needed at once."""
+    given = [PASSWORD]
+    options = secured.options(
+        "SHORT",
+        "SASL_SSL",
+        sasl_mechanism="SCRAM-SHA-256",
+        sasl_username="alice",
+        sasl_password=lambda: given[0],
+    )
+    with AdminClient(**options) as admin:
+        admin.create_topics(NewTopic("waiting", 1))
+    with Producer(
+        **options, linger_ms=0, request_timeout_ms=2_000, delivery_timeout_ms=8_000
+    ) as producer:
+        producer.send("waiting", b"first").result(20)
+        given[0] = "canary-wrong"
+        sent = send_until_refused(producer)
+        queued = producer.send("waiting", b"queued")
+        for lost in (sent, queued):
+            error = lost.exception(20)
+            assert isinstance(error, DeliveryTimeoutError)
+            assert "the broker refused user 'alice' by SCRAM-SHA-256" in str(error)
+            assert "canary" not in "".join(traceback.format_exception(error))
+            assert lost is sent or not error.possibly_written
+        kept = producer.send("waiting", b"kept")
+        given[0] = PASSWORD
+        assert kept.result(20).offset > 0
+
+
+def send_until_refused(producer: Producer) -> DeliveryFuture:
+    """Send records until one waits for a new connection; return its future."""
+    end = time.monotonic() + 10 * LIFETIME_S
+    while time.monotonic() < end:
+        future = producer.send("waiting", b"next")
+        try:
+            future.result(1)
+        except TimeoutError:
+            return future
+    raise AssertionError("the session of the producer did not end")
