@@ -138,6 +138,14 @@ ALICE = {"sasl_username": "alice", "sasl_password": PASSWORD}
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CASES = [
     ("TLS", "SSL", {}),
+    (
+        "TLS",
+        "SSL",
+        {
+            "ssl_protocol": "TLSv1.2",
+            "ssl_cipher_suites": ["TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"],
+        },
+    ),
     *(("SASL", "SASL_PLAINTEXT", {"sasl_mechanism": each, **ALICE}) for each in MECHANISMS),
     *(("BOTH", "SASL_SSL", {"sasl_mechanism": each, **ALICE}) for each in MECHANISMS),
 ]
@@ -148,7 +156,7 @@ def test_records_are_written_and_read_in_a_group(
     secured: Secured, listener: str, protocol: str, others: dict[str, Any]
 ) -> None:
     options = secured.options(listener, protocol, **others)
-    check_round_trip(options, f"round-{listener}-{others.get('sasl_mechanism', 'none')}")
+    check_round_trip(options, f"round-{listener}-{others.get('sasl_mechanism', len(others))}")
 
 
 def check_round_trip(options: dict[str, Any], topic: str) -> None:

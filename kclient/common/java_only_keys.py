@@ -58,12 +58,9 @@ _SECURITY_KEYS = [
     "sasl.oauthbearer.jwt.validator.class",
     "sasl.oauthbearer.scope.claim.name",
     "sasl.oauthbearer.sub.claim.name",
-    "ssl.cipher.suites",
-    "ssl.enabled.protocols",
     "ssl.engine.factory.class",
     "ssl.keymanager.algorithm",
     "ssl.keystore.password",
-    "ssl.protocol",
     "ssl.provider",
     "ssl.secure.random.implementation",
     "ssl.trustmanager.algorithm",
@@ -73,15 +70,10 @@ _SECURITY_KEYS = [
 _SECURITY_REASONS = {
     "sasl.client.callback.handler.class": _CLASSES,
     "sasl.login.class": _CLASSES,
-    "ssl.cipher.suites": _CONTEXT,
-    "ssl.enabled.protocols": _CONTEXT,
     "ssl.engine.factory.class": _CONTEXT,
     "ssl.keystore.password": "a PEM store has no password; ssl.key.password opens a private key",
-    "ssl.protocol": _CONTEXT,
     "ssl.truststore.password": "a PEM store has no password",
 }
-
-_PLAIN_SECURITY_KEYS = frozenset({"ssl.protocol"})
 
 
 def refused(name: str, reason: str) -> ConfigKey:
@@ -106,7 +98,7 @@ def refused(name: str, reason: str) -> ConfigKey:
 
 
 def _may_be_secret(name: str) -> bool:
-    return name.startswith(("sasl.", "ssl.")) and name not in _PLAIN_SECURITY_KEYS
+    return name.startswith(("sasl.", "ssl."))
 
 
 def java_only_keys() -> list[ConfigKey]:

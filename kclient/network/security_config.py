@@ -1,6 +1,6 @@
 """Configuration of the security of a client's connections: TLS and SASL."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from kclient.common.config_def import ConfigType, describe
@@ -10,6 +10,13 @@ from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
 from kclient.network.sasl.jaas_config import JaasConfig, parse_jaas_config
 from kclient.network.sasl.oidc_config import OidcConfig, OidcOptions
+from kclient.network.tls.cipher_suites import (
+    CIPHER_SUITES_1_2,
+    CIPHER_SUITES_1_3,
+    TLS_PROTOCOLS,
+    TLS_VERSIONS,
+    versions_in_use,
+)
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -67,6 +74,45 @@ def _endpoint_algorithm(raw: object) -> str:
     if isinstance(raw, str) and raw.lower() in {"https", ""}:
         return raw.lower()
     raise ValueError
+
+
+def _names(raw: object) -> tuple[str, ...]:
+    """Return the names of a list, or of a str with commas."""
+    names = raw.split(",") if isinstance(raw, str) else raw
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise TypeError
+    if not names:
+        raise ValueError
+    return tuple(name.strip() for name in names)
+
+
+def _tls_versions(raw: object) -> tuple[str, ...]:
+    known = {version.lower(): version for version in TLS_VERSIONS}
+    found = [known.get(name.lower()) for name in _names(raw)]
+    versions = tuple(version for version in found if version is not None)
+    if len(versions) < len(found):
+        raise ValueError("earlier versions are not secure")
+    return versions
+
+
+def _tls_protocol(raw: object) -> str:
+    if raw not in TLS_PROTOCOLS:
+        raise ValueError
+    return str(raw)
+
+
+def _cipher_suites(raw: object) -> tuple[str, ...] | None:
+    if raw is None:
+        return None
+    names = _names(raw)
+    for name in names:
+        if name not in CIPHER_SUITES_1_2 and name not in CIPHER_SUITES_1_3:
+            raise ValueError(
+                f"{name!r:.80} is none of its names; pass an ssl.SSLContext as ssl_context"
+            )
+    if CIPHER_SUITES_1_3.intersection(names) not in (frozenset(), CIPHER_SUITES_1_3):
+        raise ValueError("name all three suites of TLS 1.3, or none of them")
+    return names
 
 
 def _ssl_context(raw: object) -> object:
@@ -209,6 +255,31 @@ class SecurityConfig(OidcConfig):
         "https",
         "Whether the host name must be in the broker's certificate; '' accepts any name.",
     )
+    ssl_enabled_protocols: tuple[str, ...] = key(
+        "ssl.enabled.protocols",
+        ConfigType.LIST,
+        _tls_versions,
+        f"a list of {' and '.join(map(repr, TLS_VERSIONS))}",
+        TLS_VERSIONS,
+        "Versions of TLS that may be used.",
+    )
+    ssl_protocol: str = key(
+        "ssl.protocol",
+        ConfigType.STRING,
+        _tls_protocol,
+        f"one of {', '.join(map(repr, TLS_PROTOCOLS))}",
+        "TLSv1.3",
+        "Highest version of TLS that may be used; 'TLS' for the highest that is enabled.",
+        choices=TLS_PROTOCOLS,
+    )
+    ssl_cipher_suites: tuple[str, ...] | None = key(
+        "ssl.cipher.suites",
+        ConfigType.LIST,
+        _cipher_suites,
+        "a list of IANA names of cipher suites of TLS 1.2 and 1.3, with forward secrecy",
+        None,
+        "Cipher suites that may be used. Those of TLS 1.3 can be used all or not at all.",
+    )
     ssl_context: "SSLContext | None" = key(
         "ssl.context",
         ConfigType.UNKNOWN,
@@ -261,6 +332,7 @@ class SecurityConfig(OidcConfig):
             self._check_sasl()
         self.check_token_endpoint()
         self._check_stores()
+        self._check_tls_versions()
 
     def _check_unused(self, prefix: str, *, used: bool, expected: str) -> None:
         given = self._given(f"{prefix}_")
@@ -355,6 +427,19 @@ class SecurityConfig(OidcConfig):
                 "ssl_keystore_key, ssl_keystore_certificate_chain: got one, expected both or none"
             )
 
+    def _check_tls_versions(self) -> None:
+        enabled, protocol = self.ssl_enabled_protocols, self.ssl_protocol
+        if not versions_in_use(enabled, protocol, None):
+            raise ConfigError(
+                f"ssl_enabled_protocols: got {', '.join(enabled)} with ssl_protocol {protocol},"
+                " expected a common version"
+            )
+        if not versions_in_use(enabled, protocol, self.ssl_cipher_suites):
+            raise ConfigError(
+                f"ssl_cipher_suites: got no suite of {', '.join(enabled)}, expected one of each"
+                " version that is enabled"
+            )
+
 
 class SecurityOptions(OidcOptions, total=False):
     """Keyword options of the security of a client's connections."""
@@ -374,4 +459,7 @@ class SecurityOptions(OidcOptions, total=False):
     ssl_keystore_type: Literal["PEM"]
     ssl_key_password: str | None
     ssl_endpoint_identification_algorithm: Literal["https", ""]
+    ssl_enabled_protocols: str | Sequence[str]
+    ssl_protocol: Literal["TLS", "TLSv1.2", "TLSv1.3"]
+    ssl_cipher_suites: str | Sequence[str] | None
     ssl_context: "SSLContext | None"

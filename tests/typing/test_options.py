@@ -38,7 +38,15 @@ JAAS = (
 PROBES: dict[str, list[object]] = {
     "int": [1, 5, 1000, 10_000],
     "bool": [True],
-    "str": ["some text", "host:1", JAAS, "https://host/token", "name=value"],
+    "str": [
+        "some text",
+        "host:1",
+        JAAS,
+        "https://host/token",
+        "name=value",
+        "TLSv1.2",
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    ],
     "NoneType": [None],
     "callable": [a_callable],
 }

@@ -10,6 +10,12 @@ from pathlib import Path
 from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
 from kclient.network.security_config import SecurityConfig
+from kclient.network.tls.cipher_suites import (
+    CIPHER_SUITES_1_2,
+    TLS_1_2,
+    TLS_1_3,
+    versions_in_use,
+)
 
 _JAVA_KEYSTORES = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _DER = b"\x30"
@@ -31,6 +37,7 @@ def client_context(config: SecurityConfig) -> ssl.SSLContext:
     if config.ssl_context is not None:
         return config.ssl_context
     context = _verifying_context()
+    _restrict(context, config)
     context.check_hostname = config.ssl_endpoint_identification_algorithm == "https"
     _load_trust_store(context, config)
     _load_key_store(context, config)
@@ -60,6 +67,17 @@ def _verifying_context() -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     return context
+
+
+def _restrict(context: ssl.SSLContext, config: SecurityConfig) -> None:
+    """Set the versions and the cipher suites."""
+    suites = config.ssl_cipher_suites
+    versions = versions_in_use(config.ssl_enabled_protocols, config.ssl_protocol, suites)
+    known = {TLS_1_2: ssl.TLSVersion.TLSv1_2, TLS_1_3: ssl.TLSVersion.TLSv1_3}
+    context.minimum_version, context.maximum_version = known[versions[0]], known[versions[-1]]
+    names = [CIPHER_SUITES_1_2[name] for name in suites or () if name in CIPHER_SUITES_1_2]
+    if names:
+        context.set_ciphers(":".join(names))
 
 
 def _load_trust_store(context: ssl.SSLContext, config: SecurityConfig) -> None:
