@@ -5,6 +5,7 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import DeliveryTimeoutError
 from tests.support.certificates import CertificateAuthority, Identity
 from tests.support.checks.document_blocks import all_blocks
+from tests.support.checks.waiting import wait_until
 from tests.support.processes.child_process import ROOT, script
 from tests.support.signed_tokens import TokenSigner
 from tests.support.token_server import Received, Reply, token_reply, token_server
@@ -532,3 +534,24 @@ def send_until_refused(producer: Producer) -> DeliveryFuture:
         except TimeoutError:
             return future
     raise AssertionError("the session of the producer did not end")
+
+
+def test_renewed_client_certificate_is_used_without_a_restart(secured: Secured) -> None:
+    store = secured.directory / "renewed.pem"
+    store.write_text(CertificateAuthority("other").issue("client").pem)
+    options = secured.options("MTLS", "SSL", ssl_keystore_location=str(store))
+    with AdminClient(**options, default_api_timeout_ms=20_000) as admin:
+        with pytest.raises(SslAuthenticationError):
+            admin.list_topics()
+        renewed = store.with_suffix(".new")
+        renewed.write_text(secured.client.pem)
+        renewed.replace(store)
+        wait_until(partial(_can_list_topics, admin), "the renewed certificate is used", every=0.2)
+
+
+def _can_list_topics(admin: AdminClient) -> bool:
+    try:
+        admin.list_topics()
+    except SslAuthenticationError:
+        return False
+    return True

@@ -16,6 +16,7 @@ from kclient.network.sasl.plain import PLAIN, PlainSaslClient
 from kclient.network.sasl.scram import SCRAM_MECHANISMS, ScramSaslClient
 from kclient.network.security_config import SecurityConfig
 from kclient.network.tls.client_context import client_context
+from kclient.network.tls.reloading_context import ReloadingContext
 from kclient.network.tls.ssl_transport_layer import READ_SIZE, SslTransportLayer
 from kclient.network.transport_layer import PlaintextTransportLayer, TransportLayer
 
@@ -51,11 +52,18 @@ class ClientChannelBuilder:
         self._config = config
         self._client_id = client_id
         self._runtime = runtime
-        self._context = client_context(config) if config.uses_ssl else None
+        self._context = self._new_context() if config.uses_ssl else None
         self._sends_readable_credentials = (
             config.uses_sasl and not config.uses_ssl and config.sasl_mechanism in _READABLE
         )
         self._scratch = bytearray(READ_SIZE if config.uses_ssl else 0)
+
+    def _new_context(self) -> ReloadingContext:
+        locations = (self._config.ssl_truststore_location, self._config.ssl_keystore_location)
+        files = [path for path in locations if path is not None]
+        return ReloadingContext(
+            files, partial(client_context, self._config), self._runtime.clock, self._log
+        )
 
     def build_channel(
         self,
@@ -92,7 +100,7 @@ class ClientChannelBuilder:
         if self._context is None:
             return PlaintextTransportLayer(stream)
         return SslTransportLayer(
-            stream, self._context, self._scratch, server_hostname=verified_name(peer_host)
+            stream, self._context.current(), self._scratch, server_hostname=verified_name(peer_host)
         )
 
 
