@@ -207,6 +207,8 @@ class ConfigDef(Generic[C]):
         config: Class of the configuration, whose fields are the keys.
         refused: Keys that are known and cannot be set.
         unused: Keys that are accepted, with a value of the right form, and have no effect.
+        variable: Returns the key of a name that has a variable part, or None if it is no such name.
+            Their values are in the attribute `overrides` of the configuration, by name.
         of_client: Whether the owner is a client. If a client and the broker have a key of the same
             name, hints name the client.
     """
@@ -218,9 +220,11 @@ class ConfigDef(Generic[C]):
         refused: Iterable[ConfigKey] = (),
         *,
         unused: Iterable[ConfigKey] = (),
+        variable: Callable[[str], ConfigKey | None] | None = None,
         of_client: bool = True,
     ) -> None:
         self.owner = owner
+        self._variable = variable
         self.keys = {key.name: key for key in (*config.CONFIG_KEYS.values(), *refused)}
         self.unused = {key.name: key for key in unused}
         self.config = config
@@ -240,8 +244,12 @@ class ConfigDef(Generic[C]):
                 or two values contradict each other.
         """
         values: dict[str, Any] = {}
+        overrides: dict[str, object] = {}
         for spelling, raw in given.items():
             key = self.key(spelling)
+            if key.name not in self._by_spelling:
+                overrides[key.name] = key.value_of(raw, spelling)
+                continue
             if key.keyword in values:
                 raise ConfigError(
                     f"{key.name}: got it twice, as {key.name!r} and {key.keyword!r}; give one"
@@ -252,6 +260,8 @@ class ConfigDef(Generic[C]):
                 raise ConfigError(f"{key.keyword}: got nothing, expected {key.expected}")
         for key in self.unused.values():
             values.pop(key.keyword, None)
+        if overrides:
+            values["overrides"] = overrides
         return self.config(**values).validated(values)
 
     def has_key(self, spelling: str) -> bool:
@@ -265,6 +275,8 @@ class ConfigDef(Generic[C]):
             ConfigError: There is none; the text has the name that was probably meant.
         """
         key = self._by_spelling.get(spelling)
+        if key is None and self._variable is not None and isinstance(spelling, str):
+            key = self._variable(spelling)
         if key is None:
             raise ConfigError(self._unknown(spelling))
         return key

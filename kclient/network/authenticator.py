@@ -1,5 +1,6 @@
 """Authentication of the two ends of a channel."""
 
+import math
 from typing import NamedTuple, Protocol
 
 
@@ -39,7 +40,28 @@ class Authenticator(Protocol):
 
     @property
     def reauthenticating(self) -> bool:
-        """Whether a later exchange is in progress (KIP-368)."""
+        """Whether a later exchange of a client is in progress (KIP-368)."""
+        ...
+
+    @property
+    def failure_delay_ms(self) -> float:
+        """Milliseconds that the channel remains open after a failure, before `write` is called.
+
+        A delay makes it slow to guess passwords (KIP-306).
+        """
+        ...
+
+    @property
+    def session_expires_at_ms(self) -> float:
+        """Monotonic time from which a server serves the client no more (KIP-368)."""
+        ...
+
+    def begin_server_reauthentication(self, handshake: memoryview) -> bool:
+        """Start another exchange on the connection with a SaslHandshake request of the client.
+
+        Returns:
+            Whether it was started; if not, the request is handled as any other.
+        """
         ...
 
     def authenticate(self) -> None:
@@ -91,6 +113,12 @@ class NoAuthenticator:
     """Authenticator of a channel without authentication."""
 
     reauthenticating = False
+    failure_delay_ms = 0.0
+    session_expires_at_ms = math.inf
+
+    def begin_server_reauthentication(self, handshake: memoryview) -> bool:
+        """Return False: there is no session."""
+        return False
 
     def authenticate(self) -> None:
         """Do nothing."""

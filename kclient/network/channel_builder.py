@@ -3,19 +3,14 @@
 from importlib import import_module
 from typing import Protocol
 
-from kclient.common.config_aliases import NO_SECURITY
-from kclient.common.errors import ConfigError
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime, StreamSocket
 from kclient.network.authenticator import NoAuthenticator
-from kclient.network.endpoint import SecurityProtocol
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.sasl.credentials import CredentialsSource
 from kclient.network.security_config import SecurityConfig
 from kclient.network.transport_layer import PlaintextTransportLayer
-
-_READ_AHEAD = 1024  # of a listener: most requests, and few bytes to copy of a larger one
 
 
 class ChannelBuilder(Protocol):
@@ -91,25 +86,3 @@ def client_channel_builder(
         config, credentials, client_id, runtime, log_context
     )
     return builder
-
-
-def server_channel_builder(listener_name: str, security_protocol: str) -> ChannelBuilder:
-    """Return the channel builder of a listener (Kafka: ChannelBuilders.serverChannelBuilder).
-
-    Raises:
-        ConfigError: The security protocol is not available.
-    """
-    check_security_protocol(f"listener {listener_name}", security_protocol)
-    return PlaintextChannelBuilder(_READ_AHEAD)
-
-
-def check_security_protocol(owner: str, security_protocol: str) -> None:
-    """Check that a listener named `owner` can have a security protocol.
-
-    Raises:
-        ConfigError: It is not.
-    """
-    if security_protocol != SecurityProtocol.PLAINTEXT.name:
-        raise ConfigError(
-            f"{owner}: got {security_protocol!r:.80}, expected 'PLAINTEXT'; {NO_SECURITY}"
-        )

@@ -151,6 +151,20 @@ class KafkaChannel:
         """Return the principal of the peer of a ready channel."""
         return self.authenticator.principal()
 
+    def begin_server_reauthentication(self, handshake: memoryview) -> bool:
+        """Start another authentication of the client, if its session is limited (KIP-368).
+
+        Args:
+            handshake: SaslHandshake request that the channel has received.
+
+        Returns:
+            Whether it was started; if not, the request is handled as any other.
+        """
+        if not self.authenticator.begin_server_reauthentication(handshake):
+            return False
+        self.state = State.AUTHENTICATE
+        return True
+
     def finish_connect(self) -> None:
         """Record the end of a connection attempt.
 
@@ -182,6 +196,8 @@ class KafkaChannel:
         state = self.state
         if state is State.NOT_CONNECTED:
             return WRITABLE
+        if state is State.AUTHENTICATION_FAILED:
+            return 0
         interest = 0
         if self.mute_state is ChannelMuteState.NOT_MUTED and not (
             self.receiving is not None and self.receiving.waits_for_memory()

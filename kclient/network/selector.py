@@ -1,14 +1,16 @@
 """Selector: non-blocking input and output of many connections in one thread."""
 
+import contextlib
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kclient.common.errors import (
     AuthenticationError,
     DisconnectedError,
     IllegalStateError,
     KafkaError,
+    SslAuthenticationError,
 )
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import READABLE, WRITABLE, Address, Clock, Net, StreamSocket
@@ -55,6 +57,14 @@ class IdleExpiryManager:
                 break
             found.append(channel_id)
         return found
+
+
+class _FailedAuthentication(NamedTuple):
+    """Channel that is closed later, after its response (KIP-306)."""
+
+    channel: KafkaChannel
+    reason: AuthenticationError
+    close_at_ms: float
 
 
 class Selector:
@@ -106,6 +116,7 @@ class Selector:
         self._to_serve: dict[str, KafkaChannel] = {}  # accepted, or given a frame, since last poll
         self._buffered: dict[str, KafkaChannel] = {}  # hold bytes that the poller cannot see
         self._out_of_memory: dict[str, KafkaChannel] = {}  # wait for memory to read a frame into
+        self._failed: dict[str, _FailedAuthentication] = {}  # closed later, in order of the time
         self._closed = False
 
     def connect(
@@ -188,8 +199,8 @@ class Selector:
             self._resume_reads()
         if self._buffered or self.disconnected or self.completed_sends:
             timeout_ms = 0
-        elif self._surplus:
-            self._remove_surplus_interest()
+        elif self._surplus or self._failed:
+            timeout_ms = self._prepare_wait(timeout_ms, now_ms)
         ready: list[tuple[Any, int]] = []
         if not self._buffered:  # else others wait for a few small frames at most
             ready = self._poller.poll(max(0.0, timeout_ms))
@@ -201,7 +212,8 @@ class Selector:
             self._serve(channel, events if unseen is None else events | READABLE)
         for channel in buffered.values():
             self._serve(channel, READABLE)
-        if now_ms > self._idle.next_check_ms:
+        if self._failed or now_ms > self._idle.next_check_ms:
+            self._close_failed(now_ms)
             self._close_idle(now_ms)
         return now_ms
 
@@ -306,7 +318,7 @@ class Selector:
                     if send is not None and not send.awaits_reply:
                         self.completed_sends.append(send)
         except (KafkaError, EOFError, OSError) as error:
-            self._drop(channel, _reason(channel, error))
+            self._fail(channel, _reason(channel, error))
         else:
             if (
                 channel.pending_send is not None
@@ -320,8 +332,57 @@ class Selector:
             elif channel.received or channel.transport.has_buffered:
                 self._buffered[channel.id] = channel
 
+    def reauthenticate(self, receive: NetworkReceive) -> bool:
+        """Start another authentication of a client with a SaslHandshake request (KIP-368).
+
+        Returns:
+            Whether it was started; if not, the request is handled as any other.
+        """
+        channel = self._channel_or_fail(receive.source)
+        try:
+            if not channel.begin_server_reauthentication(receive.payload):
+                return False
+        except KafkaError as error:
+            self._fail(channel, error)
+            return True
+        self._to_serve[channel.id] = channel
+        return True
+
+    def _first_failed(self) -> _FailedAuthentication:
+        return next(iter(self._failed.values()))
+
+    def _prepare_wait(self, timeout_ms: float, now_ms: float) -> float:
+        """Register the smaller interests; return how long the poller may wait."""
+        self._remove_surplus_interest()
+        if self._failed:
+            timeout_ms = min(timeout_ms, self._first_failed().close_at_ms - now_ms)
+        return timeout_ms
+
+    def _fail(self, channel: KafkaChannel, reason: KafkaError) -> None:
+        """Close a channel after an error: later, if the peer gets a response to it (KIP-306)."""
+        if (
+            isinstance(reason, SslAuthenticationError)
+            or not isinstance(reason, AuthenticationError)
+            or channel.authenticator.failure_delay_ms <= 0
+        ):
+            self._drop(channel, reason)
+            return
+        channel.state = State.AUTHENTICATION_FAILED
+        close_at_ms = self._clock.monotonic_ms() + channel.authenticator.failure_delay_ms
+        self._failed[channel.id] = _FailedAuthentication(channel, reason, close_at_ms)
+        self._surplus[channel.id] = channel
+
+    def _close_failed(self, now_ms: float) -> None:
+        """Write the response to each failed authentication whose delay is over; close it."""
+        while self._failed and (failed := self._first_failed()).close_at_ms <= now_ms:
+            with contextlib.suppress(KafkaError, EOFError, OSError):
+                failed.channel.authenticator.write()
+            self._drop(failed.channel, failed.reason)
+
     def _prepare(self, channel: KafkaChannel) -> bool:
         """Run the next step of connection and authentication; return whether it was the last."""
+        if channel.state is State.AUTHENTICATION_FAILED:
+            return False
         if channel.state is State.NOT_CONNECTED:
             channel.finish_connect()
             self.connected.append(channel.id)
@@ -357,6 +418,8 @@ class Selector:
         self._poller.modify(channel.transport.socket, interest)
 
     def _close_idle(self, now_ms: float) -> None:
+        if now_ms <= self._idle.next_check_ms:
+            return
         for channel_id in self._idle.overdue(now_ms):
             channel = self._channels[channel_id]
             channel.state = State.EXPIRED
@@ -375,6 +438,7 @@ class Selector:
     def _remove(self, channel: KafkaChannel) -> None:
         for waiting in (self._to_serve, self._buffered, self._out_of_memory, self._surplus):
             waiting.pop(channel.id, None)
+        self._failed.pop(channel.id, None)
         self._idle.remove(channel.id)
         try:
             if self._interests.pop(channel.id, None) is not None:

@@ -1,14 +1,8 @@
 """Channel builders by security protocol, and the host name that they get."""
 
-import pytest
-
-from kclient.common.errors import ConfigError
 from kclient.common.runtime import StreamSocket
 from kclient.network.authenticator import ANONYMOUS
-from kclient.network.channel_builder import (
-    PlaintextChannelBuilder,
-    server_channel_builder,
-)
+from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.selector import Selector
@@ -48,8 +42,3 @@ def test_builder_gets_configured_host_of_client_and_none_of_server() -> None:
     assert server.principal() == ANONYMOUS
     assert str(server.principal()) == "User:ANONYMOUS"
     selector.close()
-
-
-def test_unavailable_security_protocol_of_a_listener_is_refused() -> None:
-    with pytest.raises(ConfigError, match="listener INTERNAL: got 'SSL'"):
-        server_channel_builder("INTERNAL", "SSL")

@@ -4,9 +4,10 @@ import threading
 
 import pytest
 
+from kclient.broker.network.server_channel_builder import READ_AHEAD
 from kclient.common.errors import DisconnectedError, IllegalStateError
 from kclient.common.runtime import READABLE, Address, Listener, StreamSocket
-from kclient.network.channel_builder import server_channel_builder
+from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.network.kafka_channel import State
 from kclient.network.memory_pool import SimpleMemoryPool
 from kclient.network.network_send import NetworkSend
@@ -308,7 +309,7 @@ def test_frames_that_were_read_ahead_are_received_without_waiting() -> None:
     client = Selector(world.runtime.net, world.runtime.clock)
     client.connect("0", (IP, 9092))
     client.poll(10, world.net.clock.now_ms)
-    builder = server_channel_builder("PLAINTEXT", "PLAINTEXT")
+    builder = PlaintextChannelBuilder(READ_AHEAD)
     server = Selector(world.runtime.net, world.runtime.clock, channel_builder=builder)
     server.register("c", listener.accept())
     for body in (b"one", b"two", b"three"):
@@ -336,7 +337,7 @@ def test_muted_channel_that_has_read_ahead_does_not_delay_others() -> None:
     world = World()
     clock, net = world.net.clock, world.runtime.net
     listener = net.listen((IP, 9092), 10)
-    server = Selector(net, clock, channel_builder=server_channel_builder("PLAINTEXT", "PLAINTEXT"))
+    server = Selector(net, clock, channel_builder=PlaintextChannelBuilder(READ_AHEAD))
     clients = {name: Selector(net, clock) for name in "ab"}
     for name, client in clients.items():
         client.connect("0", (IP, 9092))

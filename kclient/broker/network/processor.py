@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -16,10 +17,12 @@ from kclient.broker.network.request_channel import (
 from kclient.broker.network.request_metrics import RequestMetrics, RequestTimes
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.runtime import Condition, StreamSocket
-from kclient.network.kafka_channel import ChannelMuteEvent
+from kclient.network.authenticator import Authenticator
+from kclient.network.kafka_channel import ChannelMuteEvent, State
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
 from kclient.network.selector import Selector
+from kclient.protocol.api_keys import ApiKey
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +70,7 @@ class Processor:
         self._waiting: deque[Request] = deque()
         self._in_progress: dict[str, RequestTimes] = {}  # at most one request of a connection
         self._muted: set[str] = set()
+        self._sessions: dict[str, Authenticator] = {}  # of connections whose session can expire
         self._connection_index = itertools.count()
 
     def accept(self, connection: StreamSocket, address: str) -> bool:
@@ -130,7 +134,8 @@ class Processor:
         for send in selector.completed_sends:
             self._process_sent(send.channel_id)
         for channel_id, state in selector.disconnected.items():
-            _log.debug("%s: %s", channel_id, state.reason)
+            level = logging.INFO if state.state is State.AUTHENTICATION_FAILED else logging.DEBUG
+            _log.log(level, "%s: %s", channel_id, state.reason)
             self._forget(channel_id)
         for receive in selector.completed_receives:
             if receive.source in self._in_progress:
@@ -204,6 +209,9 @@ class Processor:
             return
         try:
             context = self._contexts.get(channel_id) or self._new_context(channel_id, address)
+            if self._sessions and self._is_of_session(receive, received_ns):
+                receive.release()
+                return
             request = self._parse(self, receive, context)
             request.times.received_ns = received_ns
             self._in_progress[channel_id] = request.times
@@ -223,7 +231,23 @@ class Processor:
             raise DisconnectedError("the client has closed the connection")
         context = ConnectionContext(channel_id, address, self._listener_name, channel.principal())
         self._contexts[channel_id] = context
+        if channel.authenticator.session_expires_at_ms != math.inf:
+            self._sessions[channel_id] = channel.authenticator
         return context
+
+    def _is_of_session(self, receive: NetworkReceive, now_ns: int) -> bool:
+        """Return whether a frame is no request: it renews the session, or comes after its end."""
+        session = self._sessions.get(receive.source)
+        if session is None:
+            return False
+        key = int.from_bytes(receive.payload[:2], "big", signed=True)
+        if key == ApiKey.SASL_HANDSHAKE and self._selector.reauthenticate(receive):
+            return True
+        if now_ns / 1e6 < session.session_expires_at_ms:
+            return False
+        _log.info("%s: closing the connection: its session has expired", receive.source)
+        self._close_connection(receive.source)
+        return True
 
     def _refuse(self, receive: NetworkReceive) -> None:
         receive.release()
@@ -256,6 +280,7 @@ class Processor:
         self._contexts.pop(channel_id, None)
         self._in_progress.pop(channel_id, None)
         self._muted.discard(channel_id)
+        self._sessions.pop(channel_id, None)
         address = self._addresses.pop(channel_id, None)
         if address is not None:
             self._quotas.remove(address)

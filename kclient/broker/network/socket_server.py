@@ -3,16 +3,19 @@
 import itertools
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
+from kclient.broker.network.listener_security import ListenerSecurity
 from kclient.broker.network.processor import Processor, RequestParser
 from kclient.broker.network.request_channel import Dispatch
 from kclient.broker.network.request_metrics import RequestMetrics
+from kclient.broker.network.sasl_server_authenticator import BrokerResponses
+from kclient.broker.network.server_channel_builder import server_channel_builder
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.runtime import READABLE, Listener, Poller, Runtime, StreamSocket, Task
-from kclient.network.channel_builder import server_channel_builder
+from kclient.network.channel_builder import ChannelBuilder
 from kclient.network.endpoint import Endpoint
 from kclient.network.memory_pool import MemoryPool, SimpleMemoryPool, UnlimitedMemoryPool
 from kclient.network.selector import Selector
@@ -133,6 +136,7 @@ class SocketServerConfig:
 
     Attributes:
         listeners: ``listeners``, with the security protocol of each.
+        securities: Security of each listener, in the same order.
         num_network_threads: ``num.network.threads``, the number of processors of a listener.
         listen_backlog_size: ``socket.listen.backlog.size``.
         max_connections: ``max.connections``.
@@ -144,6 +148,7 @@ class SocketServerConfig:
     """
 
     listeners: Sequence[Endpoint]
+    securities: Sequence[ListenerSecurity]
     num_network_threads: int
     listen_backlog_size: int
     max_connections: int
@@ -202,8 +207,12 @@ class SocketServer:
             self._bound.append((endpoint._replace(port=port), listener))
         return [endpoint for endpoint, _ in self._bound]
 
-    def prepare(self, dispatch: Dispatch) -> None:
-        """Create acceptors and processors, which pass requests to `dispatch`.
+    def prepare(self, dispatch: Dispatch, responses: BrokerResponses) -> None:
+        """Create acceptors and processors.
+
+        Args:
+            dispatch: Handles or queues the requests.
+            responses: Responses to requests before a client is authenticated.
 
         Raises:
             IllegalStateError: `bind` was not called before.
@@ -211,8 +220,17 @@ class SocketServer:
         if not self._bound:
             raise IllegalStateError("the listeners were not bound")
         numbers = itertools.count()
-        for endpoint, listener in self._bound:
-            processors = list(self._new_processors(endpoint, numbers, dispatch))
+        securities = self._config.securities
+        for (endpoint, listener), security in zip(self._bound, securities, strict=True):
+            processors = [
+                self._new_processor(
+                    endpoint.name,
+                    server_channel_builder(security, responses, self._clock),
+                    next(numbers),
+                    dispatch,
+                )
+                for _ in range(self._config.num_network_threads)
+            ]
             self._processors += processors
             self._acceptors.append(
                 Acceptor(endpoint.name, listener, self._net.poller(), processors, self._quotas)
@@ -261,29 +279,28 @@ class SocketServer:
         address = min(addresses, key=lambda found: ":" in found[0])
         return self._net.listen(address, self._config.listen_backlog_size)
 
-    def _new_processors(
-        self, endpoint: Endpoint, numbers: Iterator[int], dispatch: Dispatch
-    ) -> Iterator[Processor]:
-        config, name = self._config, endpoint.name
-        for _ in range(config.num_network_threads):
-            selector = Selector(
-                self._net,
-                self._clock,
-                max_receive_size=config.request_max_bytes,
-                connections_max_idle_ms=float(config.connections_max_idle_ms),
-                memory_pool=self._memory_pool(),
-                channel_builder=server_channel_builder(name, endpoint.security_protocol.name),
-            )
-            yield Processor(
-                next(numbers),
-                name,
-                selector,
-                self._quotas,
-                self._parse,
-                dispatch,
-                self._tasks.condition(),
-                self._metrics,
-            )
+    def _new_processor(
+        self, name: str, builder: ChannelBuilder, number: int, dispatch: Dispatch
+    ) -> Processor:
+        config = self._config
+        selector = Selector(
+            self._net,
+            self._clock,
+            max_receive_size=config.request_max_bytes,
+            connections_max_idle_ms=float(config.connections_max_idle_ms),
+            memory_pool=self._memory_pool(),
+            channel_builder=builder,
+        )
+        return Processor(
+            number,
+            name,
+            selector,
+            self._quotas,
+            self._parse,
+            dispatch,
+            self._tasks.condition(),
+            self._metrics,
+        )
 
     def _memory_pool(self) -> MemoryPool:
         """Return the memory of one processor: its share of ``queued.max.request.bytes``."""

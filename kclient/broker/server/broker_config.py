@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Self
 
 from kclient.broker.log.log_config import TOPIC_CONFIG, LogConfig
+from kclient.broker.network.listener_security import ListenerSecurity
 from kclient.broker.server.broker_keys import boolean, names, number, string
+from kclient.broker.server.listener_keys import ListenerKeys, override_key, resolve
 from kclient.broker.server.listeners import (
     ADVERTISED,
     ALLOW_UNAUTHENTICATED,
@@ -28,7 +30,7 @@ from kclient.broker.server.listeners import (
 )
 from kclient.broker.server.quorum_config import VOTERS, check_voters
 from kclient.broker.server.unused_keys import refused_keys, unused_keys
-from kclient.common.config_def import Config, ConfigDef, ConfigType
+from kclient.common.config_def import ConfigDef, ConfigType
 from kclient.common.config_keys import LONG_MAX, fraction, other_value
 from kclient.common.errors import ConfigError
 
@@ -38,14 +40,16 @@ _SHORT = ConfigType.SHORT
 _UNITS = {"hours": 3600 * 1000, "minutes": 60 * 1000}
 
 
-class BrokerConfig(Config):
+class BrokerConfig(ListenerKeys):
     """Configuration of a broker.
 
     Attributes:
         given: Explicitly set values by dotted name; all others are defaults.
+        overrides: Values for one listener by dotted name, ``listener.name.…``.
     """
 
     given: Mapping[str, object] = other_value({})
+    overrides: Mapping[str, object] = other_value({})
     node_id: int = number("node.id", _INT, 1, "Id of this broker in the cluster.")
     broker_id: int = number("broker.id", _INT, 1, "Former name of node.id.", low=-1)
     broker_rack: str | None = string("broker.rack", None, "Rack or zone this broker reports.")
@@ -65,7 +69,7 @@ class BrokerConfig(Config):
     listener_security_protocol_map: str = string(
         PROTOCOL_MAP,
         DEFAULT_PROTOCOL_MAP,
-        "Security protocol of each listener name, as NAME:PROTOCOL; PLAINTEXT is available.",
+        "Security protocol of each listener name, as NAME:PROTOCOL.",
     )
     inter_broker_listener_name: str | None = string(
         INTER_BROKER,
@@ -346,6 +350,14 @@ class BrokerConfig(Config):
             allow_unauthenticated=self.allow_unauthenticated_listeners,
         )
 
+    def listener_securities(self) -> tuple[ListenerSecurity, ...]:
+        """Return the security of each listener, in the order of the listeners.
+
+        Raises:
+            ConfigError: A value is missing, contradicts another, or is that of an unknown listener.
+        """
+        return resolve(self, self.overrides, self.listener_config().listeners)
+
     def topic_value(self, server_key: str) -> object:
         """Return the value of a key in the unit of its topic key, which is milliseconds."""
         value: object = getattr(self, BROKER_CONFIG.keys[server_key].keyword)
@@ -385,10 +397,15 @@ class BrokerConfig(Config):
             )
         self._check_roles()
         node_id = self.node_id if old is None else self.broker_id
+        self.listener_securities()
         controllers = self.listener_config().advertised_controllers
         check_voters(self.controller_quorum_voters, node_id, controllers)
         return self.with_values(
-            given={name.replace("_", "."): value for name, value in given.items()},
+            given={
+                name.replace("_", "."): value
+                for name, value in given.items()
+                if name != "overrides"
+            },
             node_id=node_id,
         )
 
@@ -406,6 +423,11 @@ class BrokerConfig(Config):
 
 
 BROKER_CONFIG = ConfigDef(
-    "the broker", BrokerConfig, refused_keys(), unused=unused_keys(), of_client=False
+    "the broker",
+    BrokerConfig,
+    refused_keys(),
+    unused=unused_keys(),
+    variable=override_key,
+    of_client=False,
 )
 """Every configuration key of the broker."""

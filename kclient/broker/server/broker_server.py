@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
 from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.request_metrics import Histogram, RequestMetrics, RequestObserver
+from kclient.broker.network.sasl_server_authenticator import BrokerResponses
 from kclient.broker.network.socket_server import SocketServer, SocketServerConfig
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
@@ -275,7 +276,10 @@ class BrokerServer:
         )
         # A hand-over to another thread of CPython costs more than most requests; operations that
         # have to wait do so in a purgatory in any case.
-        server.prepare(channel.send_request if config.num_io_threads else apis.handle)
+        server.prepare(
+            channel.send_request if config.num_io_threads else apis.handle,
+            BrokerResponses(apis.versions_response, apis.error_response),
+        )
         self._parts = _Parts(server, pool, long_pool, scheduler, apis, storage)
         self._services, self._advertised = services, advertised
 
@@ -389,6 +393,7 @@ class BrokerServer:
 def _socket_server_config(config: BrokerConfig) -> SocketServerConfig:
     return SocketServerConfig(
         listeners=config.listener_config().listeners,
+        securities=config.listener_securities(),
         num_network_threads=config.num_network_threads,
         listen_backlog_size=config.socket_listen_backlog_size,
         max_connections=config.max_connections,

@@ -115,6 +115,9 @@ class ConfigHelper:
             synonyms.append(ConfigSynonym(key.name, default, ConfigSource.DEFAULT_CONFIG))
         value = self.static.get(key.name, default)
         source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+        if key.secret:
+            value = None
+            synonyms = [each._replace(value=None) for each in synonyms]
         return ConfigEntry(
             key.name, value, source, key.type, read_only=True, doc=key.doc, synonyms=synonyms
         )

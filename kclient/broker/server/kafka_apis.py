@@ -28,7 +28,9 @@ from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import UnknownServerError, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Request as RequestMessage
 from kclient.protocol.message import Response as ResponseMessage
+from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 _log = logging.getLogger(__name__)
 
@@ -141,12 +143,28 @@ class KafkaApis:
                 times.handled_ns = self._now_ns()
             request.release()
 
+    def versions_response(
+        self, version: int, body: ApiVersionsRequest | None
+    ) -> ApiVersionsResponse:
+        """Return the response to an ApiVersions request of a client that is not authenticated.
+
+        The request is None if its version is not served.
+        """
+        if body is None:
+            return api_versions.only_api_versions_response(self._services)
+        return api_versions.response_to(self._services, version, body)
+
+    def error_response(self, body: RequestMessage, code: int) -> ResponseMessage | None:
+        """Return the response for a request that failed as a whole, or None if none exists."""
+        api = self._table.get(body.api_key)
+        return None if api is None else api.error_response(body, code)
+
     def _fail(self, request: Request, code: int) -> None:
         if request.is_completed:
             return
         body, response = request.body, None
         if body is not None:
-            response = self._table[request.header.api_key].error_response(body, code)
+            response = self.error_response(body, code)
         if response is None:
             request.close_connection()
         else:

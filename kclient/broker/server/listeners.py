@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.errors import ConfigError
-from kclient.network.channel_builder import check_security_protocol
 from kclient.network.endpoint import Endpoint, SecurityProtocol
 
 LISTENERS = "listeners"
@@ -18,6 +18,7 @@ ALLOW_UNAUTHENTICATED = "allow.unauthenticated.listeners"
 DEFAULT_PROTOCOL_MAP = ",".join(f"{name}:{name}" for name in SecurityProtocol.__members__)
 """A listener with the name of a security protocol has this protocol."""
 
+_AUTHENTICATED = {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
 _DEFAULT_NAME = SecurityProtocol.PLAINTEXT.name
 
 
@@ -71,7 +72,8 @@ def parse_listeners(
     given = _parse_all(LISTENERS, listeners, protocols)
     _check_ports(given)
     for endpoint in given:
-        check_security_protocol(f"listener {endpoint.name}", endpoint.security_protocol.name)
+        if endpoint.name not in names:
+            _check_available(endpoint)
         _check_reachability(endpoint, allowed=allow_unauthenticated)
     _check_controllers(names, given, inter_broker)
     reachable = _advertised(given, advertised, protocols, names)
@@ -168,8 +170,16 @@ def _check_ports(listeners: Sequence[Endpoint]) -> None:
             raise ConfigError(f"{LISTENERS}: got {one} and {other}, expected different ports")
 
 
+def _check_available(endpoint: Endpoint) -> None:
+    if endpoint.security_protocol in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}:
+        raise ConfigError(
+            f"listener {endpoint.name}: got {endpoint.security_protocol.name!r}, expected"
+            f" 'PLAINTEXT' or 'SASL_PLAINTEXT'; {NO_SECURITY}"
+        )
+
+
 def _check_reachability(endpoint: Endpoint, *, allowed: bool) -> None:
-    if endpoint.is_loopback or allowed:
+    if endpoint.is_loopback or allowed or endpoint.security_protocol in _AUTHENTICATED:
         return
     raise ConfigError(
         f"{LISTENERS}: got {endpoint.address!r}, which other machines can reach, and anyone could "

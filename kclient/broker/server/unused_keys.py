@@ -18,8 +18,6 @@ _NO_ZOOKEEPER = "clusters with ZooKeeper are not supported; set controller.quoru
 
 _REFUSED = {
     "authorizer.class.name": NO_SECURITY,
-    "connection.failed.authentication.delay.ms": NO_SECURITY,
-    "connections.max.reauth.ms": NO_SECURITY,
     "controller.quorum.bootstrap.servers": "the voters of this version do not change; set "
     "controller.quorum.voters=ID@HOST:PORT",
     "delegation.token.expiry.check.interval.ms": NO_SECURITY,
@@ -33,12 +31,8 @@ _REFUSED = {
 }
 
 _OF_LISTENERS = (
-    "sasl.enabled.mechanisms",
     "sasl.kerberos.principal.to.local.rules",
-    "sasl.mechanism.controller.protocol",
-    "sasl.mechanism.inter.broker.protocol",
     "sasl.server.callback.handler.class",
-    "sasl.server.max.receive.size",
     "ssl.allow.dn.changes",
     "ssl.allow.san.changes",
     "ssl.client.auth",
@@ -241,6 +235,8 @@ _WITHOUT_EFFECT = {
         remote.log.storage.manager.class.path
         remote.log.storage.manager.impl.prefix
         replica.selector.class
+        sasl.mechanism.controller.protocol
+        sasl.mechanism.inter.broker.protocol
     """,
 }
 """Keys of Apache Kafka 4.3 by type."""

@@ -75,6 +75,8 @@ class SaslClientAuthenticator:
 
     Attributes:
         reauthenticating: Whether such a later exchange is in progress.
+        failure_delay_ms: 0, since a client closes the channel at once.
+        session_expires_at_ms: Infinite, since the broker alone ends a session.
     """
 
     def __init__(
@@ -100,6 +102,8 @@ class SaslClientAuthenticator:
         """
         self._log = log_context.logger(__name__)
         self.reauthenticating = False
+        self.failure_delay_ms = 0.0
+        self.session_expires_at_ms = math.inf
         self._channel_id = channel_id
         self._transport = transport
         self._new_client: Callable[[], SaslClient] | None = new_client
@@ -172,6 +176,10 @@ class SaslClientAuthenticator:
         self._credentials_requested = False
         self._exchange = self._later_steps(self._new_client())
         self._ask(next(self._exchange))
+
+    def begin_server_reauthentication(self, handshake: memoryview) -> bool:
+        """Return False: this is the client."""
+        return False
 
     def handle_response(self, payload: memoryview) -> None:
         """Handle the response to the request, and prepare the next one; raises as `authenticate`.

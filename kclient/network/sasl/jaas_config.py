@@ -16,6 +16,7 @@ _MECHANISMS = {
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": _OAUTHBEARER,
 }
+_USER = "user_"  # option of a server's PlainLoginModule: user_NAME="PASSWORD"
 _CONTROL_FLAGS = ("required", "requisite", "sufficient", "optional")
 _OPTIONS = ("username", "password")
 _OAUTHBEARER_OPTIONS = ("clientId", "clientSecret", "scope")
@@ -83,6 +84,25 @@ class _Token(NamedTuple):
     column: int
 
 
+class ServerJaasConfig(NamedTuple):
+    """Login module of a listener.
+
+    Attributes:
+        mechanisms: SASL mechanisms of the module.
+        users: Passwords by user name, for PLAIN.
+    """
+
+    mechanisms: tuple[str, ...]
+    users: Mapping[str, Secret]
+
+
+class _Entry(NamedTuple):
+    """Entry of a value: the mechanisms of its module, and the words of its options."""
+
+    mechanisms: tuple[str, ...]
+    words: list[_Token]
+
+
 def parse_jaas_config(text: str) -> JaasConfig:
     """Return the credentials of a value with one entry of PLAIN, SCRAM or OAUTHBEARER.
 
@@ -90,6 +110,50 @@ def parse_jaas_config(text: str) -> JaasConfig:
         ValueError: The value is wrong. The text has no part of it, except names of modules and
             options that Kafka defines.
     """
+    entry = _parse_entry(text)
+    if entry.mechanisms == _OAUTHBEARER:
+        return _oauthbearer(_options(entry.words, _OAUTHBEARER_OPTIONS, _EXTENSION))
+    options = _options(entry.words, _OPTIONS)
+    for name in _OPTIONS:
+        if not options.get(name):
+            raise ValueError(f"it has no {name}")
+    return JaasConfig(entry.mechanisms, options["username"], Secret(options["password"]), "", {})
+
+
+def _oauthbearer(options: dict[str, str]) -> JaasConfig:
+    client_id, secret, scope = (options.pop(name, "") for name in _OAUTHBEARER_OPTIONS)
+    extensions = {name.removeprefix(_EXTENSION): value for name, value in options.items()}
+    if not all(is_extension(name, value) for name, value in extensions.items()):
+        raise ValueError(f"the name of an option {_EXTENSION}NAME, or its value, is not allowed")
+    return JaasConfig(_OAUTHBEARER, client_id, Secret(secret), scope, extensions)
+
+
+def parse_server_jaas_config(text: str) -> ServerJaasConfig:
+    """Return the login module of a listener, with the users of PLAIN.
+
+    Options username and password are the broker's own for other brokers, and are not used.
+
+    Raises:
+        ValueError: As `parse_jaas_config`.
+    """
+    entry = _parse_entry(text)
+    if entry.mechanisms == _OAUTHBEARER and entry.words:
+        raise ValueError("a listener's OAuthBearerLoginModule has no options here")
+    of_plain = entry.mechanisms == ("PLAIN",)
+    options = _options(entry.words, _OPTIONS, _USER if of_plain else "")
+    users = {
+        name.removeprefix(_USER): Secret(value)
+        for name, value in options.items()
+        if name.startswith(_USER)
+    }
+    if not all(secret.reveal() for secret in users.values()):
+        raise ValueError("a user has an empty password")
+    if of_plain and not users:
+        raise ValueError('it has no user; one is an option user_NAME="PASSWORD"')
+    return ServerJaasConfig(entry.mechanisms, users)
+
+
+def _parse_entry(text: str) -> _Entry:
     if len(text) > MAX_LENGTH:
         raise ValueError(f"it is longer than {MAX_LENGTH} characters")
     tokens = list(_tokens(text))
@@ -102,21 +166,7 @@ def parse_jaas_config(text: str) -> JaasConfig:
     mechanisms = _mechanisms(words[0] if words else None)
     if len(words) < 2 or words[1].is_sign or words[1].text.lower() not in _CONTROL_FLAGS:
         raise ValueError(f"no control flag after the module: one of {', '.join(_CONTROL_FLAGS)}")
-    if mechanisms == _OAUTHBEARER:
-        return _oauthbearer(_options(words[2:], _OAUTHBEARER_OPTIONS))
-    options = _options(words[2:], _OPTIONS)
-    for name in _OPTIONS:
-        if not options.get(name):
-            raise ValueError(f"it has no {name}")
-    return JaasConfig(mechanisms, options["username"], Secret(options["password"]), "", {})
-
-
-def _oauthbearer(options: dict[str, str]) -> JaasConfig:
-    client_id, secret, scope = (options.pop(name, "") for name in _OAUTHBEARER_OPTIONS)
-    extensions = {name.removeprefix(_EXTENSION): value for name, value in options.items()}
-    if not all(is_extension(name, value) for name, value in extensions.items()):
-        raise ValueError(f"the name of an option {_EXTENSION}NAME, or its value, is not allowed")
-    return JaasConfig(_OAUTHBEARER, client_id, Secret(secret), scope, extensions)
+    return _Entry(mechanisms, words[2:])
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -151,18 +201,19 @@ def _mechanisms(module: _Token | None) -> tuple[str, ...]:
     raise ValueError(f"{shown} is none of {', '.join(_MECHANISMS)}")
 
 
-def _options(words: list[_Token], known: tuple[str, ...]) -> dict[str, str]:
+def _options(words: list[_Token], known: tuple[str, ...], prefix: str = "") -> dict[str, str]:
+    """Return the values of options by name: of known names, and of those with a prefix if any."""
     options: dict[str, str] = {}
     for at in range(0, len(words), 3):
         name, *rest = words[at : at + 3]
         if [each.is_sign for each in (name, *rest)] != [False, True, False]:
             raise ValueError(f"character {name.column} does not begin an option NAME=VALUE")
         value = rest[1]
-        is_extension_name = known == _OAUTHBEARER_OPTIONS and name.text.startswith(_EXTENSION)
-        if name.text not in known and not is_extension_name:
-            raise ValueError(_unknown_option(name, known))
+        is_prefixed = bool(prefix) and name.text.startswith(prefix) and name.text != prefix
+        if name.text not in known and not is_prefixed:
+            raise ValueError(_unknown_option(name, (*known, f"{prefix}NAME") if prefix else known))
         if name.text in options:
-            shown = _EXTENSION if is_extension_name else name.text
+            shown = f"{prefix}NAME at {name.column}" if is_prefixed else name.text
             raise ValueError(f"it has {shown} twice")
         options[name.text] = value.text
     return options

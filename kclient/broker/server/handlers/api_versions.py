@@ -19,6 +19,7 @@ from kclient.common.broker_errors import (
     UnsupportedVersionError,
     code_of,
 )
+from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -36,7 +37,14 @@ def handle(
     services: BrokerServices, request: Request, body: ApiVersionsRequest
 ) -> ApiVersionsResponse:
     """Return the APIs and versions served."""
-    named = request.header.api_version >= _SOFTWARE_VERSION
+    return response_to(services, request.header.api_version, body)
+
+
+def response_to(
+    services: BrokerServices, version: int, body: ApiVersionsRequest
+) -> ApiVersionsResponse:
+    """Return the response to a request in a version that is served."""
+    named = version >= _SOFTWARE_VERSION
     if named and not (
         _is_software_name(body.client_software_name)
         and _is_software_name(body.client_software_version)
@@ -55,6 +63,16 @@ def handle(
 def unsupported_version_response(services: BrokerServices) -> ApiVersionsResponse:
     """Return the response to a version that is not served; it is encoded in version 0."""
     return _response(services, code_of(UnsupportedVersionError()))
+
+
+def only_api_versions_response(services: BrokerServices) -> ApiVersionsResponse:
+    """Return the same with ApiVersions alone, for a client that is not authenticated."""
+    span = services.api_versions.spans[ApiKey.API_VERSIONS]
+    row = ApiVersion(
+        api_key=ApiKey.API_VERSIONS, min_version=span.min_version, max_version=span.max_version
+    )
+    code = code_of(UnsupportedVersionError())
+    return ApiVersionsResponse(error_code=code, api_keys=[row])
 
 
 def _response(services: BrokerServices, error_code: int) -> ApiVersionsResponse:

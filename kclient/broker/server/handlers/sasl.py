@@ -1,6 +1,7 @@
-"""SaslHandshake, versions 0-1, and SaslAuthenticate, versions 0-2, on listeners without SASL.
+"""SaslHandshake, versions 0-1, and SaslAuthenticate, versions 0-2, of clients that need none.
 
-Differences from Apache Kafka: no listener has SASL.
+Their listener has no SASL, or they are authenticated: `SaslServerAuthenticator` handles the
+requests before that.
 """
 
 from kclient.broker.network.request_channel import Request
@@ -19,7 +20,7 @@ _ILLEGAL_STATE = IllegalSaslStateError.code or 0
 def handle_handshake(
     _services: BrokerServices, _request: Request, _body: SaslHandshakeRequest
 ) -> SaslHandshakeResponse:
-    """Refuse every mechanism: the listener has none."""
+    """Refuse every mechanism."""
     return SaslHandshakeResponse(error_code=_ILLEGAL_STATE)
 
 

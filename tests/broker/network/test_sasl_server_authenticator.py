@@ -1,0 +1,138 @@
+"""Authentication of clients of a listener with SASL, frame by frame."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from kclient.broker.network.request_channel import Request
+from kclient.broker.network.sasl_server_authenticator import (
+    EXPECTED_REQUESTS,
+    SASL_TRANSITIONS,
+    SaslState,
+)
+from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kclient.protocol.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from kclient.testing import EmbeddedCluster
+from tests.support.clients.sasl_conversations import (
+    CONVERSATIONS,
+    GOOD,
+    PASSWORD,
+    Ask,
+    outcomes,
+)
+from tests.support.clients.wire import Wire
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+PLAIN = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+        f'{MODULE} required user_alice="{PASSWORD}" user_bob="other";'
+    ),
+}
+DELAY = "connection.failed.authentication.delay.ms"
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with EmbeddedCluster(config={**PLAIN, DELAY: 20}) as cluster:
+        yield cluster.bootstrap_servers
+
+
+def log_in(wire: Wire, token: bytes = GOOD) -> SaslAuthenticateResponse:
+    wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1, SaslHandshakeResponse)
+    return wire.ask(SaslAuthenticateRequest(auth_bytes=token), 2, SaslAuthenticateResponse)
+
+
+@pytest.mark.parametrize(("asks", "expected"), CONVERSATIONS.values(), ids=CONVERSATIONS)
+def test_conversation(servers: str, asks: Sequence[Ask], expected: Sequence[str]) -> None:
+    with Wire(servers) as wire:
+        assert outcomes(wire, asks) == list(expected)
+
+
+def test_every_state_before_the_mechanism_has_expected_requests() -> None:
+    reached = {*SASL_TRANSITIONS.values(), *(state for state, _ in SASL_TRANSITIONS)}
+    assert reached == set(SaslState) - {SaslState.FAILED}
+    assert set(EXPECTED_REQUESTS) == {
+        SaslState.HANDSHAKE_OR_VERSIONS_REQUEST,
+        SaslState.HANDSHAKE_REQUEST,
+        SaslState.REAUTH_PROCESS_HANDSHAKE,
+    }
+
+
+def test_request_has_the_principal_of_the_client() -> None:
+    seen: list[str] = []
+    with EmbeddedCluster(config=PLAIN) as cluster:
+
+        def intercept(request: Request, handle: object) -> None:
+            seen.append(f"{request.principal} {request.listener_name}")
+            request.respond(ApiVersionsResponse())
+
+        cluster.broker.intercept(intercept)
+        with Wire(cluster.bootstrap_servers) as wire:
+            log_in(wire)
+            wire.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
+    assert seen == ["User:alice SASL_PLAINTEXT"]
+
+
+def test_pieces_of_requests_are_put_together(servers: str) -> None:
+    sent = bytes.fromhex("0000001200110001000000010001630005") + b"PLAIN"
+    with Wire(servers) as wire:
+        for byte in sent:
+            wire.send_bytes(bytes([byte]))
+            with Wire(servers) as other:  # the broker has read the byte when this one is served
+                log_in(other)
+        assert wire.receive(SaslHandshakeResponse, 1)[1].error_code == 0
+
+
+def test_pipelined_requests_have_responses_in_order(servers: str) -> None:
+    with Wire(servers) as wire:
+        wire.send(ApiVersionsRequest(), 0)
+        wire.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        wire.send(SaslAuthenticateRequest(auth_bytes=GOOD), 2)
+        wire.send(ApiVersionsRequest(), 0)
+        assert wire.receive(ApiVersionsResponse, 0)[1].error_code == 0
+        assert wire.receive(SaslHandshakeResponse, 1)[1].error_code == 0
+        assert wire.receive(SaslAuthenticateResponse, 2)[1].error_code == 0
+        assert wire.receive(ApiVersionsResponse, 0)[1].error_code == 0
+
+
+def test_failure_is_delayed_and_delays_no_other_client() -> None:
+    with EmbeddedCluster(config={**PLAIN, DELAY: 600}) as cluster:
+        servers = cluster.bootstrap_servers
+        began = time.monotonic()
+        ended: list[float] = []
+
+        def fail() -> None:
+            with Wire(servers) as wire:
+                assert log_in(wire, b"\0alice\0wrong").error_code == 58
+                ended.append(time.monotonic() - began)
+
+        failing = threading.Thread(target=fail)
+        failing.start()
+        with Wire(servers) as wire:
+            assert log_in(wire).error_code == 0
+        assert time.monotonic() - began < 0.5
+        failing.join()
+        assert 0.6 <= ended[0] < 2
+
+
+def test_refused_names_and_secrets_are_in_no_log_line(
+    servers: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    with Wire(servers) as wire:
+        log_in(wire)
+    with Wire(servers) as wire:
+        log_in(wire, b"\0alice\0canary-wrong")
+        with pytest.raises(EOFError):
+            wire.receive_frame()
+    assert "Invalid username or password" in caplog.text
+    assert "canary" not in caplog.text

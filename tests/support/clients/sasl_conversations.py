@@ -1,0 +1,173 @@
+"""Requests to a listener with SASL, and what the broker does with them.
+
+Each conversation runs against the companion broker, and in integration/ against Apache Kafka.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kclient.protocol.headers import decode_response
+from kclient.protocol.message import Request
+from kclient.protocol.messages.api_versions import ApiVersionsRequest
+from kclient.protocol.messages.metadata import MetadataRequest
+from kclient.protocol.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from tests.support.clients.wire import Wire
+
+PASSWORD = "canary-password"
+LARGEST_FRAME = 524288
+
+
+class Ask(NamedTuple):
+    """One request, or one frame as it is."""
+
+    request: Request | bytes
+    version: int = 0
+
+
+def _handshake(mechanism: str = "PLAIN", version: int = 1) -> Ask:
+    return Ask(SaslHandshakeRequest(mechanism=mechanism), version)
+
+
+def _token(token: bytes, version: int = 2) -> Ask:
+    return Ask(SaslAuthenticateRequest(auth_bytes=token), version)
+
+
+GOOD = f"\0alice\0{PASSWORD}".encode()
+VERSIONS = Ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3)
+TOO_NEW = Ask(struct.pack(">hhih", 18, 99, 1, -1) + b"\0")
+METADATA = Ask(MetadataRequest(), 9)
+_OTHER_ID = (
+    "58 'Authentication failed: Client requested an authorization id that is different from"
+    " username' closed"
+)
+_INVALID = "58 'Authentication failed: Invalid username or password' closed"
+
+CONVERSATIONS: dict[str, tuple[Sequence[Ask], Sequence[str]]] = {
+    "versions first": ([VERSIONS, _handshake(), _token(GOOD)], ["0", "0 ['PLAIN']", "0 b''"]),
+    "no versions": ([_handshake(), _token(GOOD, 0), VERSIONS], ["0 ['PLAIN']", "0 b''", "0"]),
+    "versions too new": (
+        [TOO_NEW, TOO_NEW, _handshake(), _token(GOOD, 1), METADATA],
+        ["35 of 12 bytes", "35 of 12 bytes", "0 ['PLAIN']", "0 b''", "response"],
+    ),
+    "second versions": ([VERSIONS, VERSIONS], ["0", "closed"]),
+    "metadata first": ([METADATA], ["closed"]),
+    "malformed metadata": ([Ask(struct.pack(">hhi", 3, 9, 1))], ["closed"]),
+    "token first": ([_token(GOOD)], ["closed"]),
+    "garbage": ([Ask(b"\x60\x82\x02garbage")], ["closed"]),
+    "empty frame": ([Ask(b"")], ["closed"]),
+    "unknown mechanism": ([_handshake("CRAM-MD5")], ["33 ['PLAIN'] closed"]),
+    "wrong password": ([_handshake(), _token(b"\0alice\0wrong")], ["0 ['PLAIN']", _INVALID]),
+    "unknown user": ([_handshake(), _token(b"\0mallory\0wrong")], ["0 ['PLAIN']", _INVALID]),
+    "other authorization id": (
+        [_handshake(), _token(b"bob" + GOOD)],
+        [
+            "0 ['PLAIN']",
+            _OTHER_ID,
+        ],
+    ),
+    "own authorization id": ([_handshake(), _token(b"alice" + GOOD)], ["0 ['PLAIN']", "0 b''"]),
+    "no password": (
+        [_handshake(), _token(b"\0alice\0")],
+        ["0 ['PLAIN']", "58 'Authentication failed: password not specified' closed"],
+    ),
+    "no user": (
+        [_handshake(), _token(b"\0\0secret")],
+        ["0 ['PLAIN']", "58 'Authentication failed: username not specified' closed"],
+    ),
+    "two parts": (
+        [_handshake(), _token(b"alice\0secret")],
+        ["0 ['PLAIN']", "58 'Invalid SASL/PLAIN response: expected 3 tokens, got 2' closed"],
+    ),
+    "five parts": (
+        [_handshake(), _token(GOOD + b"\0a\0b")],
+        ["0 ['PLAIN']", "58 'Invalid SASL/PLAIN response: expected 3 tokens, got 4' closed"],
+    ),
+    "second handshake": ([_handshake(), _handshake()], ["0 ['PLAIN']", "34 [] closed"]),
+    "versions instead of a token": ([_handshake(), VERSIONS], ["0 ['PLAIN']", "34 closed"]),
+    "metadata instead of a token": ([_handshake(), METADATA], ["0 ['PLAIN']", "response closed"]),
+    "bare token": (
+        [_handshake(version=0), Ask(GOOD), METADATA],
+        ["0 ['PLAIN']", "bare b''", "response"],
+    ),
+    "wrong bare token": ([_handshake(version=0), Ask(b"\0alice\0b")], ["0 ['PLAIN']", "closed"]),
+    "requests after authentication": (
+        [_handshake(), _token(GOOD), _handshake(), _token(GOOD), METADATA],
+        [
+            "0 ['PLAIN']",
+            "0 b''",
+            "34 []",
+            "34 'SaslAuthenticate request received after successful authentication'",
+            "response",
+        ],
+    ),
+    "largest frame": ([Ask(bytes(LARGEST_FRAME))], ["closed"]),
+    "largest token": (
+        [_handshake(version=0), Ask(b"\0alice\0" + bytes([97]) * (LARGEST_FRAME - 7))],
+        ["0 ['PLAIN']", "closed"],
+    ),
+    "frame beyond the limit": ([Ask(bytes(LARGEST_FRAME + 1))], ["closed"]),
+}
+"""Requests by the name of the conversation, and the responses to them."""
+
+
+def outcomes(wire: Wire, asks: Sequence[Ask]) -> list[str]:
+    """Send each request after the response to the one before; return what came back."""
+    found: list[str] = []
+    bare = False
+    for ask in asks:
+        if isinstance(ask.request, bytes):
+            send_all(wire, ask.request)
+        else:
+            wire.send(ask.request, ask.version)
+            is_handshake = isinstance(ask.request, SaslHandshakeRequest)
+            bare = ask.version == 0 if is_handshake else bare
+        try:
+            frame = wire.receive_frame()
+        except (EOFError, ConnectionResetError):
+            return [*found, "closed"]
+        text = _described(ask, frame, bare=bare)
+        if ask is asks[-1] and _is_closed(wire):
+            text += " closed"
+        found.append(text)
+    return found
+
+
+def send_all(wire: Wire, frame: bytes) -> None:
+    """Send a frame that the peer may refuse before it has read all of it."""
+    try:
+        wire.send_frame(frame)
+    except (BrokenPipeError, ConnectionResetError):
+        return
+
+
+def _is_closed(wire: Wire) -> bool:
+    wire.socket.settimeout(0.7)
+    try:
+        return wire.socket.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def _described(ask: Ask, frame: bytes, *, bare: bool) -> str:
+    if isinstance(ask.request, SaslHandshakeRequest):
+        _, handshake = decode_response(frame, SaslHandshakeResponse, ask.version)
+        return f"{handshake.error_code} {sorted(handshake.mechanisms)}"
+    if isinstance(ask.request, SaslAuthenticateRequest):
+        _, response = decode_response(frame, SaslAuthenticateResponse, ask.version)
+        shown = response.error_message if response.error_code else response.auth_bytes
+        return f"{response.error_code} {shown!r}"
+    if isinstance(ask.request, ApiVersionsRequest):
+        return str(int.from_bytes(frame[4:6], "big"))
+    if isinstance(ask.request, bytes) and bare:
+        return f"bare {frame!r}"
+    if isinstance(ask.request, bytes):
+        return f"{int.from_bytes(frame[4:6], 'big')} of {len(frame) - 4} bytes"
+    return "response"
