@@ -213,7 +213,7 @@ def _options(words: list[_Token], known: tuple[str, ...], prefix: str = "") -> d
         if name.text not in known and not is_prefixed:
             raise ValueError(_unknown_option(name, (*known, f"{prefix}NAME") if prefix else known))
         if name.text in options:
-            shown = f"{prefix}NAME at {name.column}" if is_prefixed else name.text
+            shown = prefix if is_prefixed else name.text
             raise ValueError(f"it has {shown} twice")
         options[name.text] = value.text
     return options
