@@ -17,6 +17,7 @@ from kclient.network.tls.cipher_suites import (
     TLS_VERSIONS,
     versions_in_use,
 )
+from kclient.network.tls.tls_stores import TlsStores
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -64,7 +65,8 @@ def _pem_only(raw: object) -> str:
     raise ValueError("convert other stores with keytool or openssl pkcs12")
 
 
-def _store_type(name: str) -> str:
+def store_type(name: str) -> str:
+    """Declare the key of the format of a store, which is PEM."""
     return key(
         name, ConfigType.STRING, _pem_only, "'PEM'", "PEM", "Format of the store; Java's is JKS."
     )
@@ -231,7 +233,7 @@ class SecurityConfig(OidcConfig):
     ssl_truststore_certificates: str | None = text(
         "ssl.truststore.certificates", None, "The same as PEM text instead of a file (KIP-651)."
     )
-    ssl_truststore_type: str = _store_type("ssl.truststore.type")
+    ssl_truststore_type: str = store_type("ssl.truststore.type")
     ssl_keystore_location: str | None = text(
         "ssl.keystore.location",
         None,
@@ -243,7 +245,7 @@ class SecurityConfig(OidcConfig):
     ssl_keystore_certificate_chain: str | None = text(
         "ssl.keystore.certificate.chain", None, "Certificate chain of ssl.keystore.key as PEM text."
     )
-    ssl_keystore_type: str = _store_type("ssl.keystore.type")
+    ssl_keystore_type: str = store_type("ssl.keystore.type")
     ssl_key_password: Secret | None = password(
         "ssl.key.password", "Password of an encrypted private key."
     )
@@ -292,12 +294,12 @@ class SecurityConfig(OidcConfig):
     @property
     def uses_ssl(self) -> bool:
         """Whether connections are encrypted."""
-        return self.security_protocol in {"SSL", "SASL_SSL"}
+        return SecurityProtocol[self.security_protocol].uses_ssl
 
     @property
     def uses_sasl(self) -> bool:
         """Whether this client authenticates by SASL."""
-        return self.security_protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
+        return SecurityProtocol[self.security_protocol].uses_sasl
 
     @property
     def has_fixed_credentials(self) -> bool:
@@ -415,17 +417,20 @@ class SecurityConfig(OidcConfig):
         if self.ssl_context is not None and len(given) > 1:
             other = next(name for name in given if name != "ssl_context")
             raise ConfigError(f"ssl_context: got it with {other}, expected one of them")
-        for name, others in (
-            ("ssl_truststore_location", ("ssl_truststore_certificates",)),
-            ("ssl_keystore_location", ("ssl_keystore_key", "ssl_keystore_certificate_chain")),
-        ):
-            both = [each for each in others if each in given]
-            if name in given and both:
-                raise ConfigError(f"{name}: got it with {both[0]}, expected one of them")
-        if (self.ssl_keystore_key is None) != (self.ssl_keystore_certificate_chain is None):
-            raise ConfigError(
-                "ssl_keystore_key, ssl_keystore_certificate_chain: got one, expected both or none"
-            )
+        self.tls_stores().check()
+
+    def tls_stores(self) -> TlsStores:
+        """Return key store and trust store."""
+        return TlsStores(
+            owner="",
+            separator="_",
+            truststore_location=self.ssl_truststore_location,
+            truststore_certificates=self.ssl_truststore_certificates,
+            keystore_location=self.ssl_keystore_location,
+            keystore_key=self.ssl_keystore_key,
+            keystore_certificate_chain=self.ssl_keystore_certificate_chain,
+            key_password=self.ssl_key_password,
+        )
 
     def _check_tls_versions(self) -> None:
         enabled, protocol = self.ssl_enabled_protocols, self.ssl_protocol

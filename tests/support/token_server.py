@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
-from kclient.network.tls.client_context import pem_file
+from kclient.network.tls.store_loading import pem_file
 from tests.support.certificates import Identity
 
 

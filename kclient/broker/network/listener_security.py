@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
+from kclient.network.tls.tls_stores import TlsStores
 
 
 class MechanismSettings(NamedTuple):
@@ -20,6 +21,20 @@ class MechanismSettings(NamedTuple):
     users: Mapping[str, Secret]
 
 
+class TlsSettings(NamedTuple):
+    """TLS of a listener.
+
+    Attributes:
+        stores: Certificate of the listener, and the authorities of client certificates.
+        client_auth: ``ssl.client.auth``: none, requested or required.
+        principal_mapping_rules: ``ssl.principal.mapping.rules``.
+    """
+
+    stores: TlsStores
+    client_auth: str
+    principal_mapping_rules: str
+
+
 @dataclass(frozen=True, slots=True)
 class ListenerSecurity:
     """Security of a listener.
@@ -27,6 +42,7 @@ class ListenerSecurity:
     Attributes:
         name: Name of the listener.
         protocol: Security protocol of its connections.
+        tls: TLS of its connections, or None.
         mechanisms: Enabled SASL mechanisms by name.
         max_receive_size: ``sasl.server.max.receive.size``, in bytes.
         failed_authentication_delay_ms: ``connection.failed.authentication.delay.ms``.
@@ -34,19 +50,10 @@ class ListenerSecurity:
 
     name: str
     protocol: SecurityProtocol
+    tls: TlsSettings | None
     mechanisms: Mapping[str, MechanismSettings]
     max_receive_size: int
     failed_authentication_delay_ms: int
-
-    @property
-    def uses_sasl(self) -> bool:
-        """Whether clients authenticate by SASL."""
-        return self.protocol in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
-
-    @property
-    def uses_ssl(self) -> bool:
-        """Whether connections are encrypted."""
-        return self.protocol in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
 
     @property
     def limits_sessions(self) -> bool:
@@ -56,4 +63,5 @@ class ListenerSecurity:
     @property
     def authenticates(self) -> bool:
         """Whether a client has to prove its identity."""
-        return self.uses_sasl
+        has_certificate = self.tls is not None and self.tls.client_auth == "required"
+        return self.protocol.uses_sasl or has_certificate

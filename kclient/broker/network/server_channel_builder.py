@@ -1,19 +1,31 @@
 """Channels of a listener: transport layer and authenticator of its security protocol."""
 
 from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
 
-from kclient.broker.network.listener_security import ListenerSecurity, MechanismSettings
+from kclient.broker.network.listener_security import (
+    ListenerSecurity,
+    MechanismSettings,
+    TlsSettings,
+)
 from kclient.broker.network.sasl_server_authenticator import (
     BrokerResponses,
     SaslServerAuthenticator,
     ServerMechanism,
 )
+from kclient.broker.network.ssl_server_authenticator import SslServerAuthenticator
 from kclient.common.runtime import Clock, StreamSocket
+from kclient.network.authenticator import Authenticator, NoAuthenticator
 from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.sasl.plain_server import PlainSaslServer, PlainUsers
-from kclient.network.transport_layer import PlaintextTransportLayer
+from kclient.network.tls.ssl_principal_mapper import SslPrincipalMapper
+from kclient.network.transport_layer import PlaintextTransportLayer, TransportLayer
+
+if TYPE_CHECKING:
+    from kclient.network.tls.ssl_transport_layer import SslTransportLayer
 
 READ_AHEAD = 1024
 """Bytes that are read with the size of a frame: most requests, and few to copy of a larger one."""
@@ -22,14 +34,20 @@ READ_AHEAD = 1024
 def server_channel_builder(
     security: ListenerSecurity, responses: BrokerResponses, clock: Clock
 ) -> ChannelBuilder:
-    """Return the channel builder of a listener (Kafka: ChannelBuilders.serverChannelBuilder)."""
-    if not security.uses_sasl:
+    """Return the channel builder of a listener, for one network thread.
+
+    Kafka: ChannelBuilders.serverChannelBuilder.
+
+    Raises:
+        ConfigError: A certificate or a key cannot be loaded.
+    """
+    if security.tls is None and not security.protocol.uses_sasl:
         return PlaintextChannelBuilder(READ_AHEAD)
     return ServerChannelBuilder(security, responses, clock)
 
 
 class ServerChannelBuilder:
-    """Channels with SASL (Kafka: SaslChannelBuilder)."""
+    """Channels with TLS and SASL (Kafka: SslChannelBuilder, SaslChannelBuilder)."""
 
     def __init__(
         self, security: ListenerSecurity, responses: BrokerResponses, clock: Clock
@@ -40,8 +58,13 @@ class ServerChannelBuilder:
         self._mechanisms = {
             name: _server_mechanism(settings) for name, settings in security.mechanisms.items()
         }
-        # An authenticator reads from the transport, where no bytes of a later exchange may lack.
-        self._read_ahead = 0 if security.limits_sessions else READ_AHEAD
+        self._tls = None if security.tls is None else _tls_transports(security.tls)
+        rules = "DEFAULT" if security.tls is None else security.tls.principal_mapping_rules
+        self._mapper = SslPrincipalMapper(rules)
+        # An authenticator reads from the transport, where no bytes of a later exchange may lack;
+        # TLS reads ahead itself.
+        reads_ahead = security.tls is None and not security.limits_sessions
+        self._read_ahead = READ_AHEAD if reads_ahead else 0
 
     def build_channel(
         self,
@@ -52,8 +75,21 @@ class ServerChannelBuilder:
         peer_host: str,
     ) -> KafkaChannel:
         """Return a channel for a socket."""
-        transport = PlaintextTransportLayer(stream)
-        authenticator = SaslServerAuthenticator(
+        transport: TransportLayer
+        authenticator: Authenticator = NoAuthenticator()
+        if self._tls is None:
+            transport = PlaintextTransportLayer(stream)
+        else:
+            transport = encrypted = self._tls(stream)
+            authenticator = SslServerAuthenticator(encrypted.peer_certificate, self._mapper)
+        if self._security.protocol.uses_sasl:
+            authenticator = self._sasl(channel_id, transport)
+        return KafkaChannel(
+            channel_id, transport, authenticator, pool, max_receive_size, self._read_ahead
+        )
+
+    def _sasl(self, channel_id: str, transport: TransportLayer) -> SaslServerAuthenticator:
+        return SaslServerAuthenticator(
             channel_id,
             transport,
             self._mechanisms,
@@ -62,9 +98,26 @@ class ServerChannelBuilder:
             max_receive_size=self._security.max_receive_size,
             failure_delay_ms=self._security.failed_authentication_delay_ms,
         )
-        return KafkaChannel(
-            channel_id, transport, authenticator, pool, max_receive_size, self._read_ahead
-        )
+
+
+class _TlsTransports(Protocol):
+    """Returns the transport layer with TLS of a socket."""
+
+    def __call__(self, stream: StreamSocket) -> "SslTransportLayer": ...
+
+
+def _tls_transports(tls: TlsSettings) -> _TlsTransports:
+    # Imported when they are needed: TLS takes long to import.
+    contexts = import_module("kclient.network.tls.server_context")
+    layers = import_module("kclient.network.tls.ssl_transport_layer")
+    context = contexts.server_context(tls.stores, tls.client_auth)
+    transports: _TlsTransports = partial(
+        layers.SslTransportLayer,
+        context=context,
+        scratch=bytearray(layers.READ_SIZE),
+        server_side=True,
+    )
+    return transports
 
 
 def _server_mechanism(settings: MechanismSettings) -> ServerMechanism:

@@ -26,6 +26,7 @@ from kclient.broker.server.listeners import (
     LISTENERS,
     PROTOCOL_MAP,
     ListenerConfig,
+    check_reachability,
     parse_listeners,
 )
 from kclient.broker.server.quorum_config import VOTERS, check_voters
@@ -347,7 +348,6 @@ class BrokerConfig(ListenerKeys):
             protocol_map=self.listener_security_protocol_map,
             inter_broker=self.inter_broker_listener_name,
             controllers=self.controller_listener_names,
-            allow_unauthenticated=self.allow_unauthenticated_listeners,
         )
 
     def listener_securities(self) -> tuple[ListenerSecurity, ...]:
@@ -397,7 +397,7 @@ class BrokerConfig(ListenerKeys):
             )
         self._check_roles()
         node_id = self.node_id if old is None else self.broker_id
-        self.listener_securities()
+        self._check_reachability()
         controllers = self.listener_config().advertised_controllers
         check_voters(self.controller_quorum_voters, node_id, controllers)
         return self.with_values(
@@ -408,6 +408,17 @@ class BrokerConfig(ListenerKeys):
             },
             node_id=node_id,
         )
+
+    def _check_reachability(self) -> None:
+        """Check that each listener that other machines reach authenticates its clients."""
+        listeners = self.listener_config()
+        securities = {each.name: each for each in self.listener_securities()}
+        if self.allow_unauthenticated_listeners:
+            return
+        for endpoint in (*listeners.listeners, *listeners.controllers):
+            security = securities.get(endpoint.name)
+            if security is None or not security.authenticates:
+                check_reachability(endpoint)
 
     def _data_dirs(self) -> list[str]:
         if self.log_dirs:

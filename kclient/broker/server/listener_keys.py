@@ -9,20 +9,28 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kclient.broker.network.listener_security import ListenerSecurity, MechanismSettings
-from kclient.broker.server.broker_keys import names, number
+from kclient.broker.network.listener_security import (
+    ListenerSecurity,
+    MechanismSettings,
+    TlsSettings,
+)
+from kclient.broker.server.broker_keys import names, number, string
 from kclient.common.config_def import Config, ConfigKey, ConfigType
-from kclient.common.config_keys import key
+from kclient.common.config_keys import key, password
 from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
-from kclient.network.endpoint import Endpoint
+from kclient.network.endpoint import Endpoint, SecurityProtocol
 from kclient.network.sasl.jaas_config import ServerJaasConfig, parse_server_jaas_config
+from kclient.network.security_config import store_type
+from kclient.network.tls.ssl_principal_mapper import SslPrincipalMapper
+from kclient.network.tls.tls_stores import TlsStores
 
 SERVER_MECHANISMS: Final = ("PLAIN",)
 """Mechanisms of ``sasl.enabled.mechanisms``."""
 
 _PREFIX = "listener.name."
 _JAAS = "sasl.jaas.config"
+_CLIENT_AUTH = "ssl.client.auth"
 _MAX_REAUTH = "connections.max.reauth.ms"
 _NAME = re.compile(r"listener\.name\.(?P<listener>[^.A-Z]+)\.(?P<key>[a-z0-9.-]+)", re.ASCII)
 
@@ -35,6 +43,13 @@ def _jaas_config(raw: object) -> ServerJaasConfig | None:
     if isinstance(raw, str):
         return parse_server_jaas_config(raw)
     raise TypeError
+
+
+def _mapping_rules(raw: object) -> str:
+    if not isinstance(raw, str):
+        raise TypeError
+    SslPrincipalMapper(raw)
+    return raw
 
 
 class ListenerKeys(Config):
@@ -64,6 +79,43 @@ class ListenerKeys(Config):
         ConfigType.LONG,
         0,
         "Time until a client must authenticate again on its connection; 0: never.",
+    )
+
+    ssl_keystore_location: str | None = string(
+        "ssl.keystore.location", None, "PEM file with private key and certificate chain."
+    )
+    ssl_keystore_key: Secret | None = password(
+        "ssl.keystore.key", "Private key as PEM text instead of a file (KIP-651)."
+    )
+    ssl_keystore_certificate_chain: str | None = string(
+        "ssl.keystore.certificate.chain", None, "Certificate chain of ssl.keystore.key as PEM text."
+    )
+    ssl_keystore_type: str = store_type("ssl.keystore.type")
+    ssl_key_password: Secret | None = password(
+        "ssl.key.password", "Password of an encrypted private key."
+    )
+    ssl_truststore_location: str | None = string(
+        "ssl.truststore.location",
+        None,
+        "PEM file with the authorities of client certificates.",
+    )
+    ssl_truststore_certificates: str | None = string(
+        "ssl.truststore.certificates", None, "The same as PEM text instead of a file (KIP-651)."
+    )
+    ssl_truststore_type: str = store_type("ssl.truststore.type")
+    ssl_client_auth: str = string(
+        _CLIENT_AUTH,
+        "none",
+        "Whether clients show a certificate; for SASL_SSL only as listener.name.NAME.KEY.",
+        values=("none", "requested", "required"),
+    )
+    ssl_principal_mapping_rules: str = key(
+        "ssl.principal.mapping.rules",
+        ConfigType.STRING,
+        _mapping_rules,
+        "rules RULE:PATTERN/REPLACEMENT/[LU] and DEFAULT, separated by commas",
+        "DEFAULT",
+        "How names of principals are made from subjects of client certificates (KIP-371).",
     )
 
 
@@ -146,23 +198,42 @@ def _resolve_one(
     values = config.with_values(
         **{_OF_LISTENER[name].keyword: value for name, value in own.items() if name in _OF_LISTENER}
     )
+    protocol = endpoint.security_protocol
+    if protocol is SecurityProtocol.SASL_SSL and _CLIENT_AUTH not in own:
+        values = values.with_values(ssl_client_auth="none")  # as in Kafka
     security = ListenerSecurity(
         name=endpoint.name,
-        protocol=endpoint.security_protocol,
+        protocol=protocol,
+        tls=_tls(endpoint.name, values) if protocol.uses_ssl else None,
         mechanisms={
             name: _mechanism(prefix, name, own, values) for name in values.sasl_enabled_mechanisms
         }
-        if endpoint.security_protocol.name.startswith("SASL_")
+        if protocol.uses_sasl
         else {},
         max_receive_size=values.sasl_server_max_receive_size,
         failed_authentication_delay_ms=values.connection_failed_authentication_delay_ms,
     )
-    if security.uses_sasl and not security.mechanisms:
+    if protocol.uses_sasl and not security.mechanisms:
         raise ConfigError(
             f"sasl.enabled.mechanisms: got nothing for the listener {endpoint.name}, expected some"
             f" of {', '.join(SERVER_MECHANISMS)}"
         )
     return security
+
+
+def _tls(listener: str, values: ListenerKeys) -> TlsSettings:
+    stores = TlsStores(
+        owner=f"listener {listener}: ",
+        separator=".",
+        truststore_location=values.ssl_truststore_location,
+        truststore_certificates=values.ssl_truststore_certificates,
+        keystore_location=values.ssl_keystore_location,
+        keystore_key=values.ssl_keystore_key,
+        keystore_certificate_chain=values.ssl_keystore_certificate_chain,
+        key_password=values.ssl_key_password,
+    )
+    stores.check()
+    return TlsSettings(stores, values.ssl_client_auth, values.ssl_principal_mapping_rules)
 
 
 def _mechanism(

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.errors import ConfigError
 from kclient.network.endpoint import Endpoint, SecurityProtocol
 
@@ -18,7 +17,6 @@ ALLOW_UNAUTHENTICATED = "allow.unauthenticated.listeners"
 DEFAULT_PROTOCOL_MAP = ",".join(f"{name}:{name}" for name in SecurityProtocol.__members__)
 """A listener with the name of a security protocol has this protocol."""
 
-_AUTHENTICATED = {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
 _DEFAULT_NAME = SecurityProtocol.PLAINTEXT.name
 
 
@@ -58,7 +56,6 @@ def parse_listeners(
     protocol_map: str,
     inter_broker: str | None,
     controllers: Sequence[str] | None,
-    allow_unauthenticated: bool,
 ) -> ListenerConfig:
     """Return the listeners of a broker from its settings.
 
@@ -71,10 +68,6 @@ def parse_listeners(
         protocols = dict.fromkeys(names, SecurityProtocol.PLAINTEXT) | protocols
     given = _parse_all(LISTENERS, listeners, protocols)
     _check_ports(given)
-    for endpoint in given:
-        if endpoint.name not in names:
-            _check_available(endpoint)
-        _check_reachability(endpoint, allowed=allow_unauthenticated)
     _check_controllers(names, given, inter_broker)
     reachable = _advertised(given, advertised, protocols, names)
     for_clients = tuple(each for each in reachable if each.name not in names)
@@ -170,20 +163,18 @@ def _check_ports(listeners: Sequence[Endpoint]) -> None:
             raise ConfigError(f"{LISTENERS}: got {one} and {other}, expected different ports")
 
 
-def _check_available(endpoint: Endpoint) -> None:
-    if endpoint.security_protocol in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}:
-        raise ConfigError(
-            f"listener {endpoint.name}: got {endpoint.security_protocol.name!r}, expected"
-            f" 'PLAINTEXT' or 'SASL_PLAINTEXT'; {NO_SECURITY}"
-        )
+def check_reachability(endpoint: Endpoint) -> None:
+    """Check that only this machine reaches a listener that does not authenticate its clients.
 
-
-def _check_reachability(endpoint: Endpoint, *, allowed: bool) -> None:
-    if endpoint.is_loopback or allowed or endpoint.security_protocol in _AUTHENTICATED:
+    Raises:
+        ConfigError: Others reach it.
+    """
+    if endpoint.is_loopback:
         return
     raise ConfigError(
         f"{LISTENERS}: got {endpoint.address!r}, which other machines can reach, and anyone could "
-        f"read and write; listen on 127.0.0.1, or set {ALLOW_UNAUTHENTICATED}=true"
+        f"read and write; listen on 127.0.0.1, authenticate clients, or set "
+        f"{ALLOW_UNAUTHENTICATED}=true"
     )
 
 

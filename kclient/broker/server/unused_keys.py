@@ -7,6 +7,7 @@ refused, unless it has the value that requires nothing.
 
 from collections.abc import Iterable
 
+from kclient.broker.server.listener_keys import ListenerKeys
 from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.config_def import ConfigKey, ConfigType
 from kclient.common.config_keys import to_bool
@@ -35,8 +36,6 @@ _OF_LISTENERS = (
     "sasl.server.callback.handler.class",
     "ssl.allow.dn.changes",
     "ssl.allow.san.changes",
-    "ssl.client.auth",
-    "ssl.principal.mapping.rules",
 )
 
 _FIXED = {
@@ -255,7 +254,8 @@ def refused_keys() -> Iterable[ConfigKey]:
         for row in SecurityConfig.CONFIG_KEYS.values()
         if row.name.startswith(("sasl.", "ssl."))
     }
-    for name in sorted({*_OF_LISTENERS, *security_keys(), *of_clients}):
+    of_listeners = {row.name for row in ListenerKeys.CONFIG_KEYS.values()}
+    for name in sorted({*_OF_LISTENERS, *security_keys(), *of_clients} - of_listeners):
         yield refused(name, NO_SECURITY)
 
 

@@ -93,12 +93,16 @@ class SslTransportLayer:
                 try:
                     if not self._fill():
                         return
-                except EOFError:
+                except (EOFError, ConnectionResetError):  # reset, if bytes were left unread
                     raise closed_in_handshake() from None
             except ssl.SSLError as error:
                 self._send_alert()
                 raise handshake_failure(error, self._session, self._host) from error
         self.flush()
+
+    def peer_certificate(self) -> bytes | None:
+        """Return the peer's certificate in DER, or None if it has shown none."""
+        return self._session.getpeercert(binary_form=True)
 
     def read_into(self, buffer: memoryview) -> int:
         """Read up to the buffer's size; return the number of bytes."""

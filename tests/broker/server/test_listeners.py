@@ -136,14 +136,6 @@ def test_controller_listener_may_have_an_advertised_address() -> None:
         ),
         ({LISTENERS: ""}, "listeners: got none, expected at least one listener"),
         (
-            {LISTENERS: "SASL_SSL://127.0.0.1:1"},
-            ("listener SASL_SSL: got 'SASL_SSL', expected 'PLAINTEXT' or 'SASL_PLAINTEXT'; TLS"),
-        ),
-        (
-            {LISTENERS: "CLIENT://127.0.0.1:1", MAP: "CLIENT:SSL"},
-            "listener CLIENT: got 'SSL', expected 'PLAINTEXT' or 'SASL_PLAINTEXT'; TLS",
-        ),
-        (
             {MAP: "PLAINTEXT:PLAINTEXT,CLIENT:TLS"},
             (
                 "listener.security.protocol.map: got 'CLIENT:TLS', expected 'NAME:PROTOCOL' with "

@@ -1,124 +1,315 @@
 """Clients of listeners that authenticate: our own, and those of other projects."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from kclient import AdminClient, Consumer, Producer
+from kclient.broker.network.request_channel import Request
 from kclient.common.broker_errors import SaslAuthenticationError, UnsupportedSaslMechanismError
-from kclient.common.errors import BootstrapError, KafkaError
+from kclient.common.errors import BootstrapError, ConfigError, KafkaError, SslAuthenticationError
 from kclient.testing import EmbeddedCluster
-from tests.support.clients.foreign import (
-    FOREIGN_CLIENTS,
-    ForeignRecord,
-)
+from tests.support.certificates import CertificateAuthority, Identity
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 from tests.support.clients.foreign_aiokafka import AiokafkaClient
 from tests.support.clients.foreign_confluent import ConfluentClient
 from tests.support.clients.foreign_kafka_python import KafkaPythonClient
+from tests.support.clients.wire import Wire
 
 PASSWORD = "canary pass;word='="
-MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-CONFIG = {
-    "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
-    "sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
-        f'{MODULE} required user_alice="{PASSWORD}";'
-    ),
-}
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+NAMES = ("SASL_PLAINTEXT", "SSL", "MTLS", "SASL_SSL")
+USER = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": PASSWORD}
+NO_USER = dict.fromkeys(USER)
+
+
+class Secured(NamedTuple):
+    """Broker with a listener for each security protocol.
+
+    Attributes:
+        cluster: The broker.
+        authority: Authority that signed its certificate.
+        client: Certificate of a client.
+        directory: Directory with ``ca.pem`` and ``client.pem``.
+    """
+
+    cluster: EmbeddedCluster
+    authority: CertificateAuthority
+    client: Identity
+    directory: Path
+
+    def options(self, listener: str, mechanism: str = "PLAIN", **others: Any) -> dict[str, Any]:
+        """Return the options of one of our clients."""
+        protocol = "SSL" if listener == "MTLS" else listener
+        given: dict[str, Any] = {
+            "bootstrap_servers": self.cluster.bootstrap_servers_of(listener),
+            "security_protocol": protocol,
+        }
+        if protocol.endswith("SSL"):
+            given["ssl_truststore_location"] = str(self.directory / "ca.pem")
+        if listener == "MTLS":
+            given["ssl_keystore_location"] = str(self.directory / "client.pem")
+        if protocol.startswith("SASL"):
+            given |= {**USER, "sasl_mechanism": mechanism}
+        return {**given, **others}
+
+    def foreign(self, name: str, listener: str, mechanism: str = "PLAIN") -> Any:
+        """Return another project's client."""
+        own = self.options(listener, mechanism)
+        servers = own.pop("bootstrap_servers")
+        if name == "confluent-kafka":
+            return ConfluentClient(servers, _of_librdkafka(own))
+        if name == "aiokafka":
+            return AiokafkaClient(servers, _of_aiokafka(own))
+        return KafkaPythonClient(servers, _of_kafka_python(own))
+
+
+def _of_librdkafka(own: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"ssl_truststore_location": "ssl.ca.location"}
+    found = {names.get(name, name).replace("_", "."): value for name, value in own.items()}
+    store = found.pop("ssl.keystore.location", None)
+    if store is not None:
+        found |= {"ssl.certificate.location": store, "ssl.key.location": store}
+    return found
+
+
+def _of_kafka_python(own: Mapping[str, Any]) -> dict[str, Any]:
+    names = {
+        "ssl_truststore_location": "ssl_cafile",
+        "ssl_keystore_location": "ssl_certfile",
+        "sasl_username": "sasl_plain_username",
+        "sasl_password": "sasl_plain_password",
+    }
+    found = {names.get(name, name): value for name, value in own.items()}
+    if "ssl_certfile" in found:
+        found["ssl_keyfile"] = found["ssl_certfile"]
+    return found
+
+
+def _of_aiokafka(own: Mapping[str, Any]) -> dict[str, Any]:
+    found = _of_kafka_python(own)
+    stores = {name: found.pop(name) for name in list(found) if name.startswith("ssl_")}
+    if stores:
+        context = ssl.create_default_context(cafile=stores["ssl_cafile"])
+        if "ssl_certfile" in stores:
+            context.load_cert_chain(stores["ssl_certfile"])
+        found["ssl_context"] = context
+    return found
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(config=CONFIG) as running:
-        yield running
-
-
-def options(cluster: EmbeddedCluster, **others: Any) -> dict[str, Any]:
-    return {
-        "bootstrap_servers": cluster.bootstrap_servers_of("SASL_PLAINTEXT"),
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "PLAIN",
-        "sasl_username": "alice",
-        "sasl_password": PASSWORD,
-        **others,
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    directory = tmp_path_factory.mktemp("security-")
+    authority = CertificateAuthority("authority of the test")
+    client = authority.issue("Client of the test", ("client.example",))
+    (directory / "server.pem").write_text(authority.issue("broker", ("127.0.0.1",)).pem)
+    (directory / "ca.pem").write_text(authority.pem)
+    (directory / "client.pem").write_text(client.pem)
+    config = {
+        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in NAMES),
+        "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,MTLS:SSL,"
+        "SASL_SSL:SASL_SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(directory / "server.pem"),
+        "ssl.truststore.location": str(directory / "ca.pem"),
+        "listener.name.mtls.ssl.client.auth": "required",
+        "listener.name.mtls.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/L",
+        "sasl.enabled.mechanisms": "PLAIN",
+        **{
+            f"listener.name.{name}.plain.sasl.jaas.config": (
+                f'{PLAIN_MODULE} required user_alice="{PASSWORD}";'
+            )
+            for name in ("sasl_plaintext", "sasl_ssl")
+        },
     }
+    with EmbeddedCluster(config=config) as cluster:
+        yield Secured(cluster, authority, client, directory)
 
 
-def foreign(cluster: EmbeddedCluster, name: str) -> Any:
-    """Return another project's client of the listener with SASL."""
-    servers = cluster.bootstrap_servers_of("SASL_PLAINTEXT")
-    python = {
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": "alice",
-        "sasl_plain_password": PASSWORD,
-    }
-    librdkafka = {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": "alice",
-        "sasl.password": PASSWORD,
-    }
-    kinds: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
-        "kafka-python": (KafkaPythonClient, python),
-        "aiokafka": (AiokafkaClient, python),
-        "confluent-kafka": (ConfluentClient, librdkafka),
-    }
-    kind, native = kinds[name]
-    return kind(servers, native)
-
-
-def test_own_clients_write_and_read_in_a_group(cluster: EmbeddedCluster) -> None:
-    with Producer(**options(cluster)) as producer:
-        producer.send("own", b"value").result(30)
-    with Consumer(**options(cluster, group_id="own", auto_offset_reset="earliest")) as consumer:
-        consumer.subscribe(["own"])
-        assert consumer.poll(30)[0].value == b"value"
-    with AdminClient(**options(cluster)) as admin:
+@pytest.mark.parametrize("listener", NAMES)
+def test_own_clients_write_and_read_in_a_group(secured: Secured, listener: str) -> None:
+    given, topic = secured.options(listener), f"own-{listener}"
+    values = [bytes([number]) * 300_000 for number in range(8)]
+    with Producer(**given) as producer:
+        for value in values:
+            producer.send(topic, value).result(30)
+    read: list[bytes | None] = []
+    with Consumer(**given, group_id=topic, auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([topic])
+        while len(read) < len(values):
+            read += [record.value for record in consumer.poll(30)]
+    assert read == values
+    with AdminClient(**given) as admin:
         nodes = admin.describe_cluster().nodes
-    servers = cluster.bootstrap_servers_of("SASL_PLAINTEXT")
-    assert [f"{node.host}:{node.port}" for node in nodes] == [servers]
+    assert [f"{node.host}:{node.port}" for node in nodes] == [given["bootstrap_servers"]]
 
 
+@pytest.mark.parametrize("listener", NAMES)
 @pytest.mark.parametrize("name", FOREIGN_CLIENTS)
-def test_foreign_client_writes_and_reads(cluster: EmbeddedCluster, name: str) -> None:
-    client = foreign(cluster, name)
-    topic = f"of-{name}"
-    client.produce(topic, [ForeignRecord(value=b"first")])
-    read = client.consume(topic, 1, group=f"group-of-{name}")
-    assert [record.value for record in read] == [b"first"]
+def test_foreign_client_writes_and_reads(secured: Secured, name: str, listener: str) -> None:
+    client = secured.foreign(name, listener)
+    topic = f"of-{name}-{listener}"
+    client.produce(topic, [ForeignRecord(value=b"first" * 100_000)])
+    read = client.consume(topic, 1, group=f"group-{topic}")
+    assert [record.value for record in read] == [b"first" * 100_000]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error", "text"),
+    ("listener", "expected"),
+    [
+        ("SASL_PLAINTEXT", "User:alice"),
+        ("SASL_SSL", "User:alice"),
+        ("SSL", "User:ANONYMOUS"),
+        ("MTLS", "User:client of the test"),
+    ],
+)
+def test_request_has_the_principal_of_the_client(
+    secured: Secured, listener: str, expected: str
+) -> None:
+    seen: set[str] = set()
+
+    def intercept(request: Request, handle: Callable[[Request], None]) -> None:
+        seen.add(f"{request.principal} at {request.listener_name}")
+        handle(request)
+
+    secured.cluster.broker.intercept(intercept)
+    with AdminClient(**secured.options(listener)) as admin:
+        admin.describe_cluster()
+    assert seen == {f"{expected} at {listener}"}
+
+
+@pytest.mark.parametrize(
+    ("listener", "wrong", "error", "text"),
     [
         (
+            "SASL_PLAINTEXT",
             {"sasl_password": "canary-wrong"},
             SaslAuthenticationError,
             "refused user 'alice' by PLAIN: .*Authentication failed: Invalid username or password",
         ),
         (
+            "SASL_SSL",
             {"sasl_mechanism": "SCRAM-SHA-512"},
             UnsupportedSaslMechanismError,
             "the listener has enabled PLAIN",
         ),
         (
-            {
-                "security_protocol": "PLAINTEXT",
-                "sasl_mechanism": None,
-                "sasl_username": None,
-                "sasl_password": None,
-            },
+            "SASL_PLAINTEXT",
+            {**NO_USER, "security_protocol": "PLAINTEXT"},
             BootstrapError,
             "the listener probably requires SASL",
+        ),
+        (
+            "MTLS",
+            {"ssl_keystore_location": None},
+            SslAuthenticationError,
+            "the peer requires a client certificate",
+        ),
+        (
+            "SSL",
+            {"security_protocol": "PLAINTEXT", "ssl_truststore_location": None},
+            BootstrapError,
+            "closed the connection|requires SASL or TLS",
+        ),
+        (
+            "SASL_PLAINTEXT",
+            {"security_protocol": "SASL_SSL"},
+            BootstrapError,
+            "closed the connection in the TLS handshake",
         ),
     ],
 )
 def test_refusals_name_their_cause(
-    cluster: EmbeddedCluster, wrong: dict[str, Any], error: type[KafkaError], text: str
+    secured: Secured, listener: str, wrong: dict[str, Any], error: type[KafkaError], text: str
 ) -> None:
-    given = options(cluster, **wrong, request_timeout_ms=2000, default_api_timeout_ms=3000)
+    limits = {"request_timeout_ms": 2000, "default_api_timeout_ms": 3000}
+    given = {**secured.options(listener, **wrong), **limits}
     with AdminClient(**given) as admin, pytest.raises(error, match=text) as caught:
         admin.describe_cluster()
+    assert "canary" not in str(caught.value)
+
+
+def test_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
+    other = CertificateAuthority("another authority").issue("client", ("client.example",))
+    (tmp_path / "other.pem").write_text(other.pem)
+    given = secured.options("MTLS", ssl_keystore_location=str(tmp_path / "other.pem"))
+    with AdminClient(**given) as admin, pytest.raises(SslAuthenticationError):
+        admin.describe_cluster()
+
+
+def test_subject_without_a_rule_is_refused(secured: Secured, tmp_path: Path) -> None:
+    config = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl.keystore.location": str(secured.directory / "server.pem"),
+        "ssl.truststore.certificates": secured.authority.pem,
+        "ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^O=.*$/never/",
+    }
+    with EmbeddedCluster(config=config) as cluster:
+        given = {
+            **secured.options("MTLS"),
+            "bootstrap_servers": cluster.bootstrap_servers,
+            "default_api_timeout_ms": 2000,
+        }
+        with AdminClient(**given) as admin, pytest.raises(KafkaError):
+            admin.describe_cluster()
+
+
+def test_listener_has_no_tickets(secured: Secured) -> None:
+    host, _, port = secured.cluster.bootstrap_servers_of("SSL").rpartition(":")
+    context = ssl.create_default_context(cafile=str(secured.directory / "ca.pem"))
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context.minimum_version = context.maximum_version = version
+        with (
+            socket.create_connection((host, int(port)), 10) as plain,
+            context.wrap_socket(plain, server_hostname=host) as encrypted,
+        ):
+            assert encrypted.session is None or not encrypted.session.has_ticket
+
+
+def test_listener_refuses_tls_1_1(secured: Secured) -> None:
+    hello = b"\3\2" + bytes(32) + bytes.fromhex("00 0002 c009 0100")
+    message = b"\1" + len(hello).to_bytes(3, "big") + hello
+    record = b"\x16\3\1" + len(message).to_bytes(2, "big") + message
+    with Wire(secured.cluster.bootstrap_servers_of("SSL")) as wire:
+        wire.send_bytes(record)
+        alert = wire.socket.recv(7)
+    assert (alert[0], alert[5:]) == (0x15, bytes([2, 70]))  # fatal, protocol_version
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({}, "listener SSL: ssl.keystore.location: got nothing, expected a PEM file"),
+        ({"ssl.keystore.location": "/none"}, "listener SSL: ssl.keystore.location: got '/none'"),
+        ({"ssl.keystore.key": "canary"}, "ssl.keystore.certificate.chain: got one, expected both"),
+        (
+            {"ssl.keystore.location": "SERVER", "ssl.client.auth": "required"},
+            "listener SSL: ssl.truststore.location: got nothing with ssl.client.auth=required",
+        ),
+        (
+            {"ssl.keystore.location": "ENCRYPTED"},
+            "got an encrypted private key, expected listener SSL: ssl.key.password too",
+        ),
+        (
+            {"ssl.keystore.location": "ENCRYPTED", "ssl.key.password": "canary"},
+            "a private key that listener SSL: ssl.key.password does not open",
+        ),
+        ({"ssl.keystore.type": "JKS"}, "ssl.keystore.type: got 'JKS' (str), expected 'PEM'"),
+        ({"ssl.principal.mapping.rules": "x"}, "ssl.principal.mapping.rules: got 'x'"),
+    ],
+)
+def test_refused_settings(
+    secured: Secured, tmp_path: Path, given: dict[str, str], complaint: str
+) -> None:
+    (tmp_path / "encrypted.pem").write_text(secured.client.encrypted("password"))
+    files = {"SERVER": secured.directory / "server.pem", "ENCRYPTED": tmp_path / "encrypted.pem"}
+    settings = {name: str(files.get(value, value)) for name, value in given.items()}
+    with pytest.raises(ConfigError) as caught:
+        EmbeddedCluster(config={"listeners": "SSL://127.0.0.1:0", **settings}).start()
+    assert complaint in str(caught.value)
     assert "canary" not in str(caught.value)

@@ -68,10 +68,7 @@ def test_options_override_the_file(tmp_path: Path) -> None:
             r"P:1: unknown option 'num.partition'.*; did you mean 'num.partitions'",
         ),
         ("transaction.state.log.min.is=1", r"P:1: unknown .*did you mean 'transaction.*min.isr'"),
-        (
-            "ssl.keystore.location=/secret",
-            r"P:1: ssl.keystore.location: got a secret value, .*TLS and SASL",
-        ),
+        ("listeners=SSL://127.0.0.1:0\nssl.client.auth=yes", r"P:2: ssl.client.auth: got 'yes'"),
         ("sasl.jaas.config=hidden;", r"P:1: sasl.jaas.config: got a secret value, .*TLS and SASL"),
         ("authorizer.class.name=A", r"P:1: authorizer.class.name: .*; TLS and SASL are not"),
         ("delegation.token.secret.key=hidden", r"P:1: .*: got a secret value, .*TLS and SASL"),

@@ -13,7 +13,8 @@ from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
 from kclient.network.security_config import SecurityConfig
 from kclient.network.tls.cipher_suites import CIPHER_SUITES_1_2
-from kclient.network.tls.client_context import client_context, pem_file
+from kclient.network.tls.client_context import client_context
+from kclient.network.tls.store_loading import pem_file
 from tests.support.certificates import CertificateAuthority
 
 AUTHORITY = CertificateAuthority("authority")

@@ -9,8 +9,8 @@ import pytest
 from kclient.common.errors import DisconnectedError, KafkaError, SslAuthenticationError
 from kclient.common.files import WireBytes
 from kclient.common.runtime import Address
-from kclient.network.tls.client_context import pem_file
 from kclient.network.tls.ssl_transport_layer import READ_SIZE, SslTransportLayer
+from kclient.network.tls.store_loading import pem_file
 from tests.support.certificates import CertificateAuthority, Identity
 
 AUTHORITY = CertificateAuthority("authority")
