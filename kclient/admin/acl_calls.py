@@ -1,8 +1,6 @@
 """Admin calls for access rules."""
 
 from collections.abc import Sequence
-from enum import IntEnum
-from typing import TypeVar
 
 from kclient.admin.requester import Requester, item_error, raise_failures
 from kclient.client.client_request import SimpleBuilder
@@ -15,6 +13,7 @@ from kclient.common.acls import (
     PatternType,
     ResourcePattern,
     ResourceType,
+    member_of,
 )
 from kclient.common.broker_errors import SecurityDisabledError, error_for_code
 from kclient.common.errors import KafkaError, ProtocolError
@@ -32,10 +31,6 @@ from kclient.protocol.messages.acls import (
     DescribeAclsRequest,
     DescribeAclsResponse,
 )
-
-E = TypeVar("E", bound=IntEnum)
-
-_UNKNOWN = 0
 
 
 def describe_acls(
@@ -167,24 +162,18 @@ def _removed(
 
 
 def _pattern(kind: int, name: str, pattern_type: int) -> ResourcePattern:
-    return ResourcePattern(_member(ResourceType, kind), name, _member(PatternType, pattern_type))
+    return ResourcePattern(
+        member_of(ResourceType, kind), name, member_of(PatternType, pattern_type)
+    )
 
 
 def _entry(rule: AclDescription | DeleteAclsMatchingAcl) -> AccessControlEntry:
     return AccessControlEntry(
         rule.principal,
         rule.host,
-        _member(AclOperation, rule.operation),
-        _member(AclPermissionType, rule.permission_type),
+        member_of(AclOperation, rule.operation),
+        member_of(AclPermissionType, rule.permission_type),
     )
-
-
-def _member(kind: type[E], code: int) -> E:
-    """Return the member of a code; UNKNOWN for a code of a newer broker."""
-    try:
-        return kind(code)
-    except ValueError:
-        return kind(_UNKNOWN)
 
 
 def _raise_disabled(error: KafkaError) -> None:

@@ -4,7 +4,7 @@ The numbers of the enumerations are those of requests and metadata records.
 """
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 WILDCARD = "*"
 """Resource name for all resources of a type, and host for all hosts."""
@@ -67,6 +67,17 @@ class AclPermissionType(IntEnum):
     ANY = 1
     DENY = 2
     ALLOW = 3
+
+
+E = TypeVar("E", bound=IntEnum)
+
+
+def member_of(kind: type[E], code: int) -> E:
+    """Return the member of a received code; UNKNOWN for one of a newer version."""
+    try:
+        return kind(code)
+    except ValueError:
+        return kind(0)
 
 
 class ResourcePatternFilter(NamedTuple):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from kclient.broker.controller.acl_control import AclControl
 from kclient.broker.controller.alter_partition import alter_partition
 from kclient.broker.controller.client_quota_control import alter_client_quotas
 from kclient.broker.controller.cluster_control import ClusterControl
@@ -22,6 +23,7 @@ from kclient.broker.controller.replica_directories import assign_replicas_to_dir
 from kclient.broker.metadata.features import SUPPORTED_FEATURES
 from kclient.broker.metadata.metadata_image import FeatureRanges
 from kclient.common.broker_errors import InvalidUpdateVersionError
+from kclient.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from kclient.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     IncrementalAlterConfigsRequest,
@@ -54,6 +56,7 @@ class RequestPlanners:
     def __init__(
         self,
         cluster: ClusterControl,
+        acls: AclControl,
         supported: FeatureRanges = SUPPORTED_FEATURES,
         kraft_version: Callable[[], int] = lambda: 0,
         upgrade_kraft_version: Callable[[int], None] | None = None,
@@ -62,6 +65,7 @@ class RequestPlanners:
 
         Args:
             cluster: Rules for brokers, with their sessions.
+            acls: Rules for ACLs.
             supported: Feature levels that this controller supports.
             kraft_version: Returns the level of kraft.version in the quorum.
             upgrade_kraft_version: Makes the quorum write another level; None if it cannot.
@@ -82,6 +86,8 @@ class RequestPlanners:
             IncrementalAlterConfigsRequest: incremental_alter_configs,
             AlterConfigsRequest: alter_configs,
             AlterClientQuotasRequest: alter_client_quotas,
+            CreateAclsRequest: acls.create_acls,
+            DeleteAclsRequest: acls.delete_acls,
         }
         self._timed: dict[type, Callable[[ClusterView, Any, float], ControllerResult[Any]]] = {
             BrokerRegistrationRequest: cluster.register_broker,

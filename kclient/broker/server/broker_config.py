@@ -13,6 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from kclient.broker.authorizer.standard_authorizer import (
+    AUTHORIZER,
+    STANDARD_AUTHORIZER,
+    SUPER_USERS,
+    parse_super_users,
+)
 from kclient.broker.log.log_config import TOPIC_CONFIG, LogConfig
 from kclient.broker.network.listener_security import ListenerSecurity
 from kclient.broker.server.broker_keys import boolean, names, number, string
@@ -94,6 +100,20 @@ class BrokerConfig(ListenerKeys):
     allow_unauthenticated_listeners: bool = boolean(
         ALLOW_UNAUTHENTICATED,
         "Whether a listener that other machines can reach may serve unauthenticated clients.",
+        default=False,
+    )
+    authorizer_class_name: str = string(
+        AUTHORIZER,
+        "",
+        "Authorizer of requests; without it every operation is allowed.",
+        values=("", STANDARD_AUTHORIZER),
+    )
+    super_users: str = string(
+        SUPER_USERS, "", "Principals that may do everything, as User:name, separated by semicolons."
+    )
+    allow_everyone_if_no_acl_found: bool = boolean(
+        "allow.everyone.if.no.acl.found",
+        "Whether an operation on a resource without any ACL is allowed.",
         default=False,
     )
     auto_create_topics_enable: bool = boolean(
@@ -396,6 +416,7 @@ class BrokerConfig(ListenerKeys):
                 f"log.dirs: {self.data_dir}"
             )
         self._check_roles()
+        parse_super_users(self.super_users)
         node_id = self.node_id if old is None else self.broker_id
         self._check_reachability()
         controllers = self.listener_config().advertised_controllers

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
+from kclient.broker.authorizer.standard_authorizer import StandardAuthorizer, parse_super_users
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
 from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.request_metrics import Histogram, RequestMetrics, RequestObserver
 from kclient.broker.network.sasl_server_authenticator import BrokerResponses
 from kclient.broker.network.socket_server import SocketServer, SocketServerConfig
+from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_lifecycle_manager import (
@@ -28,6 +30,7 @@ from kclient.broker.server.kafka_apis import (
     version_spans,
 )
 from kclient.broker.server.local_controller import LocalController
+from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.broker.server.served_api import BrokerServices
@@ -387,7 +390,18 @@ class BrokerServer:
                 runtime.tasks.condition(),
             ),
             fetch_sessions=fetch_sessions,
+            auth=AuthHelper(_authorizer(config, storage.metadata)),
         )
+
+
+def _authorizer(config: BrokerConfig, metadata: MetadataCache) -> StandardAuthorizer | None:
+    if not config.authorizer_class_name:
+        return None
+    return StandardAuthorizer(
+        lambda: metadata.image.acls,
+        parse_super_users(config.super_users),
+        default_allow=config.allow_everyone_if_no_acl_found,
+    )
 
 
 def _socket_server_config(config: BrokerConfig) -> SocketServerConfig:

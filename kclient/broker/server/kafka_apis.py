@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from kclient.broker.network.request_channel import Request, RequestChannel
 from kclient.broker.server.handlers import (
+    acls,
     api_versions,
     committed_offsets,
     describe_client_quotas,
@@ -37,6 +38,7 @@ _log = logging.getLogger(__name__)
 API_TABLE: dict[ApiKey, ServedApi] = {
     api.request_type.api_key: api
     for api in (
+        *acls.APIS,
         *api_versions.APIS,
         *committed_offsets.APIS,
         *describe_client_quotas.APIS,

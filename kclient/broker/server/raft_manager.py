@@ -6,6 +6,7 @@ from functools import partial
 from math import inf
 from pathlib import Path
 
+from kclient.broker.controller.acl_control import AclControl
 from kclient.broker.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kclient.broker.controller.cluster_control import ClusterControl
 from kclient.broker.controller.event_queue import EventQueue
@@ -27,6 +28,7 @@ from kclient.broker.raft.snapshots import SnapshotFiles
 from kclient.broker.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from kclient.common.errors import IllegalStateError
 from kclient.common.runtime import Clock, Runtime
+from kclient.common.uuids import random_uuid
 from kclient.protocol.message import Request
 
 _LISTENER = "CONTROLLER"
@@ -126,7 +128,10 @@ class RaftManager:
             runtime,
             controller,
             _Quorum(self.client, runtime.clock),
-            RequestPlanners(ClusterControl(controller.cluster_id, self._heartbeats)),
+            RequestPlanners(
+                ClusterControl(controller.cluster_id, self._heartbeats),
+                AclControl(partial(random_uuid, runtime.random)),
+            ),
             self._heartbeats,
             settings.topics,
         )

@@ -7,6 +7,7 @@ from typing import Any
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.replica_manager import ReplicaManager
+from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.config_helper import ConfigHelper
@@ -38,6 +39,7 @@ class BrokerServices:
         configs: Descriptions of settings.
         producer_ids: Allocation of producer ids.
         fetch_sessions: Partitions of clients with incremental fetches.
+        auth: Authorization of requests.
     """
 
     config: BrokerConfig
@@ -53,6 +55,7 @@ class BrokerServices:
     configs: ConfigHelper
     producer_ids: ProducerIdManager
     fetch_sessions: FetchSessionCache
+    auth: AuthHelper
 
 
 Handler = Callable[[BrokerServices, Request, Any], ResponseMessage | None]

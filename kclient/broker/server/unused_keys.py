@@ -18,7 +18,6 @@ _NO_CLASSES = "classes are not loaded by name here"
 _NO_ZOOKEEPER = "clusters with ZooKeeper are not supported; set controller.quorum.voters"
 
 _REFUSED = {
-    "authorizer.class.name": NO_SECURITY,
     "controller.quorum.bootstrap.servers": "the voters of this version do not change; set "
     "controller.quorum.voters=ID@HOST:PORT",
     "delegation.token.expiry.check.interval.ms": NO_SECURITY,
@@ -27,7 +26,6 @@ _REFUSED = {
     "delegation.token.secret.key": NO_SECURITY,
     "principal.builder.class": NO_SECURITY,
     "security.providers": NO_SECURITY,
-    "super.users": NO_SECURITY,
     "zookeeper.connect": _NO_ZOOKEEPER,
 }
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kclient.broker.controller.acl_control import AclControl
 from kclient.broker.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kclient.broker.controller.cluster_control import ClusterControl
 from kclient.broker.controller.cluster_view import ClusterView
@@ -13,9 +14,11 @@ from kclient.protocol.messages.leaders_and_reassignments import ElectLeadersRequ
 from kclient.protocol.messages.produce import ProduceRequest
 from kclient.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
+ACLS = AclControl(lambda: bytes(16))
+
 
 def test_planner_of_a_request() -> None:
-    planners = RequestPlanners(ClusterControl("c", BrokerHeartbeatManager()))
+    planners = RequestPlanners(ClusterControl("c", BrokerHeartbeatManager()), ACLS)
     image = MetadataImage()
     view = ClusterView(image, PartitionIndex(image), {})
     request = ElectLeadersRequest(election_type=0, topic_partitions=None)
@@ -34,7 +37,7 @@ def test_level_of_the_quorum_is_written_by_the_quorum() -> None:
     update = FeatureUpdateKey(feature="kraft.version", max_version_level=1)
     request = UpdateFeaturesRequest(feature_updates=[update])
     with pytest.raises(InvalidUpdateVersionError, match="cannot change"):
-        RequestPlanners(cluster).planner(request)(view, 0)
-    planners = RequestPlanners(cluster, upgrade_kraft_version=written.append)
+        RequestPlanners(cluster, ACLS).planner(request)(view, 0)
+    planners = RequestPlanners(cluster, ACLS, upgrade_kraft_version=written.append)
     result = planners.planner(request)(view, 0)
     assert (result.response.error_code, result.records, written) == (0, [], [1])

@@ -70,7 +70,7 @@ def test_options_override_the_file(tmp_path: Path) -> None:
         ("transaction.state.log.min.is=1", r"P:1: unknown .*did you mean 'transaction.*min.isr'"),
         ("listeners=SSL://127.0.0.1:0\nssl.client.auth=yes", r"P:2: ssl.client.auth: got 'yes'"),
         ("sasl.jaas.config=hidden;", r"P:1: sasl.jaas.config: got a secret value, .*TLS and SASL"),
-        ("authorizer.class.name=A", r"P:1: authorizer.class.name: .*; TLS and SASL are not"),
+        ("principal.builder.class=A", r"P:1: principal.builder.class: .*"),
         ("delegation.token.secret.key=hidden", r"P:1: .*: got a secret value, .*TLS and SASL"),
         ("security.inter.broker.protocol=SSL", r"P:1: .*expected 'PLAINTEXT'; TLS and SASL"),
         ("controller.quorum.bootstrap.servers=a:1", r"P:1: .*set controller.quorum.voters=ID@"),

@@ -1,9 +1,11 @@
 """Metadata quorum in memory, with commits and failovers by the test."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
+from kclient.broker.controller.acl_control import AclControl
 from kclient.broker.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kclient.broker.controller.cluster_control import ClusterControl
 from kclient.broker.controller.quorum_controller import ControllerSettings, QuorumController
@@ -18,6 +20,7 @@ from kclient.broker.raft.raft_types import NO_NODE, CommittedBatch, LeaderAndEpo
 from kclient.common.broker_errors import NotControllerError
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
+from kclient.common.uuids import random_uuid
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.messages.broker_to_controller import (
     AlterPartitionRequest,
@@ -184,7 +187,9 @@ def controller_of(
             **settings,
         ),
         quorum,
-        RequestPlanners(ClusterControl(CLUSTER_ID, heartbeats)),
+        RequestPlanners(
+            ClusterControl(CLUSTER_ID, heartbeats), AclControl(partial(random_uuid, runtime.random))
+        ),
         heartbeats,
         topics or TopicControl(TopicDefaults(1, 1), delete_enabled=True),
     )

@@ -8,14 +8,17 @@ Differences from Apache Kafka: `require_stable` of OffsetFetch has no effect, si
 transactional offset commits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
     NONE,
+    GroupAuthorizationError,
+    TopicAuthorizationError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     code_of,
@@ -40,6 +43,7 @@ from kclient.protocol.messages.committed_offsets import (
     OffsetFetchResponseTopics,
 )
 
+_GROUP_ERRORS = 2
 _SEVERAL_GROUPS = 8
 _TOPIC_IDS = 10
 _UNKNOWN = CommittedOffset(-1, -1, "", -1)
@@ -49,6 +53,7 @@ Positions = Mapping[TopicPartition, CommittedOffset]
 
 def _commit_offsets(services: BrokerServices, request: Request, body: OffsetCommitRequest) -> None:
     """Commit the offsets of existing partitions; return an error code for each."""
+    _require(services, request, AclOperation.READ, body.group_id)
     by_id = request.header.api_version >= _TOPIC_IDS
     image = services.metadata.image
     names = [
@@ -56,21 +61,32 @@ def _commit_offsets(services: BrokerServices, request: Request, body: OffsetComm
     ]
     now_ms = services.clock.wall_ms()
     wanted: dict[TopicPartition, CommittedOffset] = {}
+    refused: dict[TopicPartition, int] = {}
     for name, topic in zip(names, body.topics, strict=True):
+        readable = name is None or services.auth.authorize_topic(request, AclOperation.READ, name)
         for part in topic.partitions:
             key = TopicPartition(name or "", part.partition_index)
-            if name is not None and image.partition(key) is not None:
+            if not readable:
+                refused[key] = code_of(TopicAuthorizationError)
+            elif name is not None and image.partition(key) is not None:
                 wanted[key] = _position(part, body.retention_time_ms, now_ms)
     member = (body.member_id, body.group_instance_id, body.generation_id_or_member_epoch)
 
     def on_done(codes: dict[TopicPartition, int]) -> None:
         topics = [
-            _commit_response(topic, name, codes)
+            _commit_response(topic, name, codes | refused)
             for name, topic in zip(names, body.topics, strict=True)
         ]
         request.respond(OffsetCommitResponse(topics=topics))
 
     services.groups.commit_offsets(body.group_id, member, wanted, on_done)
+
+
+def _require(
+    services: BrokerServices, request: Request, operation: AclOperation, group_id: str
+) -> None:
+    if not services.auth.authorize_group(request, operation, group_id):
+        raise GroupAuthorizationError(f"Not authorized to access group: {group_id}")
 
 
 def _position(
@@ -119,77 +135,126 @@ def _fetch_offsets(
     """Return the requested offsets, each group and each partition once."""
     version = request.header.api_version
     if version < _SEVERAL_GROUPS:
-        return _one_group(services, body)
+        return _one_group(services, request, body)
     image = services.metadata.image
     by_id = version >= _TOPIC_IDS
     distinct = {group.group_id: group for group in body.groups}
     return OffsetFetchResponse(
-        groups=[_group_response(services, image, group, by_id=by_id) for group in distinct.values()]
+        groups=[
+            _group_response(services, request, image, group, by_id=by_id)
+            for group in distinct.values()
+        ]
     )
 
 
-def _one_group(services: BrokerServices, body: OffsetFetchRequest) -> OffsetFetchResponse:
-    known = services.groups.fetch_offsets(body.group_id)
+def _one_group(
+    services: BrokerServices, request: Request, body: OffsetFetchRequest
+) -> OffsetFetchResponse:
+    try:
+        _require(services, request, AclOperation.DESCRIBE, body.group_id)
+        known = services.groups.fetch_offsets(body.group_id)
+    except KafkaError as error:
+        return _failed_group(request, body, code_of(error))
     if body.topics is None:
-        wanted = _by_topic(known)
+        by_topic = _by_topic(known)
+        wanted = {name: by_topic[name] for name in services.auth.shown_topics(request, by_topic)}
+        denied: Collection[str] = ()
     else:
         wanted = {topic.name: topic.partition_indexes for topic in body.topics}
+        denied = wanted.keys() - set(services.auth.described_topics(request, wanted))
+    refusal = code_of(TopicAuthorizationError)
     return OffsetFetchResponse(
         topics=[
-            OffsetFetchResponseTopic(
-                name=name,
-                partitions=[
-                    _partition_response_v7(known, name, index) for index in dict.fromkeys(indexes)
-                ],
-            )
+            _topic_response(name, indexes, known, refusal if name in denied else NONE)
             for name, indexes in wanted.items()
         ]
     )
 
 
-def _partition_response_v7(known: Positions, name: str, index: int) -> OffsetFetchResponsePartition:
-    position = known.get(TopicPartition(name, index), _UNKNOWN)
-    return OffsetFetchResponsePartition(
-        partition_index=index,
-        committed_offset=position.offset,
-        committed_leader_epoch=position.leader_epoch,
-        metadata=position.metadata,
-        error_code=NONE,
+def _failed_group(request: Request, body: OffsetFetchRequest, code: int) -> OffsetFetchResponse:
+    """Return the error of a group, or of each partition in versions without an error of groups."""
+    if request.header.api_version >= _GROUP_ERRORS:
+        return OffsetFetchResponse(error_code=code)
+    return OffsetFetchResponse(
+        topics=[
+            _topic_response(topic.name, topic.partition_indexes, {}, code)
+            for topic in body.topics or ()
+        ]
     )
 
 
+def _topic_response(
+    name: str, indexes: Iterable[int], known: Positions, code: int
+) -> OffsetFetchResponseTopic:
+    partitions = []
+    for index in dict.fromkeys(indexes):
+        position = _UNKNOWN if code else known.get(TopicPartition(name, index), _UNKNOWN)
+        partitions.append(
+            OffsetFetchResponsePartition(
+                partition_index=index,
+                committed_offset=position.offset,
+                committed_leader_epoch=position.leader_epoch,
+                metadata=position.metadata,
+                error_code=code,
+            )
+        )
+    return OffsetFetchResponseTopic(name=name, partitions=partitions)
+
+
 def _group_response(
-    services: BrokerServices, image: MetadataImage, group: OffsetFetchRequestGroup, *, by_id: bool
+    services: BrokerServices,
+    request: Request,
+    image: MetadataImage,
+    group: OffsetFetchRequestGroup,
+    *,
+    by_id: bool,
 ) -> OffsetFetchResponseGroup:
     try:
+        _require(services, request, AclOperation.DESCRIBE, group.group_id)
         known = services.groups.fetch_offsets(group.group_id)
     except KafkaError as problem:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=code_of(problem))
     topics = group.topics
+    shown: Collection[str]
     if topics is None:
+        by_topic = _by_topic(known)
+        shown = services.auth.shown_topics(request, by_topic)
         topics = [
             OffsetFetchRequestTopics(
                 name=name,
                 topic_id=image.topics[name].topic_id if name in image.topics else bytes(16),
-                partition_indexes=indexes,
+                partition_indexes=by_topic[name],
             )
-            for name, indexes in _by_topic(known).items()
+            for name in shown
             if name in image.topics or not by_id
         ]
+    else:
+        named = [_name(image, topic, by_id=by_id) for topic in topics]
+        shown = services.auth.described_topics(request, [name for name in named if name])
     return OffsetFetchResponseGroup(
         group_id=group.group_id,
-        topics=[_fetch_response(image, known, topic, by_id=by_id) for topic in topics],
+        topics=[
+            _fetch_response(known, topic, _name(image, topic, by_id=by_id), shown)
+            for topic in topics
+        ],
     )
 
 
+def _name(image: MetadataImage, topic: OffsetFetchRequestTopics, *, by_id: bool) -> str | None:
+    return image.topic_names.get(topic.topic_id) if by_id else topic.name
+
+
 def _fetch_response(
-    image: MetadataImage, known: Positions, topic: OffsetFetchRequestTopics, *, by_id: bool
+    known: Positions, topic: OffsetFetchRequestTopics, name: str | None, shown: Collection[str]
 ) -> OffsetFetchResponseTopics:
-    name = image.topic_names.get(topic.topic_id) if by_id else topic.name
-    code = code_of(UnknownTopicIdError) if name is None else NONE
+    code = NONE
+    if name is None:
+        code = code_of(UnknownTopicIdError)
+    elif name not in shown:
+        code = code_of(TopicAuthorizationError)
     responses = []
     for index in dict.fromkeys(topic.partition_indexes):
-        position = known.get(TopicPartition(name or "", index), _UNKNOWN)
+        position = _UNKNOWN if code else known.get(TopicPartition(name or "", index), _UNKNOWN)
         responses.append(
             OffsetFetchResponsePartitions(
                 partition_index=index,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from kclient.broker.metadata.metadata_image import QuotaEntity
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import InvalidRequestError, UnsupportedVersionError, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.client_quotas import (
@@ -31,6 +32,7 @@ def handle(
 ) -> DescribeClientQuotasResponse:
     """Describe the quotas of entities that meet every condition."""
     try:
+        services.auth.require_cluster(request, AclOperation.DESCRIBE_CONFIGS)
         conditions = _conditions(body.components)
     except KafkaError as error:
         return DescribeClientQuotasResponse(

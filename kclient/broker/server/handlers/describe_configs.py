@@ -4,14 +4,21 @@ Differences from Apache Kafka: no setting is dynamic, so every broker setting is
 loggers and client metrics have no settings.
 """
 
-from kclient.broker.metadata.metadata_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kclient.broker.metadata.metadata_image import (
+    BROKER_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.config_helper import ConfigEntry, only
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
     NONE,
+    GroupAuthorizationError,
     InvalidRequestError,
     InvalidTopicError,
+    TopicAuthorizationError,
     UnknownTopicOrPartitionError,
     code_of,
 )
@@ -39,12 +46,15 @@ def handle(
     """Describe each resource once."""
     distinct = {(wanted.resource_type, wanted.resource_name): wanted for wanted in body.resources}
     return DescribeConfigsResponse(
-        results=[_result(services, body, resource) for resource in distinct.values()]
+        results=[_result(services, request, body, resource) for resource in distinct.values()]
     )
 
 
 def _result(
-    services: BrokerServices, body: DescribeConfigsRequest, resource: DescribeConfigsResource
+    services: BrokerServices,
+    request: Request,
+    body: DescribeConfigsRequest,
+    resource: DescribeConfigsResource,
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
         error_code=NONE,
@@ -53,12 +63,28 @@ def _result(
         resource_name=resource.resource_name,
     )
     try:
+        _authorize(services, request, resource)
         entries = only(_entries(services, resource), resource.configuration_keys)
     except KafkaError as error:
         result.error_code, result.error_message = code_of(error), str(error)
     else:
         result.configs = [_described(entry, body) for entry in entries]
     return result
+
+
+def _authorize(
+    services: BrokerServices, request: Request, resource: DescribeConfigsResource
+) -> None:
+    kind, name = resource.resource_type, resource.resource_name
+    operation = AclOperation.DESCRIBE_CONFIGS
+    if kind == TOPIC_RESOURCE:
+        if not services.auth.authorize_topic(request, operation, name):
+            raise TopicAuthorizationError("Topic authorization failed.")
+    elif kind == GROUP_RESOURCE:
+        if not services.auth.authorize_group(request, operation, name):
+            raise GroupAuthorizationError("Group authorization failed.")
+    else:
+        services.auth.require_cluster(request, operation)
 
 
 def _entries(services: BrokerServices, resource: DescribeConfigsResource) -> list[ConfigEntry]:

@@ -1,14 +1,16 @@
 """DescribeTopicPartitions, version 0: partitions of topics in pages (KIP-966).
 
-Differences from Apache Kafka: there is no authorizer, so every operation is authorized.
+Differences from Apache Kafka: none known.
 """
 
 from kclient.broker.metadata.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi, always
+from kclient.common.acls import ResourceType
 from kclient.common.broker_errors import (
     InvalidRequestError,
     InvalidTopicError,
+    TopicAuthorizationError,
     UnknownTopicOrPartitionError,
     code_of,
 )
@@ -22,8 +24,6 @@ from kclient.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 
-_TOPIC_OPERATIONS = 3576
-"""READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS, as bits."""
 _PARTITION_LIMIT = 2_000
 """Default of ``max.request.partition.size.limit``."""
 
@@ -33,7 +33,12 @@ def handle(
 ) -> DescribeTopicPartitionsResponse:
     """Describe partitions from the cursor on, up to the limit."""
     image = services.metadata.image
-    names = _names(image, body)
+    wanted = _names(image, body)
+    auth = services.auth
+    if body.topics:
+        names = auth.described_topics(request, wanted)
+    else:
+        names = auth.shown_topics(request, wanted)
     left = max(1, min(body.response_partition_limit, _PARTITION_LIMIT))
     cursor = body.cursor
     response = DescribeTopicPartitionsResponse()
@@ -48,11 +53,17 @@ def handle(
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         end = min(first + left, len(topic.partitions))
-        response.topics.append(_topic(image, topic, range(first, end)))
+        described = _topic(image, topic, range(first, end))
+        described.topic_authorized_operations = auth.authorized_operations(
+            request, ResourceType.TOPIC, name
+        )
+        response.topics.append(described)
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
         left -= max(0, end - first)
+    if body.topics:
+        response.topics += [_unauthorized(name) for name in wanted if name not in names]
     return response
 
 
@@ -71,6 +82,12 @@ def _names(image: MetadataImage, body: DescribeTopicPartitionsRequest) -> list[s
     return sorted(name for name in names if name >= cursor.topic_name)
 
 
+def _unauthorized(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code_of(TopicAuthorizationError), name=name
+    )
+
+
 def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     absence: type[KafkaError] = UnknownTopicOrPartitionError
     if topic_name_problem(name) is not None:
@@ -86,7 +103,6 @@ def _topic(
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[_partition(image, number, topic.partitions[number]) for number in numbers],
-        topic_authorized_operations=_TOPIC_OPERATIONS,
     )
 
 

@@ -20,12 +20,14 @@ from kclient.broker.replication.fetch_params import (
 )
 from kclient.broker.server.fetch_session import CachedPartition
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
     NONE,
     FencedLeaderEpochError,
     InconsistentTopicIdError,
     InvalidRequestError,
     NotLeaderOrFollowerError,
+    TopicAuthorizationError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     code_of,
@@ -47,6 +49,7 @@ _ANY_REPLICA = 11
 _TOPIC_IDS = 13
 _LEADER_HINTS = 16
 _LONGEST_WAIT_MS = 300_000
+_UNAUTHORIZED = FetchResult(error=TopicAuthorizationError(), aborted=[])
 _ELSEWHERE = (NotLeaderOrFollowerError, FencedLeaderEpochError)
 
 
@@ -61,7 +64,8 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
 class _Fetch:
     """A fetch request in progress, as the source of the partitions to read.
 
-    It leaves out the partitions of absent topics, which complete the fetch at once.
+    It leaves out the partitions of absent topics, and those that the client may not read, which
+    complete the fetch at once.
     """
 
     def __init__(self, services: BrokerServices, request: Request, body: FetchRequest) -> None:
@@ -69,6 +73,7 @@ class _Fetch:
         self._body = body
         self._version = version = request.header.api_version
         self._image = image = services.metadata.image
+        self._auth = services.auth
         self._replica_id = _replica_id(services.config.node_id, body)
         request.times.from_follower = self._replica_id != CONSUMER
         self._context = services.fetch_sessions.context(
@@ -79,7 +84,7 @@ class _Fetch:
             reads_all=services.replica_manager.is_offline,
         )
         self._taken: Sequence[CachedPartition] = ()
-        self._absent: dict[CachedPartition, FetchResult] = {}
+        self._refused: dict[CachedPartition, FetchResult] = {}
 
     def params(self, max_bytes: int) -> FetchParams:
         """Return the parameters; `max_bytes` is the broker's limit of a response."""
@@ -98,15 +103,29 @@ class _Fetch:
 
     def watch_keys(self) -> Sequence[Hashable]:
         """Return the keys under which the fetch is watched while it waits."""
-        return () if self._absent else self._context.watch_keys()
+        return () if self._refused else self._context.watch_keys()
 
     def take(self) -> Sequence[CachedPartition]:
         """Return the partitions to read now."""
         self._taken = taken = self._context.take()
-        if self._version < _TOPIC_IDS:
-            return taken
-        self._absent = absent = _absent(self._image, taken)
-        return [each for each in taken if each not in absent] if absent else taken
+        self._refused = refused = self._refused_of(taken)
+        return [each for each in taken if each not in refused] if refused else taken
+
+    def _refused_of(self, taken: Sequence[CachedPartition]) -> dict[CachedPartition, FetchResult]:
+        """Return the results of the partitions that are not read."""
+        auth, request = self._auth, self._request
+        if self._replica_id != CONSUMER and not auth.authorize_cluster(
+            request, AclOperation.CLUSTER_ACTION
+        ):
+            return dict.fromkeys(taken, _UNAUTHORIZED)
+        refused = _absent(self._image, taken) if self._version >= _TOPIC_IDS else {}
+        if auth.has_authorizer and self._replica_id == CONSUMER:
+            names = {each.name for each in taken if each not in refused}
+            denied = {
+                name for name in names if not auth.authorize_topic(request, AclOperation.READ, name)
+            }
+            refused |= {each: _UNAUTHORIZED for each in taken if each.name in denied}
+        return refused
 
     def waiting(self) -> Sequence[FetchPosition]:
         """Return the partitions that may have got bytes since they were read."""
@@ -114,9 +133,9 @@ class _Fetch:
 
     def respond(self, results: FetchResults) -> None:
         """Send the response."""
-        absent = self._absent
+        refused = self._refused
         selected = self._context.select(
-            [(each, absent.get(each) or results[each.topic_partition]) for each in self._taken]
+            [(each, refused.get(each) or results[each.topic_partition]) for each in self._taken]
         )
         response = FetchResponse(
             error_code=selected.error_code,
@@ -139,7 +158,7 @@ def _absent(
     names = image.topic_names
     for each in partitions:
         if not each.name or names.get(each.topic_id) != each.name:
-            absent[each] = FetchResult(error=_absence(image, each.name))
+            absent[each] = FetchResult(error=_absence(image, each.name), aborted=[])
     return absent
 
 

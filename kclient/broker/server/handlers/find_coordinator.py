@@ -11,10 +11,13 @@ from kclient.broker.coordinator.group.group_records import partition_for
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.acls import AclOperation, ResourceType
 from kclient.common.broker_errors import (
     NONE,
     CoordinatorNotAvailableError,
+    GroupAuthorizationError,
     InvalidRequestError,
+    TransactionalIdAuthorizationError,
     code_of,
 )
 from kclient.common.errors import KafkaError
@@ -27,6 +30,7 @@ from kclient.protocol.messages.find_coordinator import (
 
 _BATCHED = 4
 _GROUP = 0
+_TRANSACTION = 1
 _KEY_TYPES = (0, 1, 2)
 
 
@@ -90,6 +94,7 @@ def _coordinator_node(services: BrokerServices, request: Request, key: str, key_
     """Return the leader of the partition of a key, at the listener of the request."""
     if key_type not in _KEY_TYPES:
         raise InvalidRequestError(f"coordinator type: got {key_type}, expected 0, 1 or 2")
+    _authorize(services, request, key, key_type)
     if key_type != _GROUP:
         raise CoordinatorNotAvailableError("this broker coordinates consumer groups only")
     image = services.metadata.image
@@ -106,6 +111,20 @@ def _coordinator_node(services: BrokerServices, request: Request, key: str, key_
             f"the coordinator has no advertised listener {request.listener_name}"
         )
     return node
+
+
+def _authorize(services: BrokerServices, request: Request, key: str, key_type: int) -> None:
+    """Check that the client may find the coordinator of a key."""
+    auth = services.auth
+    if key_type == _GROUP:
+        if not auth.authorize_group(request, AclOperation.DESCRIBE, key):
+            raise GroupAuthorizationError("Group authorization failed.")
+    elif key_type == _TRANSACTION:
+        kind = ResourceType.TRANSACTIONAL_ID
+        if not auth.authorize(request, AclOperation.DESCRIBE, kind, key):
+            raise TransactionalIdAuthorizationError("Transactional Id authorization failed.")
+    else:
+        auth.require_cluster(request, AclOperation.CLUSTER_ACTION)
 
 
 def _must_create_topic(services: BrokerServices) -> bool:

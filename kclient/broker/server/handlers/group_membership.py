@@ -12,7 +12,13 @@ Differences from Apache Kafka: none known.
 from kclient.broker.coordinator.group.membership import RequestContext
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
-from kclient.common.broker_errors import InconsistentGroupProtocolError
+from kclient.common.acls import AclOperation
+from kclient.common.broker_errors import (
+    GroupAuthorizationError,
+    InconsistentGroupProtocolError,
+    code_of,
+)
+from kclient.common.errors import KafkaError
 from kclient.protocol.messages.group_membership import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -37,11 +43,17 @@ def _join_group(services: BrokerServices, request: Request, body: JoinGroupReque
             response.protocol_name = ""
         request.respond(response)
 
-    services.groups.join_group(body, client, reply)
+    try:
+        _require_read(services, request, body.group_id)
+    except KafkaError as error:
+        reply(JoinGroupResponse(error_code=code_of(error), protocol_name=None))
+    else:
+        services.groups.join_group(body, client, reply)
 
 
 def _sync_group(services: BrokerServices, request: Request, body: SyncGroupRequest) -> None:
     """Pass the request to the group coordinator."""
+    _require_read(services, request, body.group_id)
     version = request.header.api_version
     if version >= _PROTOCOL_NAMES and None in {body.protocol_type, body.protocol_name}:
         raise InconsistentGroupProtocolError("protocol type and name are required")
@@ -52,12 +64,19 @@ def _heartbeat(
     services: BrokerServices, request: Request, body: HeartbeatRequest
 ) -> HeartbeatResponse:
     """Reset the member's session timeout."""
+    _require_read(services, request, body.group_id)
     return HeartbeatResponse(error_code=services.groups.heartbeat(body))
 
 
 def _leave_group(services: BrokerServices, request: Request, body: LeaveGroupRequest) -> None:
     """Remove the members."""
+    _require_read(services, request, body.group_id)
     services.groups.leave_group(body, request.header.api_version, request.respond)
+
+
+def _require_read(services: BrokerServices, request: Request, group_id: str) -> None:
+    if not services.auth.authorize_group(request, AclOperation.READ, group_id):
+        raise GroupAuthorizationError(f"Not authorized to access group: {group_id}")
 
 
 APIS = (

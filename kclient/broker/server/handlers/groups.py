@@ -4,15 +4,20 @@
 - ListGroups, versions 0-5: the groups that this broker coordinates.
 - DeleteGroups, versions 0-3: deletes groups without members, with their offsets.
 
-Differences from Apache Kafka: DescribeGroups does not return authorized operations. Every group is
-of type "classic".
+Differences from Apache Kafka: every group is of type "classic".
 """
 
 from functools import partial
 
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi, always
-from kclient.common.broker_errors import NONE, GroupIdNotFoundError, code_of
+from kclient.common.acls import AclOperation, ResourceType
+from kclient.common.broker_errors import (
+    NONE,
+    GroupAuthorizationError,
+    GroupIdNotFoundError,
+    code_of,
+)
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.groups import (
     DeletableGroupResult,
@@ -32,13 +37,26 @@ def _describe_groups(
     services: BrokerServices, request: Request, body: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
     """Describe each group once; before version 6 an unknown group is Dead without an error."""
-    described = [services.groups.describe_group(name) for name in dict.fromkeys(body.groups)]
+    described = [_described(services, request, body, name) for name in dict.fromkeys(body.groups)]
     if request.header.api_version < _REPORTS_UNKNOWN_GROUPS:
         for group in described:
             group.error_message = None
             if group.error_code == code_of(GroupIdNotFoundError):
                 group.error_code = NONE
     return DescribeGroupsResponse(groups=described)
+
+
+def _described(
+    services: BrokerServices, request: Request, body: DescribeGroupsRequest, group_id: str
+) -> DescribedGroup:
+    if not services.auth.authorize_group(request, AclOperation.DESCRIBE, group_id):
+        return DescribedGroup(group_id=group_id, error_code=code_of(GroupAuthorizationError))
+    group = services.groups.describe_group(group_id)
+    if body.include_authorized_operations and group.error_code == NONE:
+        group.authorized_operations = services.auth.authorized_operations(
+            request, ResourceType.GROUP, group_id
+        )
+    return group
 
 
 def _failed_description(body: DescribeGroupsRequest, code: int) -> DescribeGroupsResponse:
@@ -50,8 +68,16 @@ def _failed_description(body: DescribeGroupsRequest, code: int) -> DescribeGroup
 def _list_groups(
     services: BrokerServices, request: Request, body: ListGroupsRequest
 ) -> ListGroupsResponse:
-    """Return the groups that match both filters."""
+    """Return the groups that match both filters, of those that the client may describe."""
     groups = services.groups.list_groups(body.states_filter, body.types_filter)
+    auth, operation = services.auth, AclOperation.DESCRIBE
+    if not auth.authorize_cluster(request, operation, is_logged=False):
+        kind = ResourceType.GROUP
+        groups = [
+            group
+            for group in groups
+            if auth.authorize(request, operation, kind, group.group_id, is_logged=False)
+        ]
     return ListGroupsResponse(groups=groups)
 
 
@@ -64,6 +90,7 @@ class _Deletion:
     """A DeleteGroups request in progress; the lock guards the results."""
 
     def __init__(self, services: BrokerServices, request: Request, group_ids: list[str]) -> None:
+        self._auth = services.auth
         self._groups = services.groups
         self._request = request
         self._lock = services.tasks.lock()
@@ -74,7 +101,10 @@ class _Deletion:
         if not self._group_ids:
             self._request.respond(DeleteGroupsResponse(results=[]))
         for index, group_id in enumerate(self._group_ids):
-            self._groups.delete_group(group_id, partial(self._on_done, index, group_id))
+            if self._auth.authorize_group(self._request, AclOperation.DELETE, group_id):
+                self._groups.delete_group(group_id, partial(self._on_done, index, group_id))
+            else:
+                self._on_done(index, group_id, GroupAuthorizationError())
 
     def _on_done(self, index: int, group_id: str, error: KafkaError | None) -> None:
         with self._lock:

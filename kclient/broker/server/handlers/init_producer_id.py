@@ -6,6 +6,7 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which clients do not retry.
 
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
     InvalidRequestError,
     TransactionalIdAuthorizationError,
@@ -25,13 +26,21 @@ def handle(services: BrokerServices, request: Request, body: InitProducerIdReque
             raise InvalidRequestError("the transactional id is empty")
         raise TransactionalIdAuthorizationError("transactions are not served by this broker")
 
+    if not services.auth.authorize_any_topic(request, AclOperation.WRITE):
+        # Clients of before KIP-679 have an ACL for this alone.
+        services.auth.require_cluster(request, AclOperation.IDEMPOTENT_WRITE)
+
     def on_done(result: int | KafkaError) -> None:
         if isinstance(result, KafkaError):
-            request.respond(InitProducerIdResponse(error_code=code_of(result)))
+            request.respond(_failed(body, code_of(result)))
         else:
             request.respond(InitProducerIdResponse(producer_id=result, producer_epoch=0))
 
     services.producer_ids.generate(on_done)
 
 
-APIS = (ServedApi(InitProducerIdRequest, handle),)
+def _failed(_body: InitProducerIdRequest, code: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+
+
+APIS = (ServedApi(InitProducerIdRequest, handle, _failed),)

@@ -12,6 +12,7 @@ from kclient.broker.metadata.metadata_image import (
 )
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.protocol.messages.alter_configs import (
     ConfigResource,
@@ -34,6 +35,7 @@ def handle(
     services: BrokerServices, request: Request, body: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     """List the resources of the requested kinds; version 0 lists client metrics."""
+    services.auth.require_cluster(request, AclOperation.DESCRIBE_CONFIGS)
     kinds: list[int] = [CLIENT_METRICS_RESOURCE]
     if request.header.api_version >= _WITH_TYPES:
         kinds = list(dict.fromkeys(body.resource_types)) or list(_KINDS)

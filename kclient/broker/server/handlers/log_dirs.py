@@ -7,7 +7,9 @@ Replicas are not moved between directories, so none is a future replica.
 from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi, always
+from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
+    ClusterAuthorizationError,
     KafkaStorageError,
     UnknownTopicOrPartitionError,
     code_of,
@@ -26,6 +28,8 @@ def handle(
     services: BrokerServices, request: Request, body: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
     """Describe the log directory with the logs of the requested partitions, or of all."""
+    if not services.auth.authorize_cluster(request, AclOperation.DESCRIBE):
+        return DescribeLogDirsResponse(error_code=code_of(ClusterAuthorizationError))
     directory = DescribeLogDirsResult(log_dir=str(services.config.data_dir))
     if services.replica_manager.is_offline:
         directory.error_code = code_of(KafkaStorageError)

@@ -15,10 +15,12 @@ from kclient.broker.replication.delayed_requests import DeletionResults
 from kclient.broker.replication.fetch_params import FetchIsolation
 from kclient.broker.replication.partition import Partition
 from kclient.broker.server.served_api import BrokerServices, ServedApi, always
+from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
     InvalidTopicError,
     LeaderNotAvailableError,
     OffsetNotAvailableError,
+    TopicAuthorizationError,
     UnsupportedVersionError,
     code_of,
 )
@@ -34,10 +36,12 @@ from kclient.protocol.messages.log_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 
@@ -79,6 +83,8 @@ def _list_offsets(
                     for part in topic.partitions
                 ],
             )
+            if services.auth.authorize_topic(request, AclOperation.DESCRIBE, topic.name)
+            else _failed_topic(topic, code_of(TopicAuthorizationError))
             for topic in body.topics
         ]
     )
@@ -132,19 +138,16 @@ def _offset(partition: Partition, timestamp: int, isolation: FetchIsolation) -> 
 
 
 def _failed_list(body: ListOffsetsRequest, code: int) -> ListOffsetsResponse:
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ListOffsetsPartitionResponse(
-                        partition_index=part.partition_index, error_code=code
-                    )
-                    for part in topic.partitions
-                ],
-            )
-            for topic in body.topics
-        ]
+    return ListOffsetsResponse(topics=[_failed_topic(topic, code) for topic in body.topics])
+
+
+def _failed_topic(topic: ListOffsetsTopic, code: int) -> ListOffsetsTopicResponse:
+    return ListOffsetsTopicResponse(
+        name=topic.name,
+        partitions=[
+            ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=code)
+            for part in topic.partitions
+        ],
     )
 
 
@@ -160,6 +163,8 @@ def _offsets_for_leader_epochs(
     services: BrokerServices, request: Request, body: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     """Look up the end offset of an epoch for each partition."""
+    auth = services.auth
+    is_broker = auth.authorize_cluster(request, AclOperation.CLUSTER_ACTION, is_logged=False)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -168,6 +173,8 @@ def _offsets_for_leader_epochs(
                     _epoch_result(services, topic.topic, part) for part in topic.partitions
                 ],
             )
+            if is_broker or auth.authorize_topic(request, AclOperation.DESCRIBE, topic.topic)
+            else _failed_epoch(topic, code_of(TopicAuthorizationError))
             for topic in body.topics
         ]
     )
@@ -191,16 +198,16 @@ def _epoch_result(
 
 def _failed_epochs(body: OffsetForLeaderEpochRequest, code: int) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    EpochEndOffset(partition=part.partition, error_code=code)
-                    for part in topic.partitions
-                ],
-            )
-            for topic in body.topics
-        ]
+        topics=[_failed_epoch(topic, code) for topic in body.topics]
+    )
+
+
+def _failed_epoch(topic: OffsetForLeaderTopic, code: int) -> OffsetForLeaderTopicResult:
+    return OffsetForLeaderTopicResult(
+        topic=topic.topic,
+        partitions=[
+            EpochEndOffset(partition=part.partition, error_code=code) for part in topic.partitions
+        ],
     )
 
 
@@ -209,9 +216,12 @@ def _delete_records(services: BrokerServices, request: Request, body: DeleteReco
     offsets: dict[TopicPartition, int] = {}
     refused: DeletionResults = {}
     for topic in body.topics:
+        allowed = services.auth.authorize_topic(request, AclOperation.DELETE, topic.name)
         for part in topic.partitions:
             key = TopicPartition(topic.name, part.partition_index)
-            if topic.name in INTERNAL_TOPICS:
+            if not allowed:
+                refused[key] = TopicAuthorizationError()
+            elif topic.name in INTERNAL_TOPICS:
                 refused[key] = InvalidTopicError("records of internal topics cannot be deleted")
             else:
                 offsets[key] = part.offset

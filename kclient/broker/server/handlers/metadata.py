@@ -3,9 +3,8 @@
 - Metadata, versions 0-13.
 - DescribeCluster, versions 0-2.
 
-Differences from Apache Kafka: there is no authorizer, so every operation is authorized. This broker
-is the controller, which has no separate endpoint, so a DescribeCluster request for controllers
-fails with UNSUPPORTED_ENDPOINT_TYPE.
+Differences from Apache Kafka: this broker is the controller, which has no separate endpoint, so a
+DescribeCluster request for controllers fails with UNSUPPORTED_ENDPOINT_TYPE.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,11 +17,13 @@ from kclient.broker.metadata.metadata_image import (
 )
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.acls import CLUSTER_NAME, AclOperation, ResourceType
 from kclient.common.broker_errors import (
     NONE,
     InvalidTopicError,
     LeaderNotAvailableError,
     ListenerNotFoundError,
+    TopicAuthorizationError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     UnsupportedEndpointTypeError,
@@ -43,17 +44,13 @@ from kclient.protocol.messages.metadata import (
 )
 from kclient.protocol.types import INT32_MIN
 
-_TOPIC_OPERATIONS = 3576
-"""READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS, as bits."""
-_CLUSTER_OPERATIONS = 8096
-"""As _TOPIC_OPERATIONS, for the cluster: CLUSTER_ACTION and IDEMPOTENT_WRITE, no READ or WRITE."""
-
 _NULL_MEANS_ALL = 1
 _LISTENER_ERRORS = 6
 _NULLABLE_NAME = 12
 _MANY = 500
 """Number of topics and partitions above which a request is handled as a long one."""
 _BROKERS = 1
+_DENIED = TopicAuthorizationError()
 
 
 def _metadata(
@@ -61,12 +58,16 @@ def _metadata(
 ) -> MetadataResponse | None:
     """Return brokers and topics; create missing topics where automatic creation is enabled."""
     image = services.metadata.image
-    missing = _topics_to_create(services, image, body)
-    if not missing:
-        return _response(services, request, body, image, {})
+    missing = _topics_to_create(services, request, image, body)
+    creatable = _creatable(services, request, missing)
+    refused = {name: _DENIED for name in missing if name not in creatable}
+    if not creatable:
+        return _response(services, request, body, image, refused)
     services.topic_creation.create(
-        missing,
-        lambda errors: request.respond(_response(services, request, body, image, errors)),
+        creatable,
+        lambda errors: request.respond(
+            _response(services, request, body, image, {**errors, **refused})
+        ),
     )
     return None
 
@@ -109,16 +110,24 @@ def _response(
     """Return the response; `errors` are those of the topics that were to be created."""
     view = _View.of(image, request)
     if _is_for_all(request, body):
-        responses = [_topic(view, topic) for topic in image.topics.values()]
+        shown = services.auth.shown_topics(request, image.topics)
+        responses = [_topic(view, image.topics[name]) for name in shown]
     else:
-        responses = [_requested(view, each, errors) for each in _distinct(body.topics or ())]
+        responses = [
+            _requested(view, each, errors)
+            if _may_describe(services, request, image, each)
+            else _unauthorized(image, each)
+            for each in _distinct(body.topics or ())
+        ]
     if request.header.api_version < _NULLABLE_NAME:
         for response in responses:
             response.name = response.name or ""
     if body.include_topic_authorized_operations:
         for response in responses:
-            response.topic_authorized_operations = _TOPIC_OPERATIONS
-    with_cluster = body.include_cluster_authorized_operations
+            if response.error_code == NONE:
+                response.topic_authorized_operations = services.auth.authorized_operations(
+                    request, ResourceType.TOPIC, response.name or ""
+                )
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
@@ -127,8 +136,43 @@ def _response(
         cluster_id=services.cluster_id,
         controller_id=services.config.node_id,
         topics=responses,
-        cluster_authorized_operations=_CLUSTER_OPERATIONS if with_cluster else INT32_MIN,
+        cluster_authorized_operations=(
+            _cluster_operations(services, request)
+            if body.include_cluster_authorized_operations
+            else INT32_MIN
+        ),
     )
+
+
+def _may_describe(
+    services: BrokerServices, request: Request, image: MetadataImage, wanted: MetadataRequestTopic
+) -> bool:
+    """Return whether a client may describe a topic; it may learn that an id is unknown."""
+    found = _find(image, wanted)
+    name = wanted.name if found is None else found.name
+    return name is None or services.auth.authorize_topic(request, AclOperation.DESCRIBE, name)
+
+
+def _unauthorized(image: MetadataImage, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
+    """Return what a client learns of a topic that it may not describe: nothing."""
+    return MetadataResponseTopic(
+        error_code=code_of(_DENIED), name=wanted.name, topic_id=wanted.topic_id
+    )
+
+
+def _cluster_operations(services: BrokerServices, request: Request) -> int:
+    """Return the operations of the client on the cluster, or 0 if it may not describe it."""
+    if not services.auth.authorize_cluster(request, AclOperation.DESCRIBE):
+        return 0
+    return services.auth.authorized_operations(request, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def _creatable(services: BrokerServices, request: Request, missing: list[str]) -> list[str]:
+    """Return the topics that the client may create, of those that are missing."""
+    auth, operation = services.auth, AclOperation.CREATE
+    if not missing or auth.authorize_cluster(request, operation, is_logged=False):
+        return missing
+    return [name for name in missing if auth.authorize_topic(request, operation, name)]
 
 
 def _is_for_all(request: Request, body: MetadataRequest) -> bool:
@@ -140,7 +184,7 @@ def _creates_topics(services: BrokerServices, body: MetadataRequest) -> bool:
 
 
 def _topics_to_create(
-    services: BrokerServices, image: MetadataImage, body: MetadataRequest
+    services: BrokerServices, request: Request, image: MetadataImage, body: MetadataRequest
 ) -> list[str]:
     if not _creates_topics(services, body):
         return []
@@ -150,6 +194,7 @@ def _topics_to_create(
         if topic.name is not None
         and topic.name not in image.topics
         and topic_name_problem(topic.name) is None
+        and _may_describe(services, request, image, topic)
     ]
 
 
@@ -259,7 +304,9 @@ def _describe_cluster(
             if (node := broker.node(request.listener_name)) is not None
         ],
         cluster_authorized_operations=(
-            _CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else INT32_MIN
+            _cluster_operations(services, request)
+            if body.include_cluster_authorized_operations
+            else INT32_MIN
         ),
     )
 

@@ -10,17 +10,19 @@ from functools import lru_cache
 from struct import Struct as Layout
 
 from kclient.broker.log.memory_records import MemoryRecords
-from kclient.broker.metadata.metadata_image import INTERNAL_TOPICS, MetadataImage, TopicImage
+from kclient.broker.metadata.metadata_image import INTERNAL_TOPICS, TopicImage
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
     InvalidRecordError,
     InvalidRequestError,
     InvalidRequiredAcksError,
     InvalidTopicError,
     NotLeaderOrFollowerError,
+    TopicAuthorizationError,
     TransactionalIdAuthorizationError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -63,7 +65,7 @@ def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> 
         raise InvalidRequiredAcksError(f"acks: got {body.acks}, expected 0, 1 or -1")
     if body.transactional_id is not None:
         raise _not_served()
-    production = _Production(services.metadata.image, request, body)
+    production = _Production(services, request, body)
     entries = production.take_records()
     _check_distinct(body)
     services.replica_manager.append_records(body.acks, entries, body.timeout_ms, production.respond)
@@ -80,12 +82,13 @@ _Target = tuple[TopicPartition, KafkaError | None]
 class _Production:
     """A produce request in progress."""
 
-    def __init__(self, image: MetadataImage, request: Request, body: ProduceRequest) -> None:
+    def __init__(self, services: BrokerServices, request: Request, body: ProduceRequest) -> None:
+        self._auth = services.auth
         self._request = request
         self._body = body
         self._header = request.header
         self._version = self._header.api_version
-        self._image = image
+        self._image = services.metadata.image
         self._targets: list[list[_Target]] = []  # by topic, in the order of the request
         self._leaders: set[int] = set()  # of partitions that the client must send elsewhere
 
@@ -141,6 +144,8 @@ class _Production:
         else:
             found = self._image.topic(topic.name)
         name = topic.name if found is None else found.name
+        if not self._auth.authorize_topic(self._request, AclOperation.WRITE, name):
+            raise TopicAuthorizationError(f"Not authorized to access topics: [{name}]")
         if name in INTERNAL_TOPICS and self._header.client_id != _ADMIN_CLIENT:
             raise InvalidTopicError(f"Cannot append to internal topic {name}")
         return found

@@ -10,6 +10,7 @@ A response is sent when this broker has applied the change, and at the latest wh
 """
 
 from collections import Counter
+from collections.abc import Container, Iterable
 
 from kclient.broker.controller.topic_control import (
     DeletionPlan,
@@ -20,7 +21,13 @@ from kclient.broker.controller.topic_control import (
 )
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
-from kclient.common.broker_errors import InvalidReplicaAssignmentError, InvalidRequestError, code_of
+from kclient.common.acls import AclOperation, ResourceType
+from kclient.common.broker_errors import (
+    InvalidReplicaAssignmentError,
+    InvalidRequestError,
+    TopicAuthorizationError,
+    code_of,
+)
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.topics import (
     CreatableTopic,
@@ -51,8 +58,11 @@ def _create_topics(services: BrokerServices, request: Request, body: CreateTopic
     distinct = {topic.name: topic for topic in body.topics}
     wanted: dict[str, TopicRequest] = {}
     outcomes: dict[str, TopicPlan | KafkaError] = {}
+    creatable = _creatable(services, request, distinct)
     for name, topic in distinct.items():
         try:
+            if name not in creatable:
+                raise TopicAuthorizationError("Authorization failed.")
             if named[name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
             wanted[name] = _topic_request(topic)
@@ -61,7 +71,7 @@ def _create_topics(services: BrokerServices, request: Request, body: CreateTopic
 
     def on_done(plans: list[TopicPlan | KafkaError]) -> None:
         outcomes.update(zip(wanted, plans, strict=True))
-        results = [_topic_result(services, name, outcomes[name], body) for name in distinct]
+        results = [_topic_result(services, request, name, outcomes[name]) for name in distinct]
         request.respond(CreateTopicsResponse(topics=results))
 
     services.controller.create_topics(
@@ -72,15 +82,33 @@ def _create_topics(services: BrokerServices, request: Request, body: CreateTopic
     )
 
 
+def _creatable(services: BrokerServices, request: Request, names: Iterable[str]) -> Container[str]:
+    """Return the topics that the client may create."""
+    auth, operation = services.auth, AclOperation.CREATE
+    names = set(names)
+    if auth.authorize_cluster(request, operation, is_logged=False):
+        return names
+    return {name for name in names if auth.authorize_topic(request, operation, name)}
+
+
 def _topic_result(
     services: BrokerServices,
+    request: Request,
     name: str,
     outcome: TopicPlan | KafkaError,
-    body: CreateTopicsRequest,
 ) -> CreatableTopicResult:
     if isinstance(outcome, KafkaError):
         return _refused_topic(name, code_of(outcome), str(outcome))
-    return _created_topic(services, outcome, validated=body.validate_only)
+    kind, operation = ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS
+    if services.auth.authorize(request, operation, kind, name, is_logged=False):
+        return _created_topic(services, outcome)
+    return CreatableTopicResult(
+        name=name,
+        topic_id=outcome.topic_id,
+        error_message=None,
+        topic_config_error_code=code_of(TopicAuthorizationError),
+        configs=None,
+    )
 
 
 def _topic_request(topic: CreatableTopic) -> TopicRequest:
@@ -93,12 +121,10 @@ def _topic_request(topic: CreatableTopic) -> TopicRequest:
     )
 
 
-def _created_topic(
-    services: BrokerServices, plan: TopicPlan, *, validated: bool
-) -> CreatableTopicResult:
+def _created_topic(services: BrokerServices, plan: TopicPlan) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=plan.request.name,
-        topic_id=bytes(16) if validated else plan.topic_id,
+        topic_id=plan.topic_id,
         error_message=None,
         num_partitions=plan.num_partitions,
         replication_factor=plan.replication_factor,
@@ -136,6 +162,9 @@ def _create_partitions(
         for name, count in named.items()
         if count > 1
     }
+    for name in distinct:
+        if not services.auth.authorize_topic(request, AclOperation.ALTER, name):
+            outcomes[name] = TopicAuthorizationError("Authorization failed.")
     wanted = [
         _partitions_request(topic) for name, topic in distinct.items() if name not in outcomes
     ]
@@ -191,16 +220,38 @@ def _delete_topics(services: BrokerServices, request: Request, body: DeleteTopic
         for key, count in named.items()
         if (problem := _naming_problem(key, count)) is not None
     }
+    names = {key: _shown_name(services, request, key) for key in named if key not in outcomes}
+    for key, name in names.items():
+        if not _may_delete(services, request, key, name):
+            outcomes[key] = TopicAuthorizationError()
     wanted = [key for key in named if key not in outcomes]
 
     def on_done(plans: list[DeletionPlan | KafkaError]) -> None:
         outcomes.update(zip(wanted, plans, strict=True))
-        results = [_deletion_result(key, outcomes[key]) for key in named]
+        results = [_deletion_result(key, outcomes[key], names.get(key, key[0])) for key in named]
         request.respond(DeleteTopicsResponse(responses=results))
 
     services.controller.delete_topics(
         wanted, on_done, deadline_ms=services.clock.monotonic_ms() + body.timeout_ms
     )
+
+
+def _shown_name(services: BrokerServices, request: Request, key: _Named) -> str | None:
+    """Return the name of a topic to delete, or None if the client may not learn that of its id."""
+    name, topic_id = key
+    if name is not None:
+        return name
+    found = services.metadata.image.topic_names.get(topic_id)
+    if found is None or not services.auth.authorize_topic(request, AclOperation.DESCRIBE, found):
+        return None
+    return found
+
+
+def _may_delete(services: BrokerServices, request: Request, key: _Named, name: str | None) -> bool:
+    """Return whether the client may delete a topic; it may learn that an id is unknown."""
+    if name is None:
+        return key[1] not in services.metadata.image.topic_names
+    return services.auth.authorize_topic(request, AclOperation.DELETE, name)
 
 
 def _naming_problem(key: _Named, count: int) -> str | None:
@@ -212,10 +263,12 @@ def _naming_problem(key: _Named, count: int) -> str | None:
     return None
 
 
-def _deletion_result(key: _Named, outcome: DeletionPlan | KafkaError) -> DeletableTopicResult:
+def _deletion_result(
+    key: _Named, outcome: DeletionPlan | KafkaError, name: str | None
+) -> DeletableTopicResult:
     if isinstance(outcome, KafkaError):
         return DeletableTopicResult(
-            name=key[0],
+            name=name,
             topic_id=key[1],
             error_code=code_of(outcome),
             error_message=str(outcome),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kclient.broker.metadata.metadata_image import MetadataImage
+from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.handlers.describe_client_quotas import handle
 from kclient.common.broker_errors import InvalidRequestError, UnsupportedVersionError, code_of
 from kclient.common.errors import KafkaError
@@ -20,7 +21,7 @@ EXACT, DEFAULT, ANY = range(3)
 ALICE, ANYONE = (("user", "alice"),), (("user", None),)
 BOTH = (("client-id", "c"), ("user", "alice"))
 IMAGE = MetadataImage(client_quotas={key: {"rate": 1.0} for key in (ALICE, ANYONE, BOTH)})
-SERVICES: Any = SimpleNamespace(metadata=SimpleNamespace(image=IMAGE))
+SERVICES: Any = SimpleNamespace(metadata=SimpleNamespace(image=IMAGE), auth=AuthHelper(None))
 
 
 def condition(kind: str, match_type: int, match: str | None = None) -> ComponentData:

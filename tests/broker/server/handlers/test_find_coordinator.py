@@ -13,6 +13,7 @@ from kclient.broker.metadata.metadata_image import (
     PartitionRegistration,
     TopicImage,
 )
+from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.handlers import find_coordinator
 from kclient.network.endpoint import Endpoint
 from kclient.protocol.messages.find_coordinator import (
@@ -36,7 +37,7 @@ def test_find_coordinator_creates_offsets_topic() -> None:
 
 def find(image: MetadataImage, group: str) -> tuple[int, int]:
     """Return node and error code of a coordinator."""
-    services: Any = SimpleNamespace(metadata=SimpleNamespace(image=image))
+    services: Any = SimpleNamespace(metadata=SimpleNamespace(image=image), auth=AuthHelper(None))
     header = SimpleNamespace(api_version=6)
     request: Any = SimpleNamespace(header=header, listener_name="PLAINTEXT")
     body = FindCoordinatorRequest(coordinator_keys=[group])
