@@ -1,8 +1,9 @@
 """Channels of a listener: transport layer and authenticator of its security protocol."""
 
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kclient.broker.network.listener_security import (
     ListenerSecurity,
@@ -21,6 +22,9 @@ from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuil
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.sasl.plain_server import PlainSaslServer, PlainUsers
+from kclient.network.sasl.scram import SCRAM_MECHANISMS
+from kclient.network.sasl.scram_server import ScramCredentials, ScramSaslServer
+from kclient.network.sasl.server_mechanism import SaslServer
 from kclient.network.tls.ssl_principal_mapper import SslPrincipalMapper
 from kclient.network.transport_layer import PlaintextTransportLayer, TransportLayer
 
@@ -31,8 +35,20 @@ READ_AHEAD = 1024
 """Bytes that are read with the size of a frame: most requests, and few to copy of a larger one."""
 
 
+class AuthenticationContext(NamedTuple):
+    """What the authentication of clients needs from the broker.
+
+    Attributes:
+        responses: Responses of the request handlers.
+        scram_credentials: Credentials of all users for SCRAM.
+    """
+
+    responses: BrokerResponses
+    scram_credentials: ScramCredentials
+
+
 def server_channel_builder(
-    security: ListenerSecurity, responses: BrokerResponses, clock: Clock
+    security: ListenerSecurity, context: AuthenticationContext, clock: Clock
 ) -> ChannelBuilder:
     """Return the channel builder of a listener, for one network thread.
 
@@ -43,20 +59,23 @@ def server_channel_builder(
     """
     if security.tls is None and not security.protocol.uses_sasl:
         return PlaintextChannelBuilder(READ_AHEAD)
-    return ServerChannelBuilder(security, responses, clock)
+    return ServerChannelBuilder(security, context, clock)
 
 
 class ServerChannelBuilder:
     """Channels with TLS and SASL (Kafka: SslChannelBuilder, SaslChannelBuilder)."""
 
     def __init__(
-        self, security: ListenerSecurity, responses: BrokerResponses, clock: Clock
+        self, security: ListenerSecurity, context: AuthenticationContext, clock: Clock
     ) -> None:
         self._security = security
-        self._responses = responses
+        self._responses = context.responses
         self._clock = clock
         self._mechanisms = {
-            name: _server_mechanism(settings) for name, settings in security.mechanisms.items()
+            name: ServerMechanism(
+                _new_server(name, settings, context.scram_credentials), settings.max_reauth_ms
+            )
+            for name, settings in security.mechanisms.items()
         }
         self._tls = None if security.tls is None else _tls_transports(security.tls)
         rules = "DEFAULT" if security.tls is None else security.tls.principal_mapping_rules
@@ -120,6 +139,9 @@ def _tls_transports(tls: TlsSettings) -> _TlsTransports:
     return transports
 
 
-def _server_mechanism(settings: MechanismSettings) -> ServerMechanism:
-    users = PlainUsers(settings.users)
-    return ServerMechanism(partial(PlainSaslServer, users), settings.max_reauth_ms)
+def _new_server(
+    mechanism: str, settings: MechanismSettings, credentials: ScramCredentials
+) -> Callable[[], SaslServer]:
+    if mechanism in SCRAM_MECHANISMS:
+        return partial(ScramSaslServer, SCRAM_MECHANISMS[mechanism], credentials)
+    return partial(PlainSaslServer, PlainUsers(settings.users))

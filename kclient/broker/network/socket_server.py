@@ -11,8 +11,10 @@ from kclient.broker.network.listener_security import ListenerSecurity
 from kclient.broker.network.processor import Processor, RequestParser
 from kclient.broker.network.request_channel import Dispatch
 from kclient.broker.network.request_metrics import RequestMetrics
-from kclient.broker.network.sasl_server_authenticator import BrokerResponses
-from kclient.broker.network.server_channel_builder import server_channel_builder
+from kclient.broker.network.server_channel_builder import (
+    AuthenticationContext,
+    server_channel_builder,
+)
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.runtime import READABLE, Listener, Poller, Runtime, StreamSocket, Task
 from kclient.network.channel_builder import ChannelBuilder
@@ -207,12 +209,12 @@ class SocketServer:
             self._bound.append((endpoint._replace(port=port), listener))
         return [endpoint for endpoint, _ in self._bound]
 
-    def prepare(self, dispatch: Dispatch, responses: BrokerResponses) -> None:
+    def prepare(self, dispatch: Dispatch, context: AuthenticationContext) -> None:
         """Create acceptors and processors.
 
         Args:
             dispatch: Handles or queues the requests.
-            responses: Responses to requests before a client is authenticated.
+            context: What the authentication of clients needs from the broker.
 
         Raises:
             IllegalStateError: `bind` was not called before.
@@ -225,7 +227,7 @@ class SocketServer:
             processors = [
                 self._new_processor(
                     endpoint.name,
-                    server_channel_builder(security, responses, self._clock),
+                    server_channel_builder(security, context, self._clock),
                     next(numbers),
                     dispatch,
                 )

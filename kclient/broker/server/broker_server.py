@@ -10,6 +10,7 @@ from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandle
 from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.request_metrics import Histogram, RequestMetrics, RequestObserver
 from kclient.broker.network.sasl_server_authenticator import BrokerResponses
+from kclient.broker.network.server_channel_builder import AuthenticationContext
 from kclient.broker.network.socket_server import SocketServer, SocketServerConfig
 from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
@@ -37,6 +38,7 @@ from kclient.broker.server.served_api import BrokerServices
 from kclient.common.errors import IllegalStateError
 from kclient.common.runtime import Runtime, Task
 from kclient.network.endpoint import Endpoint
+from kclient.network.sasl.scram_server import ScramCredentials
 
 _log = logging.getLogger(__name__)
 
@@ -281,7 +283,15 @@ class BrokerServer:
         # have to wait do so in a purgatory in any case.
         server.prepare(
             channel.send_request if config.num_io_threads else apis.handle,
-            BrokerResponses(apis.versions_response, apis.error_response),
+            AuthenticationContext(
+                BrokerResponses(apis.versions_response, apis.error_response),
+                ScramCredentials(
+                    lambda mechanism, user: storage.metadata.image.scram.get(
+                        (mechanism.code, user)
+                    ),
+                    storage.identity.directory_id,
+                ),
+            ),
         )
         self._parts = _Parts(server, pool, long_pool, scheduler, apis, storage)
         self._services, self._advertised = services, advertised

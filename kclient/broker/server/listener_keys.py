@@ -21,11 +21,12 @@ from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
 from kclient.network.endpoint import Endpoint, SecurityProtocol
 from kclient.network.sasl.jaas_config import ServerJaasConfig, parse_server_jaas_config
+from kclient.network.sasl.scram import SCRAM_MECHANISMS
 from kclient.network.security_config import store_type
 from kclient.network.tls.ssl_principal_mapper import SslPrincipalMapper
 from kclient.network.tls.tls_stores import TlsStores
 
-SERVER_MECHANISMS: Final = ("PLAIN",)
+SERVER_MECHANISMS: Final = ("PLAIN", *SCRAM_MECHANISMS)
 """Mechanisms of ``sasl.enabled.mechanisms``."""
 
 _PREFIX = "listener.name."

@@ -9,9 +9,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from kclient import AdminClient, Consumer, Producer
+from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
 from kclient.broker.network.request_channel import Request
 from kclient.common.broker_errors import SaslAuthenticationError, UnsupportedSaslMechanismError
 from kclient.common.errors import BootstrapError, ConfigError, KafkaError, SslAuthenticationError
+from kclient.network.sasl.scram import (
+    SCRAM_MECHANISMS,
+    ScramKeys,
+    random_salt,
+    salted_password,
+)
+from kclient.network.system_runtime import system_runtime
+from kclient.protocol.messages.metadata_records import UserScramCredentialRecord
 from kclient.testing import EmbeddedCluster
 from tests.support.certificates import CertificateAuthority, Identity
 from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
@@ -21,6 +30,8 @@ from tests.support.clients.foreign_kafka_python import KafkaPythonClient
 from tests.support.clients.wire import Wire
 
 PASSWORD = "canary pass;word='="
+MECHANISMS = ("PLAIN", *SCRAM_MECHANISMS)
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 NAMES = ("SASL_PLAINTEXT", "SSL", "MTLS", "SASL_SSL")
 USER = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": PASSWORD}
@@ -101,6 +112,29 @@ def _of_aiokafka(own: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def format_with_user(directory: Path, user: str, password: str) -> None:
+    """Format a directory for a cluster with a user that has credentials for SCRAM."""
+    records = []
+    for mechanism in SCRAM_MECHANISMS.values():
+        salt = random_salt()
+        salted = salted_password(mechanism.hash_name, password.encode(), salt, 8192)
+        keys = ScramKeys.of(mechanism.hash_name, salted)
+        records.append(
+            UserScramCredentialRecord(
+                name=user,
+                mechanism=mechanism.code,
+                salt=salt,
+                stored_key=keys.stored_key,
+                server_key=keys.server_key,
+                iterations=8192,
+            )
+        )
+    options = FormatOptions(
+        cluster_id="cluster-of-the-test-22", node_id=1, directories=[directory], credentials=records
+    )
+    format_storage(system_runtime(), options)
+
+
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     directory = tmp_path_factory.mktemp("security-")
@@ -118,15 +152,19 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         "ssl.truststore.location": str(directory / "ca.pem"),
         "listener.name.mtls.ssl.client.auth": "required",
         "listener.name.mtls.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/L",
-        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         **{
-            f"listener.name.{name}.plain.sasl.jaas.config": (
-                f'{PLAIN_MODULE} required user_alice="{PASSWORD}";'
+            f"listener.name.{name}.{mechanism.lower()}.sasl.jaas.config": (
+                f"{SCRAM_MODULE} required;"
+                if mechanism in SCRAM_MECHANISMS
+                else f'{PLAIN_MODULE} required user_alice="{PASSWORD}";'
             )
             for name in ("sasl_plaintext", "sasl_ssl")
+            for mechanism in MECHANISMS
         },
     }
-    with EmbeddedCluster(config=config) as cluster:
+    format_with_user(directory / "data", "alice", PASSWORD)
+    with EmbeddedCluster(data_dir=directory / "data", config=config) as cluster:
         yield Secured(cluster, authority, client, directory)
 
 
@@ -156,6 +194,19 @@ def test_foreign_client_writes_and_reads(secured: Secured, name: str, listener: 
     client.produce(topic, [ForeignRecord(value=b"first" * 100_000)])
     read = client.consume(topic, 1, group=f"group-{topic}")
     assert [record.value for record in read] == [b"first" * 100_000]
+
+
+@pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS)
+@pytest.mark.parametrize("name", ["kclient", *FOREIGN_CLIENTS])
+def test_clients_authenticate_by_scram(secured: Secured, name: str, mechanism: str) -> None:
+    topic = f"of-{name}-{mechanism}"
+    if name == "kclient":
+        with Producer(**secured.options("SASL_SSL", mechanism)) as producer:
+            assert producer.send(topic, b"first").result(30).offset == 0
+    else:
+        client = secured.foreign(name, "SASL_PLAINTEXT", mechanism)
+        client.produce(topic, [ForeignRecord(value=b"first")])
+        assert [record.value for record in client.read_all(topic)] == [b"first"]
 
 
 @pytest.mark.parametrize(
@@ -193,9 +244,23 @@ def test_request_has_the_principal_of_the_client(
         ),
         (
             "SASL_SSL",
-            {"sasl_mechanism": "SCRAM-SHA-512"},
+            {
+                "sasl_mechanism": "OAUTHBEARER",
+                "sasl_username": None,
+                "sasl_password": None,
+                "sasl_token_provider": lambda: ("token", 9e9),
+            },
             UnsupportedSaslMechanismError,
             "the listener has enabled PLAIN",
+        ),
+        *(
+            (
+                "SASL_SSL",
+                {"sasl_mechanism": "SCRAM-SHA-512", **wrong},
+                SaslAuthenticationError,
+                "due to invalid credentials with SASL mechanism SCRAM-SHA-512",
+            )
+            for wrong in ({"sasl_password": "canary-wrong"}, {"sasl_username": "mallory"})
         ),
         (
             "SASL_PLAINTEXT",
