@@ -7,28 +7,51 @@ import pytest
 from integration.harness.discovery import NEWEST
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
 from integration.harness.kafka_runtime import KafkaRuntime
-from tests.support.clients.sasl_conversations import CONVERSATIONS, PASSWORD, Ask, outcomes
+from integration.harness.secured_kafka import SCRAM_MODULE
+from tests.support.clients.sasl_conversations import (
+    CONVERSATIONS,
+    PASSWORD,
+    REAUTHENTICATIONS,
+    SESSION_MS,
+    Ask,
+    outcomes,
+)
 from tests.support.clients.wire import Wire
 
-_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 @pytest.fixture(scope="module")
-def servers(
+def cluster(
     runtimes: Callable[[str], KafkaRuntime], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    properties = {
-        "sasl.enabled.mechanisms": "PLAIN",
-        "plain.sasl.jaas.config": f'{_MODULE} required user_alice="{PASSWORD}";',
+) -> Iterator[KafkaCluster]:
+    users = f'{_PLAIN} required user_alice="{PASSWORD}" user_bob="other";'
+    plain = {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": users}
+    sessions = {
+        **plain,
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+        "plain.connections.max.reauth.ms": str(SESSION_MS),
     }
     options = ClusterOptions(
-        listeners=(Listener("USERS", "SASL_PLAINTEXT", properties=properties),)
+        listeners=(
+            Listener("USERS", "SASL_PLAINTEXT", properties=plain),
+            Listener("SESSIONS", "SASL_PLAINTEXT", properties=sessions),
+        )
     )
-    with KafkaCluster(runtimes(NEWEST), tmp_path_factory.mktemp("sasl-"), options) as cluster:
-        yield cluster.bootstrap("USERS")
+    with KafkaCluster(runtimes(NEWEST), tmp_path_factory.mktemp("sasl-"), options) as running:
+        yield running
 
 
 @pytest.mark.parametrize(("asks", "expected"), CONVERSATIONS.values(), ids=CONVERSATIONS)
-def test_conversation(servers: str, asks: Sequence[Ask], expected: Sequence[str]) -> None:
-    with Wire(servers) as wire:
+def test_conversation(cluster: KafkaCluster, asks: Sequence[Ask], expected: Sequence[str]) -> None:
+    with Wire(cluster.bootstrap("USERS")) as wire:
+        assert outcomes(wire, asks) == list(expected)
+
+
+@pytest.mark.parametrize(("asks", "expected"), REAUTHENTICATIONS.values(), ids=REAUTHENTICATIONS)
+def test_reauthentication(
+    cluster: KafkaCluster, asks: Sequence[Ask], expected: Sequence[str]
+) -> None:
+    with Wire(cluster.bootstrap("SESSIONS")) as wire:
         assert outcomes(wire, asks) == list(expected)

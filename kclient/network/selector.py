@@ -343,7 +343,7 @@ class Selector:
             if not channel.begin_server_reauthentication(receive.payload):
                 return False
         except KafkaError as error:
-            self._fail(channel, error)
+            self._drop(channel, error)  # at once, as in Kafka
             return True
         self._to_serve[channel.id] = channel
         return True

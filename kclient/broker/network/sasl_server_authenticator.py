@@ -303,7 +303,7 @@ class SaslServerAuthenticator:
         if before not in (None, principal):
             raise SaslAuthenticationError(
                 "Cannot change principals during re-authentication from"
-                f" {_named(before)} to {_named(principal)}"
+                f" {_named(before)}: {_named(principal)}"
             )
         self._principal = principal
         self._apply(SaslEvent.EXCHANGE_COMPLETED)

@@ -24,12 +24,15 @@ from tests.support.clients.sasl_conversations import (
     CONVERSATIONS,
     GOOD,
     PASSWORD,
+    REAUTHENTICATIONS,
+    SESSION_MS,
     Ask,
     outcomes,
 )
 from tests.support.clients.wire import Wire
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN = {
     "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
     "sasl.enabled.mechanisms": "PLAIN",
@@ -55,6 +58,40 @@ def log_in(wire: Wire, token: bytes = GOOD) -> SaslAuthenticateResponse:
 def test_conversation(servers: str, asks: Sequence[Ask], expected: Sequence[str]) -> None:
     with Wire(servers) as wire:
         assert outcomes(wire, asks) == list(expected)
+
+
+@pytest.fixture(scope="module")
+def sessions() -> Iterator[str]:
+    """A listener whose sessions are limited."""
+    config = {
+        **PLAIN,
+        DELAY: 20,
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+        "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": SESSION_MS,
+    }
+    with EmbeddedCluster(config=config) as cluster:
+        yield cluster.bootstrap_servers
+
+
+@pytest.mark.parametrize(("asks", "expected"), REAUTHENTICATIONS.values(), ids=REAUTHENTICATIONS)
+def test_reauthentication(sessions: str, asks: Sequence[Ask], expected: Sequence[str]) -> None:
+    with Wire(sessions) as wire:
+        assert outcomes(wire, asks) == list(expected)
+
+
+def test_pipelined_reauthentication(sessions: str) -> None:
+    """Requests that were sent together with the exchange have their responses in order."""
+    with Wire(sessions) as wire:
+        log_in(wire)
+        wire.send(ApiVersionsRequest(), 0)
+        wire.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        wire.send(SaslAuthenticateRequest(auth_bytes=GOOD), 2)
+        wire.send(ApiVersionsRequest(), 0)
+        assert wire.receive(ApiVersionsResponse, 0)[1].error_code == 0
+        assert wire.receive(SaslHandshakeResponse, 1)[1].error_code == 0
+        assert wire.receive(SaslAuthenticateResponse, 2)[1].session_lifetime_ms == SESSION_MS
+        assert wire.receive(ApiVersionsResponse, 0)[1].error_code == 0
 
 
 def test_every_state_before_the_mechanism_has_expected_requests() -> None:

@@ -2,10 +2,12 @@
 
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import confluent_kafka
 import pytest
 
 from kclient import AdminClient, Consumer, Producer
@@ -34,6 +36,8 @@ MECHANISMS = ("PLAIN", *SCRAM_MECHANISMS)
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 NAMES = ("SASL_PLAINTEXT", "SSL", "MTLS", "SASL_SSL")
+SHORT = "SHORT"
+SESSION_MS = 1000
 USER = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": PASSWORD}
 NO_USER = dict.fromkeys(USER)
 
@@ -55,7 +59,7 @@ class Secured(NamedTuple):
 
     def options(self, listener: str, mechanism: str = "PLAIN", **others: Any) -> dict[str, Any]:
         """Return the options of one of our clients."""
-        protocol = "SSL" if listener == "MTLS" else listener
+        protocol = {"MTLS": "SSL", SHORT: "SASL_SSL"}.get(listener, listener)
         given: dict[str, Any] = {
             "bootstrap_servers": self.cluster.bootstrap_servers_of(listener),
             "security_protocol": protocol,
@@ -144,14 +148,15 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     (directory / "ca.pem").write_text(authority.pem)
     (directory / "client.pem").write_text(client.pem)
     config = {
-        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in NAMES),
+        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in (*NAMES, SHORT)),
         "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,MTLS:SSL,"
-        "SASL_SSL:SASL_SSL",
+        "SASL_SSL:SASL_SSL,SHORT:SASL_SSL",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(directory / "server.pem"),
         "ssl.truststore.location": str(directory / "ca.pem"),
         "listener.name.mtls.ssl.client.auth": "required",
         "listener.name.mtls.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/L",
+        "listener.name.short.connections.max.reauth.ms": SESSION_MS,
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         **{
             f"listener.name.{name}.{mechanism.lower()}.sasl.jaas.config": (
@@ -159,7 +164,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
                 if mechanism in SCRAM_MECHANISMS
                 else f'{PLAIN_MODULE} required user_alice="{PASSWORD}";'
             )
-            for name in ("sasl_plaintext", "sasl_ssl")
+            for name in ("sasl_plaintext", "sasl_ssl", "short")
             for mechanism in MECHANISMS
         },
     }
@@ -207,6 +212,49 @@ def test_clients_authenticate_by_scram(secured: Secured, name: str, mechanism: s
         client = secured.foreign(name, "SASL_PLAINTEXT", mechanism)
         client.produce(topic, [ForeignRecord(value=b"first")])
         assert [record.value for record in client.read_all(topic)] == [b"first"]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_sessions_are_renewed_under_load(
+    secured: Secured, caplog: pytest.LogCaptureFixture, mechanism: str
+) -> None:
+    caplog.set_level("DEBUG", logger="kclient")
+    options, topic = secured.options(SHORT, mechanism), f"short-{mechanism}"
+    ends_at = time.monotonic() + 3.5 * SESSION_MS / 1000
+    sent: list[int] = []
+    received: list[int] = []
+    with (
+        Producer(**options) as producer,
+        Consumer(**options, group_id=topic, auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.subscribe([topic])
+        while time.monotonic() < ends_at:
+            sent.append(producer.send(topic, b"%d" % len(sent)).result(10).offset)
+            received += [record.offset for record in consumer.poll(0.02)]
+        while len(received) < len(sent):
+            received += [record.offset for record in consumer.poll(10)]
+    assert received == sent == list(range(len(sent)))
+    assert "renewed the session" in caplog.text
+    assert "has expired" not in caplog.text
+
+
+def test_sessions_of_librdkafka_are_renewed(
+    secured: Secured, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="kclient")
+    own = secured.options(SHORT)
+    servers = own.pop("bootstrap_servers")
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": servers, "linger.ms": 0, **_of_librdkafka(own)}
+    )
+    offsets: list[int | None] = []
+    ends_at = time.monotonic() + 3.5 * SESSION_MS / 1000
+    while time.monotonic() < ends_at:
+        producer.produce("rd", b"value", on_delivery=lambda _, m: offsets.append(m.offset()))
+        producer.flush(10)
+    assert offsets == list(range(len(offsets)))
+    assert len(offsets) > 20
+    assert "has expired" not in caplog.text
 
 
 @pytest.mark.parametrize(

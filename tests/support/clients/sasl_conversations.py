@@ -4,6 +4,7 @@ Each conversation runs against the companion broker, and in integration/ against
 """
 
 import struct
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ from tests.support.clients.wire import Wire
 
 PASSWORD = "canary-password"
 LARGEST_FRAME = 524288
+PAUSE = -1
+"""Version of a pause until the session has expired, instead of a request."""
 
 
 class Ask(NamedTuple):
@@ -116,11 +119,73 @@ CONVERSATIONS: dict[str, tuple[Sequence[Ask], Sequence[str]]] = {
 """Requests by the name of the conversation, and the responses to them."""
 
 
+SESSION_MS = 2000
+"""Lifetime of a session in the conversations below."""
+
+_BOTH = "0 ['PLAIN', 'SCRAM-SHA-256']"
+_LIMITED = f"0 b'' for {SESSION_MS} ms"
+_OTHER_PRINCIPAL = (
+    "58 'Cannot change principals during re-authentication from User.alice: User.bob' closed"
+)
+_LOGIN = [_handshake(), _token(GOOD)]
+_LOGGED_IN = [_BOTH, _LIMITED]
+EXPIRY = Ask(b"", PAUSE)
+
+REAUTHENTICATIONS: dict[str, tuple[Sequence[Ask], Sequence[str]]] = {
+    "renewed": ([*_LOGIN, METADATA, *_LOGIN, METADATA], [*_LOGGED_IN, "response"] * 2),
+    "renewed too soon": (
+        [*_LOGIN, *_LOGIN, _handshake(), METADATA],
+        [*_LOGGED_IN, *_LOGGED_IN, "34 []", "response"],
+    ),
+    "other principal": (
+        [*_LOGIN, _handshake(), _token(b"\0bob\0other")],
+        [
+            *_LOGGED_IN,
+            _BOTH,
+            _OTHER_PRINCIPAL,
+        ],
+    ),
+    "wrong password": (
+        [*_LOGIN, _handshake(), _token(b"\0alice\0wrong")],
+        [*_LOGGED_IN, _BOTH, _INVALID],
+    ),
+    "other mechanism": (
+        [*_LOGIN, _handshake("SCRAM-SHA-256"), _token(GOOD)],
+        [*_LOGGED_IN, _BOTH, "closed"],
+    ),
+    "unknown mechanism": (
+        [*_LOGIN, _handshake("CRAM-MD5")],
+        [*_LOGGED_IN, "closed"],
+    ),
+    "metadata instead of a token": (
+        [*_LOGIN, _handshake(), METADATA],
+        [*_LOGGED_IN, _BOTH, "response closed"],
+    ),
+    "token without a handshake": (
+        [*_LOGIN, _token(GOOD), METADATA],
+        [
+            *_LOGGED_IN,
+            "34 'SaslAuthenticate request received after successful authentication'",
+            "response",
+        ],
+    ),
+    "expired": ([*_LOGIN, EXPIRY, METADATA], [*_LOGGED_IN, "closed"]),
+    "renewed after it has expired": (
+        [*_LOGIN, EXPIRY, *_LOGIN, METADATA],
+        [*_LOGGED_IN, *_LOGGED_IN, "response"],
+    ),
+}
+"""The same at a listener with `SESSION_MS` and two mechanisms."""
+
+
 def outcomes(wire: Wire, asks: Sequence[Ask]) -> list[str]:
     """Send each request after the response to the one before; return what came back."""
     found: list[str] = []
     bare = False
     for ask in asks:
+        if ask.version == PAUSE:
+            time.sleep(SESSION_MS / 1000 + 0.1)  # the time itself is the condition
+            continue
         if isinstance(ask.request, bytes):
             send_all(wire, ask.request)
         else:
@@ -163,7 +228,8 @@ def _described(ask: Ask, frame: bytes, *, bare: bool) -> str:
     if isinstance(ask.request, SaslAuthenticateRequest):
         _, response = decode_response(frame, SaslAuthenticateResponse, ask.version)
         shown = response.error_message if response.error_code else response.auth_bytes
-        return f"{response.error_code} {shown!r}"
+        lifetime = f" for {limit} ms" if (limit := response.session_lifetime_ms) else ""
+        return f"{response.error_code} {shown!r}{lifetime}"
     if isinstance(ask.request, ApiVersionsRequest):
         return str(int.from_bytes(frame[4:6], "big"))
     if isinstance(ask.request, bytes) and bare:
