@@ -90,10 +90,26 @@ class Selector:
         *,
         max_receive_size: int = DEFAULT_MAX_RECEIVE_SIZE,
         connections_max_idle_ms: float = -1,
+        authentication_timeout_ms: float = math.inf,
+        max_unauthenticated: float = math.inf,
         memory_pool: MemoryPool | None = None,
         channel_builder: ChannelBuilder | None = None,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        """Create a selector.
+
+        Args:
+            net: Network of the connections.
+            clock: Clock of the time limits.
+            max_receive_size: Largest frame.
+            connections_max_idle_ms: Longest idle time of a connection; negative for no limit.
+            authentication_timeout_ms: Longest time until an accepted connection is authenticated.
+            max_unauthenticated: Most accepted connections that are not authenticated; beyond it
+                the oldest of them is closed.
+            memory_pool: Memory of the received frames.
+            channel_builder: Builds the channels; of PLAINTEXT if None.
+            log_context: Prefix of the log lines.
+        """
         self._log = log_context.logger(__name__)
         self.completed_sends: list[NetworkSend] = []
         self.completed_receives: list[NetworkReceive] = []
@@ -117,6 +133,10 @@ class Selector:
         self._buffered: dict[str, KafkaChannel] = {}  # hold bytes that the poller cannot see
         self._out_of_memory: dict[str, KafkaChannel] = {}  # wait for memory to read a frame into
         self._failed: dict[str, _FailedAuthentication] = {}  # closed later, in order of the time
+        # Accepted channels that are not ready, in order of the time when each is closed.
+        self._authenticating: dict[str, float] = {}
+        self._authentication_timeout_ms = authentication_timeout_ms
+        self._max_unauthenticated = max_unauthenticated
         self._closed = False
 
     def connect(
@@ -166,6 +186,7 @@ class Selector:
         channel = self._add(channel_id, stream, address, host="")
         channel.state = State.AUTHENTICATE
         self._to_serve[channel_id] = channel
+        self._limit_authentication(channel_id)
 
     def send(self, send: NetworkSend) -> None:
         """Queue a frame, to be written by the next `poll`.
@@ -212,8 +233,9 @@ class Selector:
             self._serve(channel, events if unseen is None else events | READABLE)
         for channel in buffered.values():
             self._serve(channel, READABLE)
-        if self._failed or now_ms > self._idle.next_check_ms:
+        if self._failed or self._authenticating or now_ms > self._idle.next_check_ms:
             self._close_failed(now_ms)
+            self._close_unauthenticated(now_ms)
             self._close_idle(now_ms)
         return now_ms
 
@@ -346,7 +368,29 @@ class Selector:
             self._drop(channel, error)  # at once, as in Kafka
             return True
         self._to_serve[channel.id] = channel
+        self._limit_authentication(channel.id)
         return True
+
+    def _limit_authentication(self, channel_id: str) -> None:
+        self._authenticating[channel_id] = (
+            self._clock.monotonic_ms() + self._authentication_timeout_ms
+        )
+
+    def _close_unauthenticated(self, now_ms: float) -> None:
+        """Close the channels that were not authenticated in time, and the oldest beyond the limit.
+
+        A client that sends nothing, or sends it slowly, must not keep others from connecting.
+        """
+        while self._authenticating:
+            channel_id, close_at_ms = next(iter(self._authenticating.items()))
+            if close_at_ms <= now_ms:
+                limit = f"in {self._authentication_timeout_ms:.0f} ms"
+            elif len(self._authenticating) > self._max_unauthenticated:
+                limit = f"and more than {self._max_unauthenticated} others are not, either"
+            else:
+                return
+            reason = AuthenticationError(f"the client was not authenticated {limit}")
+            self._drop(self._channels[channel_id], reason)
 
     def _first_failed(self) -> _FailedAuthentication:
         return next(iter(self._failed.values()))
@@ -370,6 +414,7 @@ class Selector:
         channel.state = State.AUTHENTICATION_FAILED
         close_at_ms = self._clock.monotonic_ms() + channel.authenticator.failure_delay_ms
         self._failed[channel.id] = _FailedAuthentication(channel, reason, close_at_ms)
+        self._authenticating.pop(channel.id, None)
         self._surplus[channel.id] = channel
 
     def _close_failed(self, now_ms: float) -> None:
@@ -387,7 +432,10 @@ class Selector:
             channel.finish_connect()
             self.connected.append(channel.id)
         channel.prepare()
-        return channel.ready()
+        if not channel.ready():
+            return False
+        self._authenticating.pop(channel.id, None)
+        return True
 
     def _update_interest(self, channel: KafkaChannel) -> None:
         """Register what the channel waits for next: memory, buffered bytes or its socket."""
@@ -439,6 +487,7 @@ class Selector:
         for waiting in (self._to_serve, self._buffered, self._out_of_memory, self._surplus):
             waiting.pop(channel.id, None)
         self._failed.pop(channel.id, None)
+        self._authenticating.pop(channel.id, None)
         self._idle.remove(channel.id)
         try:
             if self._interests.pop(channel.id, None) is not None:

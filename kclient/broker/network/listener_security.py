@@ -46,6 +46,8 @@ class ListenerSecurity:
         mechanisms: Enabled SASL mechanisms by name.
         max_receive_size: ``sasl.server.max.receive.size``, in bytes.
         failed_authentication_delay_ms: ``connection.failed.authentication.delay.ms``.
+        authentication_timeout_ms: ``authentication.timeout.ms``.
+        max_unauthenticated: ``max.unauthenticated.connections``.
     """
 
     name: str
@@ -54,6 +56,8 @@ class ListenerSecurity:
     mechanisms: Mapping[str, MechanismSettings]
     max_receive_size: int
     failed_authentication_delay_ms: int
+    authentication_timeout_ms: int
+    max_unauthenticated: int
 
     @property
     def limits_sessions(self) -> bool:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.failure_log import FailureLog
 from kclient.broker.network.request_channel import (
     ConnectionContext,
     Dispatch,
@@ -18,7 +19,7 @@ from kclient.broker.network.request_metrics import RequestMetrics, RequestTimes
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.runtime import Condition, StreamSocket
 from kclient.network.authenticator import Authenticator
-from kclient.network.kafka_channel import ChannelMuteEvent, State
+from kclient.network.kafka_channel import ChannelMuteEvent
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
 from kclient.network.selector import Selector
@@ -70,6 +71,7 @@ class Processor:
         self._waiting: deque[Request] = deque()
         self._in_progress: dict[str, RequestTimes] = {}  # at most one request of a connection
         self._muted: set[str] = set()
+        self._failures = FailureLog()
         self._sessions: dict[str, Authenticator] = {}  # of connections whose session can expire
         self._connection_index = itertools.count()
 
@@ -134,8 +136,7 @@ class Processor:
         for send in selector.completed_sends:
             self._process_sent(send.channel_id)
         for channel_id, state in selector.disconnected.items():
-            level = logging.INFO if state.state is State.AUTHENTICATION_FAILED else logging.DEBUG
-            _log.log(level, "%s: %s", channel_id, state.reason)
+            self._failures.write(channel_id, self._addresses.get(channel_id, ""), state, now_ms)
             self._forget(channel_id)
         for receive in selector.completed_receives:
             if receive.source in self._in_progress:

@@ -226,7 +226,7 @@ class SocketServer:
         for (endpoint, listener), security in zip(self._bound, securities, strict=True):
             processors = [
                 self._new_processor(
-                    endpoint.name,
+                    security,
                     server_channel_builder(security, context, self._clock),
                     next(numbers),
                     dispatch,
@@ -282,7 +282,7 @@ class SocketServer:
         return self._net.listen(address, self._config.listen_backlog_size)
 
     def _new_processor(
-        self, name: str, builder: ChannelBuilder, number: int, dispatch: Dispatch
+        self, security: ListenerSecurity, builder: ChannelBuilder, number: int, dispatch: Dispatch
     ) -> Processor:
         config = self._config
         selector = Selector(
@@ -290,12 +290,14 @@ class SocketServer:
             self._clock,
             max_receive_size=config.request_max_bytes,
             connections_max_idle_ms=float(config.connections_max_idle_ms),
+            authentication_timeout_ms=float(security.authentication_timeout_ms),
+            max_unauthenticated=max(1, security.max_unauthenticated // config.num_network_threads),
             memory_pool=self._memory_pool(),
             channel_builder=builder,
         )
         return Processor(
             number,
-            name,
+            security.name,
             selector,
             self._quotas,
             self._parse,

@@ -75,6 +75,21 @@ class ListenerKeys(Config):
         100,
         "Delay of the response to a client that failed to authenticate.",
     )
+    authentication_timeout_ms: int = number(
+        "authentication.timeout.ms",
+        ConfigType.INT,
+        10000,
+        "Time until a new connection is authenticated, whatever it sends. Not a key of Kafka.",
+        low=1,
+    )
+    max_unauthenticated_connections: int = number(
+        "max.unauthenticated.connections",
+        ConfigType.INT,
+        1000,
+        "Connections of a listener that are not authenticated yet; beyond it the oldest is closed."
+        " Not a key of Kafka.",
+        low=1,
+    )
     connections_max_reauth_ms: int = number(
         _MAX_REAUTH,
         ConfigType.LONG,
@@ -213,6 +228,8 @@ def _resolve_one(
         else {},
         max_receive_size=values.sasl_server_max_receive_size,
         failed_authentication_delay_ms=values.connection_failed_authentication_delay_ms,
+        authentication_timeout_ms=values.authentication_timeout_ms,
+        max_unauthenticated=values.max_unauthenticated_connections,
     )
     if protocol.uses_sasl and not security.mechanisms:
         raise ConfigError(

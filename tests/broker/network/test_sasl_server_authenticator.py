@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 
 import pytest
 
@@ -159,6 +160,84 @@ def test_failure_is_delayed_and_delays_no_other_client() -> None:
         assert time.monotonic() - began < 0.5
         failing.join()
         assert 0.6 <= ended[0] < 2
+
+
+def trickle_until_closed(wire: Wire) -> None:
+    """Announce a frame, and send it byte by byte."""
+    wire.socket.settimeout(0.05)
+    wire.send_bytes((1000).to_bytes(4, "big"))
+    while True:
+        try:
+            wire.send_bytes(b"\0")
+            wire.receive_frame()
+        except TimeoutError:
+            continue
+        except (EOFError, ConnectionError):
+            return
+
+
+def test_client_that_sends_slowly_is_closed_at_the_timeout() -> None:
+    with EmbeddedCluster(config={**PLAIN, "authentication.timeout.ms": 400}) as cluster:
+        servers = cluster.bootstrap_servers
+        with Wire(servers) as slow, Wire(servers) as silent, Wire(servers) as authenticated:
+            began = time.monotonic()
+            log_in(authenticated)
+            trickle_until_closed(slow)
+            assert 0.4 <= time.monotonic() - began < 2
+            with pytest.raises(EOFError):
+                silent.receive_frame()
+            response = authenticated.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
+            assert response.error_code == 0
+
+
+def test_half_open_connections_do_not_keep_others_from_connecting() -> None:
+    with EmbeddedCluster(config={**PLAIN, "max.unauthenticated.connections": 5}) as cluster:
+        servers = cluster.bootstrap_servers
+        with ExitStack() as stack:
+            authenticated = stack.enter_context(Wire(servers))
+            log_in(authenticated)
+            silent = [stack.enter_context(Wire(servers)) for _ in range(20)]
+            last = stack.enter_context(Wire(servers))
+            log_in(last)
+            for each in silent[:15]:
+                with pytest.raises((EOFError, ConnectionError)):
+                    each.receive_frame()
+            for each in (authenticated, last):
+                assert each.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == 0
+
+
+FOREIGN_BYTES = {
+    "HTTP": b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "SSH": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "a TLS handshake": bytes.fromhex("160301020001000100"),
+}
+
+
+@pytest.mark.parametrize(("protocol", "sent"), FOREIGN_BYTES.items(), ids=FOREIGN_BYTES)
+@pytest.mark.parametrize("listener", ["PLAINTEXT", "SASL_PLAINTEXT"])
+def test_other_protocol_is_closed_with_one_log_line(
+    caplog: pytest.LogCaptureFixture, listener: str, protocol: str, sent: bytes
+) -> None:
+    caplog.set_level("INFO", logger="kclient.broker.network")
+    config = {**PLAIN, DELAY: 20, "listeners": f"{listener}://127.0.0.1:0"}
+    if listener == "PLAINTEXT":
+        config.pop("listener.name.sasl_plaintext.plain.sasl.jaas.config")
+    with EmbeddedCluster(config=config) as cluster:
+        for _ in range(3):
+            with Wire(cluster.bootstrap_servers) as wire:
+                wire.send_bytes(sent)
+                with pytest.raises((EOFError, ConnectionError)):
+                    wire.receive_frame()
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 1
+    assert f"the peer sent {protocol}" in lines[0]
+
+
+def test_client_without_sasl_has_a_log_line(servers: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", logger="kclient.broker.network")
+    with Wire(servers) as wire:
+        assert outcomes(wire, [CONVERSATIONS["metadata first"][0][0]]) == ["closed"]
+    assert "the client's security.protocol may lack SASL" in caplog.text
 
 
 def test_refused_names_and_secrets_are_in_no_log_line(
