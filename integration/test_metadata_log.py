@@ -1,5 +1,7 @@
 """The metadata log, its snapshots and formatted directories: Apache Kafka's and ours, both ways."""
 
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -22,6 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+import kclient.admin
 from integration.conftest import StartCluster, ToolsFor
 from integration.harness.discovery import NEWEST
 from integration.harness.free_port import free_port
@@ -313,6 +316,36 @@ def assert_kafka_dumps_our_snapshot(tools: KafkaTools, image: MetadataImage, pat
     assert "SnapshotFooter" in output
     assert "Could not" not in output
     assert output.count("PARTITION_RECORD") == sum(len(t.partitions) for t in image.topics.values())
+
+
+def test_kafka_decodes_credentials_that_our_broker_wrote(
+    tmp_path: Path, tools_for: ToolsFor
+) -> None:
+    data = tmp_path / "data"
+    with (
+        BrokerProcess(data) as broker,
+        kclient.AdminClient(bootstrap_servers=broker.bootstrap) as admin,
+    ):
+        info = kclient.admin.ScramCredentialInfo("SCRAM-SHA-512", 8192)
+        admin.alter_user_scram_credentials(
+            kclient.admin.UserScramCredentialUpsertion("alice", info, "secret", b"salt")
+        )
+        admin.alter_user_scram_credentials(
+            kclient.admin.UserScramCredentialDeletion("alice", "SCRAM-SHA-512")
+        )
+        assert broker.stop() == 0
+    (log,) = (data / METADATA_DIRECTORY).glob("*.log")
+    output = (
+        tools_for("")
+        .run("org.apache.kafka.tools.DumpLogSegments", [_DECODER, "--files", str(log)])
+        .stdout.decode()
+    )
+    assert "Could not" not in output
+    (added,) = re.findall(r'payload: (\{"type":"USER_SCRAM_CREDENTIAL_RECORD".*\})', output)
+    record = json.loads(added)["data"]
+    assert (record["name"], record["mechanism"], record["iterations"]) == ("alice", 2, 8192)
+    (removed,) = re.findall(r'payload: (\{"type":"REMOVE_USER_SCRAM_CREDENTIAL.*\})', output)
+    assert json.loads(removed)["data"] == {"name": "alice", "mechanism": 2}
 
 
 def test_kafkas_metadata_shell_shows_the_metadata_of_our_broker(tmp_path: Path) -> None:

@@ -69,6 +69,15 @@ from kclient.protocol.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from kclient.protocol.messages.user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+    UserName,
+)
 from kclient.record import CompressionType
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
@@ -527,6 +536,78 @@ def authenticate_without_sasl(wire: Wire) -> object:
     return handshakes, tokens
 
 
+def scram_credential(
+    name: str, mechanism: int = 1, iterations: int = 4096
+) -> ScramCredentialUpsertion:
+    return ScramCredentialUpsertion(
+        name=name,
+        mechanism=mechanism,
+        iterations=iterations,
+        salt=b"salt",
+        salted_password=b"salted",
+    )
+
+
+def scram_credentials(wire: Wire) -> object:
+    """Each list has deletions, users with their mechanisms, and upsertions."""
+    changes: list[tuple[list[tuple[str, int]], list[ScramCredentialUpsertion]]] = [
+        ([], []),
+        ([], [scram_credential("a"), scram_credential("b", 2, 16_384)]),
+        ([], [scram_credential("a")]),
+        ([], [scram_credential("a", 2)]),
+        ([], [scram_credential(""), scram_credential("c", 7), scram_credential("é")]),
+        ([("", 1), ("c", 0), ("nosuch", 1), ("b", 1)], []),
+        ([], [scram_credential("c", 1, 4095), scram_credential("d", 1, 16_385)]),
+        ([], [scram_credential("c", 9, 1), scram_credential("d", 1, -1)]),
+        ([], [scram_credential("c"), scram_credential("c", 2)]),
+        ([], [scram_credential("c"), scram_credential("c", 1, 1)]),
+        ([], [scram_credential("c", 1, 1), scram_credential("c")]),
+        ([("a", 1), ("a", 1), ("nosuch", 1), ("nosuch", 1)], []),
+        ([("a", 1)], [scram_credential("a", 2), scram_credential("d")]),
+        ([("b", 2)], [scram_credential("nosuch")]),
+    ]
+    seen: list[object] = []
+    for deletions, upsertions in changes:
+        request = AlterUserScramCredentialsRequest(
+            deletions=[
+                ScramCredentialDeletion(name=name, mechanism=mechanism)
+                for name, mechanism in deletions
+            ],
+            upsertions=upsertions,
+        )
+        response = wire.ask(request, 0, AlterUserScramCredentialsResponse)
+        seen.append(
+            sorted((each.user, each.error_code, each.error_message) for each in response.results)
+        )
+    wait_until(lambda: len(describe_scram(wire, None)) == 4, "the changes are applied", 20)
+    questions: tuple[list[str] | None, ...] = (
+        None,
+        [],
+        ["a"],
+        ["nosuch"],
+        ["a", "d", "a", "é"],
+        ["nosuch", "nosuch"],
+        [""],
+    )
+    return seen, [describe_scram(wire, users) for users in questions]
+
+
+def describe_scram(wire: Wire, users: list[str] | None) -> list[tuple[object, ...]]:
+    names = None if users is None else [UserName(name=user) for user in users]
+    request = DescribeUserScramCredentialsRequest(users=names)
+    response = wire.ask(request, 0, DescribeUserScramCredentialsResponse)
+    assert (response.error_code, response.error_message) == (0, "")
+    return sorted(
+        (
+            each.user,
+            each.error_code,
+            each.error_message or "",
+            sorted((info.mechanism, info.iterations) for info in each.credential_infos),
+        )
+        for each in response.results
+    )
+
+
 CASES: list[Callable[[Wire], object]] = [
     fetch_out_of_range,
     incremental_fetches,
@@ -543,6 +624,7 @@ CASES: list[Callable[[Wire], object]] = [
     create_refused_topics,
     topic_configs,
     authenticate_without_sasl,
+    scram_credentials,
 ]
 
 

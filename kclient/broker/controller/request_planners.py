@@ -20,6 +20,7 @@ from kclient.broker.controller.leader_elections import (
 )
 from kclient.broker.controller.partition_reassignments import alter_partition_reassignments
 from kclient.broker.controller.replica_directories import assign_replicas_to_dirs
+from kclient.broker.controller.scram_control import alter_user_scram_credentials
 from kclient.broker.metadata.features import SUPPORTED_FEATURES
 from kclient.broker.metadata.metadata_image import FeatureRanges
 from kclient.common.broker_errors import InvalidUpdateVersionError
@@ -45,6 +46,7 @@ from kclient.protocol.messages.node_registration import (
     UnregisterBrokerRequest,
 )
 from kclient.protocol.messages.update_features import UpdateFeaturesRequest
+from kclient.protocol.messages.user_scram_credentials import AlterUserScramCredentialsRequest
 
 Planner = Callable[[ClusterView, float], ControllerResult[Any]]
 """Plans one request on the state and the monotonic time in ms."""
@@ -88,6 +90,7 @@ class RequestPlanners:
             AlterClientQuotasRequest: alter_client_quotas,
             CreateAclsRequest: acls.create_acls,
             DeleteAclsRequest: acls.delete_acls,
+            AlterUserScramCredentialsRequest: alter_user_scram_credentials,
         }
         self._timed: dict[type, Callable[[ClusterView, Any, float], ControllerResult[Any]]] = {
             BrokerRegistrationRequest: cluster.register_broker,

@@ -22,6 +22,7 @@ from kclient.broker.server.handlers import (
     metadata,
     produce,
     sasl,
+    scram_credentials,
     topics,
 )
 from kclient.broker.server.request_parser import VersionSpan
@@ -55,6 +56,7 @@ API_TABLE: dict[ApiKey, ServedApi] = {
         *metadata.APIS,
         *produce.APIS,
         *sasl.APIS,
+        *scram_credentials.APIS,
         *topics.APIS,
     )
 }

@@ -29,10 +29,10 @@ _IMAGE_WAIT_MS = 1000.0
 class LocalController:
     """Changes of the cluster metadata, made on the thread of the quorum.
 
-    The outcome of a change of topics is reported when this broker's image has the change, so that a
-    created topic can be used at once. To open the partitions of a large topic takes seconds. The
-    change is committed before, so that the outcome is reported without the image at the deadline of
-    the request, or 1 s after the commit if there is none.
+    The outcome of a change for a client is reported when this broker's image has the change, so
+    that a created topic can be used at once. To open the partitions of a large topic takes seconds.
+    The change is committed before, so that the outcome is reported without the image at the
+    deadline of the request, or 1 s after the commit if there is none.
     """
 
     def __init__(self, raft: RaftManager, metadata: MetadataCache, clock: Clock) -> None:
@@ -45,6 +45,10 @@ class LocalController:
         self._raft.submit(
             lambda controller: controller.handle(request, lambda each: _report(on_done, each))
         )
+
+    def change(self, request: object, on_done: Callable[[Any], None]) -> None:
+        """Send a request as `send` does; `on_done` is called when this broker's image has it."""
+        self._change(lambda controller, done: controller.handle(request, done), on_done, inf)
 
     def create_topics(
         self,
