@@ -10,17 +10,25 @@ from integration.harness.discovery import NEWEST
 from integration.harness.free_port import free_port
 from integration.harness.kafka_node import KafkaNode
 from integration.harness.kafka_runtime import KafkaRuntime
+from kclient.admin import ScramCredentialInfo
 from kclient.broker.metadata.bootstrap_metadata import read_bootstrap
 from kclient.broker.metadata.meta_properties import read_meta_properties
 from kclient.broker.metadata.storage_formatter import METADATA_DIRECTORY
 from kclient.cli.main import main
 from kclient.common.system_files import SystemFiles
 from kclient.common.uuids import uuid_to_text
+from kclient.protocol.messages.metadata_records import MetadataRecord, UserScramCredentialRecord
 from tests.support.clients.clients import Clients, place, read, values
 from tests.support.processes.broker_command import started_with
 
 RELEASE = "4.0-IV3"
 CLUSTER_ID = "kclient_storage_format"
+SCRAM = (
+    "--add-scram",
+    'SCRAM-SHA-256=[name="alice",password="secret =]é",iterations=8192,salt="c2FsdA=="]',
+    "--add-scram",
+    "SCRAM-SHA-512=[name=bob,saltedpassword=c2FsdGVkIHBhc3N3b3Jk,salt=c2FsdHk=]",
+)
 Runtimes = Callable[[str], KafkaRuntime]
 
 
@@ -63,6 +71,20 @@ def format_with_kclient(node: KafkaNode, *options: str) -> int:
     return main(["storage", "format", "-t", CLUSTER_ID, "-c", path, *options])
 
 
+def credentials_of(node: KafkaNode) -> list[MetadataRecord]:
+    """Return the credentials with which the node was formatted."""
+    found = read_bootstrap(SystemFiles(), node.data_directory) or ()
+    return [each for each in found if isinstance(each, UserScramCredentialRecord)]
+
+
+def assert_users(address: str) -> None:
+    with Clients(address) as clients:
+        assert clients.admin().describe_user_scram_credentials() == {
+            "alice": (ScramCredentialInfo("SCRAM-SHA-256", 8192),),
+            "bob": (ScramCredentialInfo("SCRAM-SHA-512", 4096),),
+        }
+
+
 def append_and_read(address: str, start: int) -> None:
     """Append two records to the topic `t`, and expect those from 0 on."""
     with Clients(address) as clients:
@@ -78,7 +100,7 @@ def test_kafka_starts_on_a_directory_of_our_command(
     node: KafkaNode, tools_for: ToolsFor, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node.configure()
-    assert format_with_kclient(node) == 0
+    assert format_with_kclient(node, *SCRAM) == 0
     printed = capsys.readouterr().out
     found = read_meta_properties(SystemFiles(), node.data_directory)
     assert found is not None
@@ -95,6 +117,7 @@ def test_kafka_starts_on_a_directory_of_our_command(
         for start in (0, 2):
             node.start()
             append_and_read(node.address(), start)
+            assert_users(node.address())
             node.stop()
     finally:
         node.kill()
@@ -106,12 +129,13 @@ def test_kafka_starts_on_a_directory_of_our_command(
 def test_our_broker_starts_on_a_directory_of_kafkas_tool(
     node: KafkaNode, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node.format(CLUSTER_ID, ["--release-version", RELEASE])
+    node.format(CLUSTER_ID, ["--release-version", RELEASE, *SCRAM])
     printed = (node.directory / "format.out").read_text()
     found = read_meta_properties(SystemFiles(), node.data_directory)
     assert found is not None
     assert found.cluster_id == CLUSTER_ID
-    assert read_bootstrap(SystemFiles(), node.data_directory)
+    credentials = credentials_of(node)
+    assert len(credentials) == 2
     assert format_with_kclient(node) == 1
     assert "is already formatted" in capsys.readouterr().err
     for start in (0, 2):
@@ -121,6 +145,7 @@ def test_our_broker_starts_on_a_directory_of_kafkas_tool(
         ):
             assert address == node.address()
             append_and_read(address, start)
+            assert_users(address)
             process.terminate()
             process.finish()
     assert read_meta_properties(SystemFiles(), node.data_directory) == found
@@ -128,5 +153,6 @@ def test_our_broker_starts_on_a_directory_of_kafkas_tool(
     for path in node.data_directory.glob("*"):
         if path.is_file():
             path.unlink()
-    assert format_with_kclient(node) == 0
+    assert format_with_kclient(node, *SCRAM) == 0
     assert capsys.readouterr().out in printed
+    assert credentials_of(node) == credentials

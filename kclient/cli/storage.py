@@ -10,6 +10,7 @@ from kclient.broker.metadata.metadata_version import (
     MINIMUM_VERSION,
     MetadataVersion,
 )
+from kclient.broker.metadata.scram_parser import parse_scram_credentials
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.server_properties import load_server_properties
@@ -46,6 +47,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         default=[],
         metavar="NAME=LEVEL",
         help="level of a feature instead of that of the release; may be repeated",
+    )
+    formatting.add_argument(
+        "--add-scram",
+        "-S",
+        action="append",
+        default=[],
+        metavar="MECHANISM=[...]",
+        help="SCRAM credential of a user, such as 'SCRAM-SHA-512=[name=alice,password=secret]', or "
+        "with iterations, salt and saltedpassword; may be repeated",
     )
     formatting.add_argument(
         "--ignore-formatted",
@@ -95,6 +105,7 @@ def _format_options(options: argparse.Namespace, config: BrokerConfig) -> Format
         release_version=release,
         features=features,
         ignore_formatted=options.ignore_formatted,
+        credentials=parse_scram_credentials(options.add_scram),
     )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kclient.admin import ScramCredentialInfo
 from kclient.broker.metadata.bootstrap_metadata import read_bootstrap
 from kclient.broker.metadata.meta_properties import META_PROPERTIES, read_meta_properties
 from kclient.cli.main import main
@@ -108,6 +109,13 @@ def test_formatted_directory_is_refused_or_ignored_and_unchanged(
         (("-f", "no.such=1"), "c", 1, r"no\.such: unknown feature, expected one of"),
         (("-f", "group.version=7"), "c", 1, r"group\.version: got level 7, expected 0 to 1"),
         (("-r", "3.9", "-f", "metadata.version=25"), "c", 1, r"Use --release-version or"),
+        (
+            ("-r", "3.5-IV1", "-S", "SCRAM-SHA-256=[name=a,password=canary]"),
+            "c",
+            1,
+            r"metadata\.version: got 3\.5-IV1, but SCRAM credentials need 3\.5-IV2 or later",
+        ),
+        (("--add-scram", "canary"), "c", 2, "SCRAM credential: got an argument of another form"),
         ((), "a b", 2, r"--cluster-id: got 'a b', expected 1 to 255 characters without"),
         ((), "", 2, r"--cluster-id: got ''"),
     ],
@@ -121,8 +129,30 @@ def test_invalid_option_is_refused_in_one_line_without_a_directory(
     problem: str,
 ) -> None:
     assert storage_format(write_properties(tmp_path), *options, cluster_id=cluster_id) == status
-    assert re.fullmatch(rf"kclient storage: .*{problem}.*\n", capsys.readouterr().err)
+    error = capsys.readouterr().err
+    assert re.fullmatch(rf"kclient storage: .*{problem}.*\n", error)
+    assert "canary" not in error
     assert not (tmp_path / "data").exists()
+
+
+def test_credentials_of_users_are_kept(tmp_path: Path, capsys: Captured) -> None:
+    path = write_properties(tmp_path)
+    alice = "SCRAM-SHA-256=[name=alice,password=canary,iterations=8192]"
+    bob = "SCRAM-SHA-512=[name=bob,saltedpassword=Y2FuYXJ5,salt=c2FsdA==]"
+    assert storage_format(path, "--add-scram", alice, "-S", bob) == 0
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) == 1
+    assert "alice" not in shown.out + shown.err
+    expected = {
+        "alice": (ScramCredentialInfo("SCRAM-SHA-256", 8192),),
+        "bob": (ScramCredentialInfo("SCRAM-SHA-512", 4096),),
+    }
+    for _ in range(2):
+        with started_with(tmp_path, ["--properties", str(path)]) as (address, process):
+            with Clients(address) as clients:
+                assert clients.admin().describe_user_scram_credentials() == expected
+            process.terminate()
+            process.finish()
 
 
 def test_cluster_id_of_the_file_must_be_the_same(tmp_path: Path, capsys: Captured) -> None:

@@ -130,11 +130,12 @@ def format_storage(runtime: Runtime, options: FormatOptions) -> FormatResult:
 
     Raises:
         ConfigError: A directory is formatted already, or belongs to another cluster or node, or a
-            level of a feature does not exist.
+            level of a feature does not exist, or has no SCRAM credentials.
         OSError: A directory could not be written.
     """
     levels = _levels(options)
     _check(options)
+    _check_credentials(options, levels)
     directories = sorted(set(options.directories))
     ensemble = MetaPropertiesEnsemble.load(runtime.files, directories)
     ensemble.verify(options.cluster_id, options.node_id)
@@ -162,6 +163,15 @@ def _check(options: FormatOptions) -> None:
     if _metadata_directory(options) not in options.directories:
         raise ConfigError(
             f"metadata.log.dir: got {options.metadata_directory}, expected one of the directories"
+        )
+
+
+def _check_credentials(options: FormatOptions, levels: Mapping[str, int]) -> None:
+    version = MetadataVersion.of_level(levels[METADATA_VERSION])
+    if options.credentials and not version.has_scram:
+        raise ConfigError(
+            f"{METADATA_VERSION}: got {version.version}, but SCRAM credentials need 3.5-IV2 or "
+            "later"
         )
 
 
