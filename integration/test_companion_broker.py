@@ -9,6 +9,7 @@ from integration.conftest import ToolsFor
 from integration.harness.discovery import chosen_versions
 from integration.harness.kafka_tools import KafkaTools
 from kclient import AdminClient, Consumer, Producer, TopicPartition
+from kclient.admin import ScramCredentialInfo, UserScramCredentialUpsertion
 from tests.support.clients.foreign import ForeignRecord
 from tests.support.processes.broker_process import BrokerProcess
 
@@ -97,6 +98,26 @@ def test_java_tools_report_topics_and_groups_of_our_clients(
             TopicPartition("t", 0),
             TopicPartition("t", 1),
         }
+
+
+def test_java_tool_administers_users(broker: BrokerProcess, java: KafkaTools) -> None:
+    base = ["--bootstrap-server", broker.bootstrap, "--entity-type", "users"]
+    alice = ["--entity-name", "alice"]
+
+    def configs(*arguments: str) -> str:
+        return java.run("kafka.admin.ConfigCommand", [*base, *arguments]).stdout.decode()
+
+    configs("--alter", *alice, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=canary]")
+    with AdminClient(bootstrap_servers=broker.bootstrap) as admin:
+        info = ScramCredentialInfo("SCRAM-SHA-256", 8192)
+        assert admin.describe_user_scram_credentials() == {"alice": (info,)}
+        info = ScramCredentialInfo("SCRAM-SHA-512")
+        admin.alter_user_scram_credentials(UserScramCredentialUpsertion("alice", info, "canary"))
+        shown = configs("--describe", *alice)
+        assert "SCRAM-SHA-256=iterations=8192" in shown
+        assert "SCRAM-SHA-512=iterations=4096" in shown
+        configs("--alter", *alice, "--delete-config", "SCRAM-SHA-256")
+        assert admin.describe_user_scram_credentials() == {"alice": (info,)}
 
 
 def test_java_dump_tool_reads_every_file(
