@@ -65,6 +65,12 @@ def check_alterations(
 
 def _check_upsertion(alteration: UserScramCredentialUpsertion) -> None:
     check_text("user", alteration.user)
+    # With other text a credential is stored that no login of a client can use.
+    if not alteration.user.isascii() or "\0" in alteration.user:
+        raise InvalidArgumentError(
+            f"user: got {describe(alteration.user)}, expected an ASCII user name without NUL; "
+            "brokers refuse logins of others"
+        )
     info = check_instance("credential_info", alteration.credential_info, ScramCredentialInfo)
     mechanism = _check_mechanism(info.mechanism)
     what = f"iterations of user {alteration.user!r}"
@@ -78,6 +84,8 @@ def _check_upsertion(alteration: UserScramCredentialUpsertion) -> None:
         raise InvalidTypeError(f"{what}: got a {type(password).__name__}, expected a str")
     if not password.reveal():
         raise InvalidArgumentError(f"{what}: got '', expected a non-empty str")
+    if "\0" in password.reveal():
+        raise InvalidArgumentError(f"{what}: got a NUL, expected text without one")
     what = f"salt of user {alteration.user!r}"
     if salt is not None and not isinstance(salt, bytes):
         raise InvalidTypeError(f"{what}: got {describe(salt)}, expected bytes, or None")

@@ -51,6 +51,13 @@ def removed(pattern: Any, entry: Any = None) -> Any:
         (lambda a: a.alter_user_scram_credentials([]), InvalidArgumentError, "alterations"),
         (lambda a: a.alter_user_scram_credentials(["x"]), InvalidTypeError, "alterations: got 'x'"),
         (altered("", INFO), InvalidArgumentError, "user: got ''"),
+        (altered("é", INFO), InvalidArgumentError, "user: got 'é' (str), expected an ASCII user n"),
+        (altered("a\0", INFO), InvalidArgumentError, "expected an ASCII user name without NUL"),
+        (
+            altered("a", INFO, f"{CANARY}\0"),
+            InvalidArgumentError,
+            "password of user 'a': got a NUL",
+        ),
         (altered("a", "SCRAM-SHA-256"), InvalidTypeError, "credential_info: got 'SCRAM-SHA-256'"),
         (
             altered("a", ScramCredentialInfo("SHA-256")),
