@@ -274,9 +274,9 @@ def test_commands_for_rules(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--force" in run("acls", "remove", *given)[2]
     monkeypatch.setattr(sys, "stdin", Terminal("n\ny\n"))
     status, shown, _ = run("acls", "remove", *given, *grace, "--operation", "Create")
-    assert (status, shown) == (1, f"{lines[1]}Remove 1 rules? (y/n) nothing was removed\n")
+    assert (status, shown) == (1, f"{lines[1]}Remove these rules? (y/n) nothing was removed\n")
     status, shown, _ = run("acls", "remove", *given, *grace, "--operation", "Create")
-    assert (status, shown) == (0, f"{lines[1]}Remove 1 rules? (y/n) {lines[1]}")
+    assert (status, shown) == (0, f"{lines[1]}Remove these rules? (y/n) {lines[1]}")
     del lines[1]
     wait_until(lambda: run(*found)[1] == "".join(lines), "one is removed", WAIT)
     one = ("--operation", "Write", "--force")

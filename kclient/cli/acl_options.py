@@ -76,7 +76,7 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
             help=f"principal to {permission}, such as User:alice; may be repeated",
         )  # fmt: skip
         parser.add_argument(
-            f"--{permission}-host", action="append", default=[], metavar="ADDRESS",
+            f"--{permission}-host", action="append", default=[], type=_host, metavar="ADDRESS",
             help=f"address to {permission} (default: any); may be repeated",
         )  # fmt: skip
     parser.add_argument(
@@ -98,6 +98,21 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --producer: what an idempotent producer needs of the cluster",
     )
+
+
+def _host(text: str) -> str:
+    """Return an address in the form in which brokers compare it, that of Java; other text as it is.
+
+    An IPv6 address has no abbreviation there: ``::1`` is ``0:0:0:0:0:0:0:1``.
+    """
+    try:
+        address = ipaddress.IPv6Address(text)
+    except ValueError:
+        return text
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    shown = ":".join(f"{int(address) >> shift & 0xFFFF:x}" for shift in range(112, -1, -16))
+    return f"{shown}%{address.scope_id}" if address.scope_id else shown
 
 
 def principal(text: str) -> str:

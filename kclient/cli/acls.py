@@ -96,7 +96,7 @@ def _confirm(rules: list[AclBinding]) -> bool:
     if not sys.stdin.isatty():
         raise ConfigError("acls remove: there is no terminal to ask; use --force")
     _show(rules)
-    return input(f"Remove {len(rules)} rules? (y/n) ").strip().lower() in {"y", "yes"}
+    return input("Remove these rules? (y/n) ").strip().lower() in {"y", "yes"}
 
 
 def _show(rules: Iterable[AclBinding]) -> None:

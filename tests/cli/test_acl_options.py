@@ -54,6 +54,23 @@ def test_all_operations_by_default() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::1", "0:0:0:0:0:0:0:1"),
+        ("2001:DB8::00ff", "2001:db8:0:0:0:0:0:ff"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth0"),
+        ("*", "*"),
+    ],
+)
+def test_hosts_have_the_form_of_java(given: str, expected: str) -> None:
+    for option in ("--allow-host", "--deny-host"):
+        options = parsed("add", option, given)
+        assert options.allow_host + options.deny_host == [expected]
+
+
 @pytest.mark.parametrize("name", ["DescribeConfigs", "describe_configs", "Describe-Configs"])
 def test_spellings_of_an_operation(name: str) -> None:
     assert parsed("add", "--operation", name).operation == [AclOperation.DESCRIBE_CONFIGS]
