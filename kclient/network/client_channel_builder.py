@@ -13,7 +13,7 @@ from kclient.network.sasl.credentials import CredentialsSource, OAuthBearerToken
 from kclient.network.sasl.mechanism import SaslClient
 from kclient.network.sasl.oauthbearer import OAUTHBEARER, OAuthBearerSaslClient
 from kclient.network.sasl.plain import PLAIN, PlainSaslClient
-from kclient.network.sasl.scram import SCRAM_MECHANISMS, ScramSaslClient
+from kclient.network.sasl.scram import SCRAM_MECHANISMS, SaltedPasswords, ScramSaslClient
 from kclient.network.security_config import SecurityConfig
 from kclient.network.tls.client_context import client_context
 from kclient.network.tls.reloading_context import ReloadingContext
@@ -56,6 +56,7 @@ class ClientChannelBuilder:
         self._sends_readable_credentials = (
             config.uses_sasl and not config.uses_ssl and config.sasl_mechanism in _READABLE
         )
+        self._salted_passwords = SaltedPasswords(runtime.tasks)
         self._scratch = bytearray(READ_SIZE if config.uses_ssl else 0)
 
     def _new_context(self) -> ReloadingContext:
@@ -88,7 +89,12 @@ class ClientChannelBuilder:
             authenticator = SaslClientAuthenticator(
                 channel_id,
                 transport,
-                partial(sasl_client, self._config.sasl_mechanism or "", self._credentials),
+                partial(
+                    sasl_client,
+                    self._config.sasl_mechanism or "",
+                    self._credentials,
+                    self._salted_passwords,
+                ),
                 self._credentials,
                 self._client_id,
                 self._runtime,
@@ -109,11 +115,13 @@ def verified_name(host: str) -> str | None:
     return host.partition("%")[0].removesuffix(".") or None
 
 
-def sasl_client(mechanism: str, source: CredentialsSource) -> SaslClient:
+def sasl_client(
+    mechanism: str, source: CredentialsSource, passwords: SaltedPasswords
+) -> SaslClient:
     """Return the client of a mechanism, for one authentication with the current credentials."""
     credentials = source.current()
     if isinstance(credentials, OAuthBearerToken):
         return OAuthBearerSaslClient(credentials)
     if mechanism == PLAIN:
         return PlainSaslClient(*credentials)
-    return ScramSaslClient(SCRAM_MECHANISMS[mechanism], *credentials)
+    return ScramSaslClient(SCRAM_MECHANISMS[mechanism], *credentials, passwords.get)

@@ -1,5 +1,8 @@
 """Clients with SASL or TLS: listeners without them, and listeners that refuse the credentials."""
 
+import base64
+import hashlib
+import hmac
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +17,13 @@ from kclient.common.config_def import ConfigDef
 from kclient.common.errors import AuthenticationError, BootstrapError
 from kclient.common.types import Node
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
+from kclient.protocol.headers import RequestHeader
+from kclient.protocol.message import Request, Response
+from kclient.protocol.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeResponse,
+)
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.scripted_broker import ScriptedBroker
 from tests.support.virtual.virtual_home import VirtualHome
@@ -32,17 +41,17 @@ _CLIENT = ConfigDef("test", ClientConfig)
 class SaslWorld:
     """Client with PLAIN, and brokers that accept or refuse its password, in virtual time."""
 
-    def __init__(self, *brokers: int) -> None:
+    def __init__(self, *brokers: int, **options: object) -> None:
         self.home = VirtualHome()
         servers = [f"10.0.0.{number}:9092" for number in brokers]
-        config = _CLIENT.parse({"bootstrap_servers": servers, **PLAIN})
+        config = _CLIENT.parse({"bootstrap_servers": servers, **PLAIN, **options})
         self.metadata = ProducerMetadata(self.home.runtime)
         self.client = build_network_client(
             config, self.home.runtime, self.metadata, client_id="test"
         )
 
-    def serve(self, number: int, code: int = 0) -> None:
-        """Start a broker that responds to the password with an error code."""
+    def serve(self, number: int, code: int = 0) -> ScriptedBroker:
+        """Start a broker that responds to the password with an error code; return it."""
         broker = ScriptedBroker(Node(number, f"10.0.0.{number}", 9092))
         broker.versions |= {ApiKey.SASL_HANDSHAKE: (0, 1), ApiKey.SASL_AUTHENTICATE: (0, 2)}
         handshake = SaslHandshakeResponse(
@@ -52,6 +61,7 @@ class SaslWorld:
         broker.responses[ApiKey.SASL_HANDSHAKE] = lambda _header, _request: handshake
         broker.responses[ApiKey.SASL_AUTHENTICATE] = lambda _header, _request: authenticate
         self.home.net.peers[broker.node.host, broker.node.port] = lambda: broker
+        return broker
 
     def error_within(self, duration_ms: float) -> AuthenticationError | None:
         """Poll until the cluster is known or calls fail; return their error."""
@@ -174,3 +184,45 @@ def test_password_on_this_machine_is_not_warned_of(
     ):
         admin.list_topics()
     assert readable_password_warnings(caplog) == []
+
+
+class ScramServer:
+    """Server side of SCRAM-SHA-256 with one user, as responses of a scripted broker."""
+
+    def __init__(self, password: bytes, iterations: int) -> None:
+        self.iterations = iterations
+        salted = hashlib.pbkdf2_hmac("sha256", password, b"salt", min(iterations, 1_000_000))
+        self._server_key = hmac.digest(salted, b"Server Key", "sha256")
+        self._first = b""
+
+    def respond(self, _header: RequestHeader, request: Request) -> Response:
+        assert isinstance(request, SaslAuthenticateRequest)
+        token = bytes(request.auth_bytes)
+        if token.startswith(b"n,,"):
+            nonce = token.partition(b",r=")[2]
+            salt = base64.b64encode(b"salt").decode()
+            server = f"r={nonce.decode()}-server,s={salt},i={self.iterations}".encode()
+            self._first = token.removeprefix(b"n,,") + b"," + server
+            return SaslAuthenticateResponse(auth_bytes=server)
+        signed = self._first + b"," + token.partition(b",p=")[0]
+        signature = base64.b64encode(hmac.digest(self._server_key, signed, "sha256"))
+        return SaslAuthenticateResponse(auth_bytes=b"v=" + signature)
+
+
+def scram_world(iterations: int) -> SaslWorld:
+    world = SaslWorld(1, sasl_mechanism="SCRAM-SHA-256")
+    broker = world.serve(1)
+    broker.responses[ApiKey.SASL_AUTHENTICATE] = ScramServer(b"canary", iterations).respond
+    return world
+
+
+@pytest.mark.parametrize("iterations", [4_096, 100_001, 1_000_000])
+def test_iterations_are_computed_up_to_the_limit(iterations: int) -> None:
+    world = scram_world(iterations)
+    assert world.error_within(30_000) is None
+    assert list(world.metadata.cluster().nodes) == [1]
+
+
+def test_more_iterations_are_refused() -> None:
+    error = scram_world(1_000_001).error_within(30_000)
+    assert "got 1000001 iterations from the server, expected at most 1000000" in str(error)

@@ -12,7 +12,9 @@ from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
 from kclient.network.client_channel_builder import sasl_client
 from kclient.network.sasl.credentials import FixedCredentials, UserCredentials
+from kclient.network.sasl.scram import SaltedPasswords
 from kclient.network.security_config import SASL_MECHANISMS, SecurityConfig, SecurityOptions
+from kclient.network.system_runtime import system_runtime
 
 CLIENT = ConfigDef("test", ClientConfig)
 ALICE = {"sasl_username": "alice", "sasl_password": "canary"}
@@ -140,7 +142,8 @@ def test_jaas_config_has_the_credentials(mechanism: str, module: str) -> None:
         assert (username, password.reveal()) == ("alice", "canary;=")
         assert "canary" not in f"{config} {config.sasl_jaas_config!r}"
         source = FixedCredentials(UserCredentials(username, password))
-        assert sasl_client(mechanism, source).identity == "user 'alice'"
+        passwords = SaltedPasswords(system_runtime().tasks)
+        assert sasl_client(mechanism, source, passwords).identity == "user 'alice'"
 
 
 ALICE_ENTRY = 'required username="alice" password="canary";'

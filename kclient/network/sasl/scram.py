@@ -10,10 +10,12 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from kclient.common.broker_errors import SaslAuthenticationError
+from kclient.common.errors import DisconnectedError
+from kclient.common.runtime import Task, Tasks
 from kclient.common.secret import Secret
 from kclient.network.sasl.mechanism import CREDENTIALS_HINT
 
@@ -52,11 +54,18 @@ SCRAM_MECHANISMS = {
 
 SCRAM_MECHANISMS_BY_CODE = {mechanism.code: mechanism for mechanism in SCRAM_MECHANISMS.values()}
 
-MAX_ITERATIONS = 100_000
-"""Largest iteration count of a server that a client computes, in some 0.1 s.
+MAX_ITERATIONS = 1_000_000
+"""Largest iteration count of a server that a client computes, in less than a second.
 
 Kafka's servers use 4,096 to 16,384.
 """
+
+MAX_IMMEDIATE_ITERATIONS = 100_000
+"""Largest iteration count that is computed in the thread of the connections, in some 0.1 s."""
+
+_KEPT_PASSWORDS = 8
+
+_Derivation = tuple[str, bytes, bytes, int]
 
 
 @lru_cache(maxsize=8)
@@ -72,6 +81,47 @@ def salted_password(hash_name: str, password: bytes, salt: bytes, iterations: in
 def random_salt() -> bytes:
     """Return the salt of a new credential."""
     return secrets.token_bytes(_SALT_BYTES)
+
+
+class SaltedPasswords:
+    """Salted passwords of a client; those of many iterations are computed in another thread.
+
+    Meanwhile, connections end before their authentication and are opened again.
+    """
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        derive: Callable[[str, bytes, bytes, int], bytes] = salted_password,
+    ) -> None:
+        """Create the passwords; `derive` computes one, as `salted_password` does."""
+        self._tasks = tasks
+        self._derive = derive
+        self._computed: dict[_Derivation, bytes] = {}  # replaced as a whole by the other thread
+        self._task: Task | None = None
+
+    def get(self, hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+        """Return the salted password.
+
+        Raises:
+            DisconnectedError: It is being computed.
+        """
+        if iterations <= MAX_IMMEDIATE_ITERATIONS:
+            return self._derive(hash_name, password, salt, iterations)
+        derivation = (hash_name, password, salt, iterations)
+        found = self._computed.get(derivation)
+        if found is not None:
+            return found
+        if self._task is None or not self._task.is_alive():
+            self._task = self._tasks.spawn("kclient-scram", partial(self._compute, derivation))
+        raise DisconnectedError(
+            f"SCRAM: {iterations} iterations are computed before the connection is opened again"
+        )
+
+    def _compute(self, derivation: _Derivation) -> bool:
+        kept = list(self._computed.items())[-_KEPT_PASSWORDS + 1 :]
+        self._computed = dict([*kept, (derivation, self._derive(*derivation))])
+        return False
 
 
 class ScramKeys(NamedTuple):
@@ -105,9 +155,19 @@ class ScramSaslClient:
         mechanism: ScramMechanism,
         user: str,
         password: Secret,
+        salted: Callable[[str, bytes, bytes, int], bytes] = salted_password,
         new_nonce: Callable[[], str] = lambda: secrets.token_urlsafe(_NONCE_BYTES),
     ) -> None:
-        """Create the client of one exchange; `new_nonce` returns printable text without a comma."""
+        """Create the client of one exchange.
+
+        Args:
+            mechanism: Mechanism of the exchange.
+            user: User name.
+            password: Password.
+            salted: Returns the salted password, or raises; see `SaltedPasswords.get`.
+            new_nonce: Returns printable text without a comma.
+        """
+        self._salted = salted
         self.mechanism = mechanism.name
         self.identity = f"user {user!r}"
         self._hash_name = mechanism.hash_name
@@ -141,7 +201,7 @@ class ScramSaslClient:
         iterations = self._iterations(count)
         keys = ScramKeys.of(
             self._hash_name,
-            salted_password(
+            self._salted(
                 self._hash_name,
                 self._password.reveal().encode(),
                 self._decoded(salt, "salt"),

@@ -3,19 +3,26 @@
 import base64
 import hashlib
 import hmac
+import threading
+from functools import partial
 
 import pytest
 
 from kclient.common.broker_errors import SaslAuthenticationError
+from kclient.common.errors import DisconnectedError
 from kclient.common.secret import Secret
 from kclient.network.sasl.plain import PlainSaslClient
 from kclient.network.sasl.scram import (
+    MAX_IMMEDIATE_ITERATIONS,
     MAX_ITERATIONS,
     SCRAM_MECHANISMS,
+    SaltedPasswords,
     ScramKeys,
     ScramSaslClient,
     salted_password,
 )
+from kclient.network.system_runtime import system_runtime
+from tests.support.checks.waiting import wait_until
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
 FULL_NONCE = NONCE + "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
@@ -35,7 +42,7 @@ VECTORS = [
 
 
 def client(name: str = "SCRAM-SHA-256", user: str = "user") -> ScramSaslClient:
-    return ScramSaslClient(SCRAM_MECHANISMS[name], user, Secret("pencil"), lambda: NONCE)
+    return ScramSaslClient(SCRAM_MECHANISMS[name], user, Secret("pencil"), new_nonce=lambda: NONCE)
 
 
 def server_first(nonce: str = FULL_NONCE, salt: str = SALT, iterations: object = 4096) -> bytes:
@@ -135,3 +142,36 @@ def test_plain_sends_user_and_password_once() -> None:
     session.evaluate_challenge(b"")
     with pytest.raises(SaslAuthenticationError, match="PLAIN: got a token of 3 bytes"):
         session.evaluate_challenge(b"abc")
+
+
+def test_many_iterations_are_computed_once_in_another_thread() -> None:
+    threads: list[threading.Thread] = []
+    released = threading.Event()
+
+    def derive(_hash: str, _password: bytes, salt: bytes, _iterations: int) -> bytes:
+        threads.append(threading.current_thread())
+        assert released.wait(20)
+        return salt
+
+    passwords = SaltedPasswords(system_runtime().tasks, derive)
+    count = MAX_IMMEDIATE_ITERATIONS + 1
+
+    def found(salt: bytes = b"salt") -> bytes | None:
+        try:
+            return passwords.get("sha256", b"canary", salt, count)
+        except DisconnectedError:
+            return None
+
+    with pytest.raises(DisconnectedError, match=f"SCRAM: {count} iterations are computed before"):
+        passwords.get("sha256", b"canary", b"salt", count)
+    for _ in range(3):
+        assert found() is None
+    released.set()
+    assert wait_until(found, "the salted password is there", 20) == b"salt"
+    assert found() == b"salt"
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
+    for number in range(20):
+        wait_until(partial(found, b"%d" % number), "another one is there", 20)
+    assert len(threads) == 21
+    assert found() is None  # only the last ones are kept
