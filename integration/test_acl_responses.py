@@ -46,6 +46,7 @@ from kclient.protocol.messages import (
     metadata,
     produce,
     topics,
+    user_scram_credentials,
 )
 from kclient.protocol.messages.alter_configs import ListConfigResourcesRequest
 from kclient.protocol.messages.sasl import SaslHandshakeRequest
@@ -455,6 +456,15 @@ CASES: tuple[Case, ...] = (
             filters=[acls.DeleteAclsFilter(resource_type_filter=2, operation=3, permission_type=3)],
         ),
         (1, 3),
+    ),
+    ("users", one(user_scram_credentials.DescribeUserScramCredentialsRequest, users=None), (0,)),
+    (
+        "user to delete",
+        one(
+            user_scram_credentials.AlterUserScramCredentialsRequest,
+            deletions=[user_scram_credentials.ScramCredentialDeletion(name="u", mechanism=1)],
+        ),
+        (0,),
     ),
     ("SASL", one(SaslHandshakeRequest, mechanism="PLAIN"), (1,)),
 )

@@ -51,8 +51,8 @@ def test_denials_are_logged_with_the_rule(caplog: pytest.LogCaptureFixture) -> N
         )
     assert caplog.messages == [
         (
-            "Principal = 'User:alice' is Denied operation = READ from host = 10.0.0.1 on resource = "
-            "TOPIC:LITERAL:'a\\nb' (DefaultDeny)"
+            "Principal = 'User:alice' is Denied operation = READ from host = 10.0.0.1 on resource"
+            " = TOPIC:LITERAL:'a\\nb' (DefaultDeny)"
         )
     ]
 

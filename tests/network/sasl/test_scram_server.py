@@ -80,7 +80,7 @@ def test_client_and_server_authenticate_each_other(name: str, user: str, passwor
 
 def exchange(user: str, password: str) -> tuple[bytes, str]:
     """Return the first message of the server, and the error of the final one."""
-    client = ScramSaslClient(SHA_256, user, Secret(password), lambda: NONCE)
+    client = ScramSaslClient(SHA_256, user, Secret(password), new_nonce=lambda: NONCE)
     session = server()
     message = session.evaluate_response(client.initial_response())
     final = client.evaluate_challenge(message)

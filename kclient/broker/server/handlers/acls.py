@@ -73,7 +73,7 @@ def _create_acls(services: BrokerServices, request: Request, body: CreateAclsReq
     """Add ACLs; each succeeds or fails alone."""
     services.auth.require_cluster(request, AclOperation.ALTER)
     _require_authorizer(services)
-    services.controller.send(body, partial(_respond_creation, request, body))
+    services.controller.change(body, partial(_respond_creation, request, body))
 
 
 def _respond_creation(
@@ -94,7 +94,7 @@ def _delete_acls(services: BrokerServices, request: Request, body: DeleteAclsReq
     """Remove the ACLs that match any of the filters."""
     services.auth.require_cluster(request, AclOperation.ALTER)
     _require_authorizer(services)
-    services.controller.send(body, partial(_respond_deletion, request, body))
+    services.controller.change(body, partial(_respond_deletion, request, body))
 
 
 def _respond_deletion(

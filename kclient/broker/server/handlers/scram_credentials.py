@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
     NONE,
     DuplicateResourceError,
@@ -36,6 +37,7 @@ def _alter(
     services: BrokerServices, request: Request, body: AlterUserScramCredentialsRequest
 ) -> None:
     """Add, replace and remove credentials in one batch; a refused user does not affect others."""
+    services.auth.require_cluster(request, AclOperation.ALTER)
 
     def on_done(outcome: AlterUserScramCredentialsResponse | KafkaError) -> None:
         if isinstance(outcome, KafkaError):
@@ -57,9 +59,10 @@ def _failed_alteration(
 
 
 def _describe(
-    services: BrokerServices, _request: Request, body: DescribeUserScramCredentialsRequest
+    services: BrokerServices, request: Request, body: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     """Describe mechanisms and iteration counts of users, all of them if the request names none."""
+    services.auth.require_cluster(request, AclOperation.DESCRIBE)
     found: dict[str, list[CredentialInfo]] = defaultdict(list)
     for (mechanism, user), credential in services.metadata.image.scram.items():
         info = CredentialInfo(mechanism=mechanism, iterations=credential.iterations)
