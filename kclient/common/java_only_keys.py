@@ -60,19 +60,15 @@ _SECURITY_KEYS = [
     "sasl.oauthbearer.sub.claim.name",
     "ssl.engine.factory.class",
     "ssl.keymanager.algorithm",
-    "ssl.keystore.password",
     "ssl.provider",
     "ssl.secure.random.implementation",
     "ssl.trustmanager.algorithm",
-    "ssl.truststore.password",
 ]
 
 _SECURITY_REASONS = {
     "sasl.client.callback.handler.class": _CLASSES,
     "sasl.login.class": _CLASSES,
     "ssl.engine.factory.class": _CONTEXT,
-    "ssl.keystore.password": "a PEM store has no password; ssl.key.password opens a private key",
-    "ssl.truststore.password": "a PEM store has no password",
 }
 
 

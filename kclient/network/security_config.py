@@ -17,7 +17,7 @@ from kclient.network.tls.cipher_suites import (
     TLS_VERSIONS,
     versions_in_use,
 )
-from kclient.network.tls.tls_stores import TlsStores
+from kclient.network.tls.tls_stores import PKCS12, TlsStores
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -59,16 +59,25 @@ def _jaas_config(raw: object) -> JaasConfig | None:
     raise TypeError
 
 
-def _pem_only(raw: object) -> str:
-    if isinstance(raw, str) and raw.upper() == "PEM":
-        return "PEM"
-    raise ValueError("convert other stores with keytool or openssl pkcs12")
+_STORE_TYPES = ("PEM", PKCS12)
+
+
+def _known_store_type(raw: object) -> str:
+    if isinstance(raw, str) and raw.upper() in _STORE_TYPES:
+        return raw.upper()
+    raise ValueError("convert other stores with keytool")
 
 
 def store_type(name: str) -> str:
-    """Declare the key of the format of a store, which is PEM."""
+    """Declare the key of the format of a store."""
     return key(
-        name, ConfigType.STRING, _pem_only, "'PEM'", "PEM", "Format of the store; Java's is JKS."
+        name,
+        ConfigType.STRING,
+        _known_store_type,
+        "'PEM' or 'PKCS12'",
+        "PEM",
+        "Format of the store; PKCS12 needs the extra pkcs12. Java's default is JKS.",
+        choices=_STORE_TYPES,
     )
 
 
@@ -234,6 +243,9 @@ class SecurityConfig(OidcConfig):
         "ssl.truststore.certificates", None, "The same as PEM text instead of a file (KIP-651)."
     )
     ssl_truststore_type: str = store_type("ssl.truststore.type")
+    ssl_truststore_password: Secret | None = password(
+        "ssl.truststore.password", "Password of a PKCS12 store."
+    )
     ssl_keystore_location: str | None = text(
         "ssl.keystore.location",
         None,
@@ -246,6 +258,9 @@ class SecurityConfig(OidcConfig):
         "ssl.keystore.certificate.chain", None, "Certificate chain of ssl.keystore.key as PEM text."
     )
     ssl_keystore_type: str = store_type("ssl.keystore.type")
+    ssl_keystore_password: Secret | None = password(
+        "ssl.keystore.password", "Password of a PKCS12 store."
+    )
     ssl_key_password: Secret | None = password(
         "ssl.key.password", "Password of an encrypted private key."
     )
@@ -424,9 +439,13 @@ class SecurityConfig(OidcConfig):
         return TlsStores(
             owner="",
             separator="_",
+            truststore_type=self.ssl_truststore_type,
             truststore_location=self.ssl_truststore_location,
+            truststore_password=self.ssl_truststore_password,
             truststore_certificates=self.ssl_truststore_certificates,
+            keystore_type=self.ssl_keystore_type,
             keystore_location=self.ssl_keystore_location,
+            keystore_password=self.ssl_keystore_password,
             keystore_key=self.ssl_keystore_key,
             keystore_certificate_chain=self.ssl_keystore_certificate_chain,
             key_password=self.ssl_key_password,
@@ -457,11 +476,13 @@ class SecurityOptions(OidcOptions, total=False):
     sasl_jaas_config: str | None
     ssl_truststore_location: str | None
     ssl_truststore_certificates: str | None
-    ssl_truststore_type: Literal["PEM"]
+    ssl_truststore_type: Literal["PEM", "PKCS12"]
+    ssl_truststore_password: str | None
     ssl_keystore_location: str | None
     ssl_keystore_key: str | None
     ssl_keystore_certificate_chain: str | None
-    ssl_keystore_type: Literal["PEM"]
+    ssl_keystore_type: Literal["PEM", "PKCS12"]
+    ssl_keystore_password: str | None
     ssl_key_password: str | None
     ssl_endpoint_identification_algorithm: Literal["https", ""]
     ssl_enabled_protocols: str | Sequence[str]

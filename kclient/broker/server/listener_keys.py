@@ -107,6 +107,9 @@ class ListenerKeys(Config):
         "ssl.keystore.certificate.chain", None, "Certificate chain of ssl.keystore.key as PEM text."
     )
     ssl_keystore_type: str = store_type("ssl.keystore.type")
+    ssl_keystore_password: Secret | None = password(
+        "ssl.keystore.password", "Password of a PKCS12 store."
+    )
     ssl_key_password: Secret | None = password(
         "ssl.key.password", "Password of an encrypted private key."
     )
@@ -119,6 +122,9 @@ class ListenerKeys(Config):
         "ssl.truststore.certificates", None, "The same as PEM text instead of a file (KIP-651)."
     )
     ssl_truststore_type: str = store_type("ssl.truststore.type")
+    ssl_truststore_password: Secret | None = password(
+        "ssl.truststore.password", "Password of a PKCS12 store."
+    )
     ssl_client_auth: str = string(
         _CLIENT_AUTH,
         "none",
@@ -243,9 +249,13 @@ def _tls(listener: str, values: ListenerKeys) -> TlsSettings:
     stores = TlsStores(
         owner=f"listener {listener}: ",
         separator=".",
+        truststore_type=values.ssl_truststore_type,
         truststore_location=values.ssl_truststore_location,
+        truststore_password=values.ssl_truststore_password,
         truststore_certificates=values.ssl_truststore_certificates,
+        keystore_type=values.ssl_keystore_type,
         keystore_location=values.ssl_keystore_location,
+        keystore_password=values.ssl_keystore_password,
         keystore_key=values.ssl_keystore_key,
         keystore_certificate_chain=values.ssl_keystore_certificate_chain,
         key_password=values.ssl_key_password,

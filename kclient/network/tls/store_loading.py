@@ -9,11 +9,11 @@ from pathlib import Path
 
 from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
-from kclient.network.tls.tls_stores import TlsStores
+from kclient.network.tls.pkcs12 import pem_of_pkcs12
+from kclient.network.tls.tls_stores import PKCS12, TlsStores
 
 _JAVA_KEYSTORES = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _DER = b"\x30"
-_CONVERSION = "openssl pkcs12 -in STORE.p12 -out STORE.pem"
 _CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 _PRIVATE_KEY = "PRIVATE KEY-----"
 _ENCRYPTED = ("ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED")
@@ -30,7 +30,9 @@ def load_trust_store(context: ssl.SSLContext, stores: TlsStores) -> bool:
         pem = stores.truststore_certificates
     elif stores.truststore_location is not None:
         name = stores.named("truststore", "location")
-        pem = read_pem(name, stores.truststore_location)
+        setting, password = stores.named("truststore", "password"), stores.truststore_password
+        path = stores.truststore_location
+        pem = _read_store(name, path, stores.truststore_type, setting, password)
     else:
         return False
     trust(context, name, pem)
@@ -60,7 +62,9 @@ def load_key_store(context: ssl.SSLContext, stores: TlsStores) -> bool:
     """
     if stores.keystore_location is not None:
         name = stores.named("keystore", "location")
-        pem = read_pem(name, stores.keystore_location)
+        setting, password = stores.named("keystore", "password"), stores.keystore_password
+        path = stores.keystore_location
+        pem = _read_store(name, path, stores.keystore_type, setting, password)
     elif stores.keystore_key is not None and stores.keystore_certificate_chain is not None:
         name = stores.named("keystore", "key")
         pem = f"{stores.keystore_key.reveal()}\n{stores.keystore_certificate_chain}"
@@ -98,27 +102,41 @@ def _key_store_problem(error: ssl.SSLError, password: Secret | None, setting: st
     return f"damaged PEM: {_reason(error)}"
 
 
+def _read_store(
+    name: str, path: str, kind: str, password_name: str, password: Secret | None
+) -> str:
+    """Return the content of a store as PEM text."""
+    if kind != PKCS12:
+        return read_pem(name, path)
+    return pem_of_pkcs12(f"{name}: got {path!r:.200}", password_name, _read(name, path), password)
+
+
 def read_pem(name: str, path: str) -> str:
     """Return the text of a PEM file; `name` is the setting with its path.
 
     Raises:
         ConfigError: The file cannot be read, or has another form.
     """
+    data = _read(name, path)
+    if data.startswith(_DER):
+        raise ConfigError(
+            f"{name}: got {path!r:.200}, a PKCS12 or DER file, expected PEM; set"
+            f" {name.replace('location', 'type')}={PKCS12!r}"
+        )
+    return data.decode("utf-8", "replace")
+
+
+def _read(name: str, path: str) -> bytes:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"{name}: got {path!r:.200}, which cannot be read: {error}") from None
     if data.startswith(_JAVA_KEYSTORES):
         raise ConfigError(
-            f"{name}: got {path!r:.200}, a Java keystore, expected PEM; convert it with keytool"
-            f" -importkeystore -deststoretype PKCS12, then with {_CONVERSION}"
+            f"{name}: got {path!r:.200}, a Java keystore, expected PEM or PKCS12; convert it with"
+            " keytool -importkeystore -deststoretype PKCS12"
         )
-    if data.startswith(_DER):
-        raise ConfigError(
-            f"{name}: got {path!r:.200}, a PKCS12 or DER file, expected PEM; convert it with"
-            f" {_CONVERSION}"
-        )
-    return data.decode("utf-8", "replace")
+    return data
 
 
 @contextlib.contextmanager

@@ -79,12 +79,12 @@ def test_file_with_a_private_key_is_gone_afterwards() -> None:
         (
             "truststore",
             b"\xfe\xed\xfe\xed\0",
-            "a Java keystore, expected PEM; convert it with keyt",
+            "a Java keystore, expected PEM or PKCS12; convert it with keyt",
         ),
         (
             "keystore",
             b"\x30\x82\x01\x02",
-            "a PKCS12 or DER file, expected PEM; convert it with open",
+            "a PKCS12 or DER file, expected PEM; set ssl_keystore_type='PKCS12'",
         ),
         (
             "keystore",
