@@ -457,7 +457,14 @@ CASES: tuple[Case, ...] = (
         ),
         (1, 3),
     ),
-    ("users", one(user_scram_credentials.DescribeUserScramCredentialsRequest, users=None), (0,)),
+    (
+        "users",
+        one(
+            user_scram_credentials.DescribeUserScramCredentialsRequest,
+            users=[user_scram_credentials.UserName(name="u")],
+        ),
+        (0,),
+    ),
     (
         "user to delete",
         one(

@@ -76,6 +76,14 @@ def _describe(
     )
 
 
+def _failed_description(
+    body: DescribeUserScramCredentialsRequest, code: int
+) -> DescribeUserScramCredentialsResponse:
+    # As in Apache Kafka, the result of a user has the error without the name.
+    results = [DescribeUserScramCredentialsResult(error_code=code) for _ in body.users or ()]
+    return DescribeUserScramCredentialsResponse(error_code=code, results=results)
+
+
 def _described(
     user: str, count: int, infos: list[CredentialInfo]
 ) -> DescribeUserScramCredentialsResult:
@@ -98,5 +106,5 @@ def _described(
 
 APIS = (
     ServedApi(AlterUserScramCredentialsRequest, _alter, _failed_alteration),
-    ServedApi(DescribeUserScramCredentialsRequest, _describe),
+    ServedApi(DescribeUserScramCredentialsRequest, _describe, _failed_description),
 )
