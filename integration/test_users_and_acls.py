@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from integration.harness.discovery import NEWEST
+from integration.harness.discovery import chosen_versions
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
 from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.secured_kafka import SCRAM_MODULE
@@ -51,9 +51,11 @@ STRONG = ScramCredentialInfo(SHA_256, 8192)
 PASSWORD = "canary pass;word='=é"  # noqa: S105 (of tests)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=chosen_versions())
 def cluster(
-    runtimes: Callable[[str], KafkaRuntime], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    runtimes: Callable[[str], KafkaRuntime],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[KafkaCluster]:
     properties = {
         "sasl.enabled.mechanisms": f"{SHA_256},{SHA_512}",
@@ -68,7 +70,7 @@ def cluster(
         },
     )
     directory: Path = tmp_path_factory.mktemp("users-")
-    with KafkaCluster(runtimes(NEWEST), directory, options) as running:
+    with KafkaCluster(runtimes(request.param), directory, options) as running:
         yield running
 
 
