@@ -19,6 +19,7 @@ from kclient.network.tls.client_context import https_context
 
 _SUCCESSES = (200, 201)
 _NOT_RETRIED = frozenset({*range(300, 408), *range(409, 416), 501, 505})
+_REFUSED_MS = 10_000.0  # pause after a refusal, as in Kafka: ExpiringCredentialRefreshingLogin
 _ERROR_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
 Post = Callable[[Mapping[str, str], bytes], HttpResponse]
@@ -40,14 +41,21 @@ class TokenEndpoint:
         self._post = post
         self._clock = runtime.clock
         self._paused = runtime.tasks.condition()
+        self._refusal: AuthenticationError | None = None
+        self._refused_until_ms = 0.0
 
     def token(self) -> OAuthBearerToken:
         """Request a token; retriable failures are repeated for ``sasl.login.retry.backoff.max.ms``.
+
+        Other failures are raised again for 10 s without a request: the provider may lock a client
+        out whose secret is wrong too often.
 
         Raises:
             AuthenticationError: The endpoint refused the request, cannot be reached, or its
                 response has no token.
         """
+        if self._refusal is not None and self._clock.monotonic_ms() < self._refused_until_ms:
+            raise self._refusal.with_traceback(None)
         end_ms = self._clock.monotonic_ms() + self._config.sasl_login_retry_backoff_max_ms
         backoff_ms = self._config.sasl_login_retry_backoff_ms
         while True:
@@ -55,6 +63,9 @@ class TokenEndpoint:
             if isinstance(found, OAuthBearerToken):
                 return found
             left_ms = end_ms - self._clock.monotonic_ms()
+            if not can_retry:
+                self._refusal = found
+                self._refused_until_ms = self._clock.monotonic_ms() + _REFUSED_MS
             if not can_retry or left_ms <= 0:
                 raise found
             with self._paused:

@@ -116,6 +116,18 @@ def test_refusals_are_not_repeated(status: int) -> None:
     assert len(scripted.times) == 1
 
 
+def test_refused_credentials_are_sent_again_after_a_pause() -> None:
+    """Connections are attempted each second; an identity provider may lock a client out."""
+    scripted = ScriptedEndpoint(response(401), response(access_token="t", expires_in=60))
+    refused = scripted.failure()
+    for _ in range(9):
+        scripted.home.sleep(1_000)
+        assert scripted.failure() == refused
+    assert len(scripted.times) == 1
+    scripted.home.sleep(1_000)
+    assert scripted.endpoint.token().value == Secret("t")
+
+
 @pytest.mark.parametrize(
     ("outcome", "text"),
     [
