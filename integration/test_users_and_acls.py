@@ -1,4 +1,4 @@
-"""SCRAM credentials and access rules of Apache Kafka, administered by our clients."""
+"""SCRAM credentials and access rules, administered by our clients at Apache Kafka and ours."""
 
 import io
 import os
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
@@ -39,11 +39,13 @@ from kclient.common.broker_errors import (
     TopicAuthorizationError,
 )
 from kclient.errors import KafkaError
+from kclient.testing import EmbeddedCluster
 from tests.support.checks.document_blocks import all_blocks
 from tests.support.checks.waiting import wait_until
 from tests.support.processes.child_process import ROOT, script
 
 WAIT = 30
+COMPANION = "companion"
 Mechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
 SHA_256: Mechanism = "SCRAM-SHA-256"
 SHA_512: Mechanism = "SCRAM-SHA-512"
@@ -51,38 +53,62 @@ STRONG = ScramCredentialInfo(SHA_256, 8192)
 PASSWORD = "canary pass;word='=é"  # noqa: S105 (of tests)
 
 
-@pytest.fixture(scope="module", params=chosen_versions())
-def cluster(
+class Broker(NamedTuple):
+    """Addresses of the listeners of a broker with an authorizer.
+
+    Attributes:
+        plain: Address of the listener whose clients are super users.
+        sasl: Address of the listener for users.
+    """
+
+    plain: str
+    sasl: str
+
+
+@pytest.fixture(scope="module", params=[*chosen_versions(), COMPANION])
+def broker(
     request: pytest.FixtureRequest,
     runtimes: Callable[[str], KafkaRuntime],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[KafkaCluster]:
+) -> Iterator[Broker]:
     properties = {
         "sasl.enabled.mechanisms": f"{SHA_256},{SHA_512}",
         "scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
         "scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
     }
+    authorizer = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    if request.param == COMPANION:
+        config = {
+            "listeners": "PLAINTEXT://127.0.0.1:0,SASL://127.0.0.1:0",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+            **{f"listener.name.sasl.{key}": value for key, value in properties.items()},
+            **authorizer,
+        }
+        with EmbeddedCluster(config=config) as companion:
+            yield Broker(companion.bootstrap_servers, companion.bootstrap_servers_of("SASL"))
+        return
     options = ClusterOptions(
         listeners=(Listener("SASL", "SASL_PLAINTEXT", properties=properties),),
-        properties={
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS",
-        },
+        properties=authorizer,
     )
     directory: Path = tmp_path_factory.mktemp("users-")
     with KafkaCluster(runtimes(request.param), directory, options) as running:
-        yield running
+        yield Broker(running.bootstrap(), running.bootstrap("SASL"))
 
 
 @pytest.fixture
-def admin(cluster: KafkaCluster) -> Iterator[AdminClient]:
-    with AdminClient(bootstrap_servers=cluster.bootstrap()) as client:
+def admin(broker: Broker) -> Iterator[AdminClient]:
+    with AdminClient(bootstrap_servers=broker.plain) as client:
         yield client
 
 
-def options(cluster: KafkaCluster, user: str, mechanism: Mechanism = SHA_256) -> dict[str, Any]:
+def options(broker: Broker, user: str, mechanism: Mechanism = SHA_256) -> dict[str, Any]:
     return {
-        "bootstrap_servers": cluster.bootstrap("SASL"),
+        "bootstrap_servers": broker.sasl,
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": mechanism,
         "sasl_username": user,
@@ -90,15 +116,15 @@ def options(cluster: KafkaCluster, user: str, mechanism: Mechanism = SHA_256) ->
     }
 
 
-def send(cluster: KafkaCluster, user: str, topic: str, mechanism: Mechanism = SHA_256) -> None:
+def send(broker: Broker, user: str, topic: str, mechanism: Mechanism = SHA_256) -> None:
     """Send a record as a user; raise the error of the broker."""
-    with Producer(**options(cluster, user, mechanism)) as producer:
+    with Producer(**options(broker, user, mechanism)) as producer:
         producer.send(topic, user.encode()).result(WAIT)
 
 
-def is_refused(cluster: KafkaCluster, user: str, mechanism: Mechanism = SHA_256) -> bool:
+def is_refused(broker: Broker, user: str, mechanism: Mechanism = SHA_256) -> bool:
     try:
-        send(cluster, user, "logins", mechanism)
+        send(broker, user, "logins", mechanism)
     except SaslAuthenticationError:
         return True
     except KafkaError:  # authenticated, but without a rule
@@ -106,8 +132,8 @@ def is_refused(cluster: KafkaCluster, user: str, mechanism: Mechanism = SHA_256)
     return False
 
 
-def test_life_of_a_user(cluster: KafkaCluster, admin: AdminClient) -> None:
-    assert is_refused(cluster, "carol")
+def test_life_of_a_user(broker: Broker, admin: AdminClient) -> None:
+    assert is_refused(broker, "carol")
     admin.alter_user_scram_credentials(
         [
             UserScramCredentialUpsertion("carol", STRONG, PASSWORD),
@@ -123,12 +149,12 @@ def test_life_of_a_user(cluster: KafkaCluster, admin: AdminClient) -> None:
         lambda: admin.describe_user_scram_credentials() == everyone, "both users exist", WAIT
     )
     assert admin.describe_user_scram_credentials("dave") == {"dave": (STRONG,)}
-    wait_until(lambda: not is_refused(cluster, "carol"), "carol can log in", WAIT)
-    wait_until(lambda: not is_refused(cluster, "carol", SHA_512), "and by the other", WAIT)
-    assert is_refused(cluster, "dave")
+    wait_until(lambda: not is_refused(broker, "carol"), "carol can log in", WAIT)
+    wait_until(lambda: not is_refused(broker, "carol", SHA_512), "and by the other", WAIT)
+    assert is_refused(broker, "dave")
     admin.alter_user_scram_credentials(UserScramCredentialDeletion("carol", SHA_256))
-    wait_until(lambda: is_refused(cluster, "carol"), "the login is refused", WAIT)
-    assert not is_refused(cluster, "carol", SHA_512)
+    wait_until(lambda: is_refused(broker, "carol"), "the login is refused", WAIT)
+    assert not is_refused(broker, "carol", SHA_512)
     wait_until(
         lambda: admin.describe_user_scram_credentials("carol") == {"carol": (weak,)}, "one", WAIT
     )
@@ -169,28 +195,28 @@ READ_ALL = [
 ]
 
 
-def may_send(cluster: KafkaCluster, user: str, topic: str) -> bool:
+def may_send(broker: Broker, user: str, topic: str) -> bool:
     try:
-        send(cluster, user, topic)
+        send(broker, user, topic)
     except TopicAuthorizationError:
         return False
     return True
 
 
-def test_rules_have_effect_for_another_user(cluster: KafkaCluster, admin: AdminClient) -> None:
+def test_rules_have_effect_for_another_user(broker: Broker, admin: AdminClient) -> None:
     admin.alter_user_scram_credentials(UserScramCredentialUpsertion("erin", STRONG, PASSWORD))
     admin.create_topics([NewTopic("app-open", 1), NewTopic("app-secret", 1), NewTopic("other", 1)])
-    wait_until(lambda: not is_refused(cluster, "erin"), "erin can log in", WAIT)
-    assert not may_send(cluster, "erin", "app-open")
+    wait_until(lambda: not is_refused(broker, "erin"), "erin can log in", WAIT)
+    assert not may_send(broker, "erin", "app-open")
     admin.create_acls([WRITE_PREFIXED, DENY_ONE, *READ_ALL])
     admin.create_acls(WRITE_PREFIXED)  # as it exists already, it succeeds
     everything = sorted([WRITE_PREFIXED, DENY_ONE, *READ_ALL])
     wait_until(lambda: sorted(admin.describe_acls()) == everything, "all rules exist", WAIT)
-    wait_until(lambda: may_send(cluster, "erin", "app-open"), "the rule has effect", WAIT)
-    assert not may_send(cluster, "erin", "other")
-    assert not may_send(cluster, "erin", "app-secret")  # DENY comes before ALLOW
+    wait_until(lambda: may_send(broker, "erin", "app-open"), "the rule has effect", WAIT)
+    assert not may_send(broker, "erin", "other")
+    assert not may_send(broker, "erin", "app-secret")  # DENY comes before ALLOW
     with Consumer(
-        **options(cluster, "erin"), group_id="erins", auto_offset_reset="earliest"
+        **options(broker, "erin"), group_id="erins", auto_offset_reset="earliest"
     ) as consumer:
         consumer.subscribe("app-open")
         (record,) = wait_until(lambda: list(consumer.poll(1)), "erin reads", WAIT)
@@ -203,7 +229,7 @@ def test_rules_have_effect_for_another_user(cluster: KafkaCluster, admin: AdminC
     of_erin = AclBindingFilter(entry_filter=AccessControlEntryFilter(ERIN))
     removed = admin.delete_acls([WRITE_PREFIXED.to_filter(), of_erin])
     assert sorted(removed) == sorted([WRITE_PREFIXED, *READ_ALL])
-    wait_until(lambda: not may_send(cluster, "erin", "app-open"), "the rule is gone", WAIT)
+    wait_until(lambda: not may_send(broker, "erin", "app-open"), "the rule is gone", WAIT)
     assert admin.delete_acls(AclBindingFilter()) == [DENY_ONE]
     wait_until(lambda: admin.describe_acls() == [], "no rule is left", WAIT)
 
@@ -218,11 +244,11 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(cluster: KafkaCluster, capfd: pytest.CaptureFixture[str]) -> Run:
+def run(broker: Broker, capfd: pytest.CaptureFixture[str]) -> Run:
     """Run a command; return status, output and errors."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        status = main([*arguments, "-b", cluster.bootstrap()])
+        status = main([*arguments, "-b", broker.plain])
         shown = capfd.readouterr()
         assert "canary" not in shown.out + shown.err
         return status, shown.out, shown.err
@@ -230,14 +256,12 @@ def run(cluster: KafkaCluster, capfd: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
-def test_commands_for_users(
-    cluster: KafkaCluster, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_for_users(broker: Broker, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KCLIENT_TEST_PASSWORD", PASSWORD)
     password = ("--password-env", "KCLIENT_TEST_PASSWORD")
     added = run("users", "add", "frank", "--mechanism", SHA_256, "--iterations", "8192", *password)
     assert added == (0, "added SCRAM-SHA-256 of frank\n", "")
-    wait_until(lambda: not is_refused(cluster, "frank"), "frank can log in", WAIT)
+    wait_until(lambda: not is_refused(broker, "frank"), "frank can log in", WAIT)
     again = run("users", "add", "frank", "--mechanism", SHA_256, *password)
     assert again[0] == 1
     assert "user 'frank' has a credential for SCRAM-SHA-256; use alter" in again[2]
@@ -245,7 +269,7 @@ def test_commands_for_users(
     assert run("users", "add", "frank", *password)[0] == 0
     monkeypatch.setenv("KCLIENT_TEST_PASSWORD", "canary-new")
     assert run("users", "alter", "frank", "--mechanism", SHA_256, *password)[0] == 0
-    wait_until(lambda: is_refused(cluster, "frank"), "the old password is refused", WAIT)
+    wait_until(lambda: is_refused(broker, "frank"), "the old password is refused", WAIT)
     expected = "user frank\n  SCRAM-SHA-256  iterations 4096\n  SCRAM-SHA-512  iterations 4096\n"
     wait_until(lambda: run("users", "describe", "frank")[1] == expected, "described", WAIT)
     assert "frank  SCRAM-SHA-256,SCRAM-SHA-512\n" in run("users", "list")[1]
@@ -289,23 +313,23 @@ def test_commands_for_rules(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("acls", "remove", *given, "--force")[0] == 1
 
 
-def test_page(cluster: KafkaCluster, tmp_path: Path) -> None:
+def test_page(broker: Broker, tmp_path: Path) -> None:
     page = ROOT / "docs" / "how-to" / "users-and-acls.md"
     secret = tmp_path / "alice.secret"
     secret.touch(0o600)
     secret.write_text(f"{PASSWORD}\n")
-    outputs = [shell(cluster, tmp_path, block) for block in all_blocks(page, "sh")]
+    outputs = [shell(broker, tmp_path, block) for block in all_blocks(page, "sh")]
     assert "user alice\n  SCRAM-SHA-512  iterations 4096\n" in outputs[0]
     matching = outputs[1].splitlines()[-2:]
     assert [line.partition("  ")[0] for line in matching] == ["ALLOW READ", "DENY ALL"]
     assert "deleted bob\n" in outputs[2]
     (code,) = all_blocks(page, "python")
-    with script(tmp_path, code.replace("localhost:9092", cluster.bootstrap())) as process:
+    with script(tmp_path, code.replace("localhost:9092", broker.plain)) as process:
         process.finish()
         assert process.stdout == "True\n"
 
 
-def shell(cluster: KafkaCluster, directory: Path, block: str) -> str:
+def shell(broker: Broker, directory: Path, block: str) -> str:
     """Run a block of commands; return their output."""
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -317,7 +341,7 @@ def shell(cluster: KafkaCluster, directory: Path, block: str) -> str:
         env={
             **os.environ,
             "PATH": programs,
-            "KCLIENT_BOOTSTRAP_SERVERS": cluster.bootstrap(),
+            "KCLIENT_BOOTSTRAP_SERVERS": broker.plain,
             "BOB_PASSWORD": PASSWORD,
         },
     )
