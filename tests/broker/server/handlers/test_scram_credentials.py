@@ -12,6 +12,7 @@ from kclient.admin import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.handlers import scram_credentials
 from kclient.common.broker_errors import (
     DuplicateResourceError,
@@ -84,7 +85,7 @@ def test_lost_controller_is_reported_for_each_user() -> None:
     )
     responses: list[Any] = []
     controller = SimpleNamespace(change=lambda _, on_done: on_done(NotControllerError("gone")))
-    services: Any = SimpleNamespace(controller=controller)
+    services: Any = SimpleNamespace(controller=controller, auth=AuthHelper(None))
     request: Any = SimpleNamespace(respond=responses.append)
     alter, _ = scram_credentials.APIS
     assert alter.handle(services, request, body) is None
