@@ -12,7 +12,7 @@ from integration.benchmarks.report import head, summary, table
 from integration.benchmarks.results import block_results, merged, setup
 from integration.benchmarks.runner import Runner, Settings
 from integration.benchmarks.targets import SINK, target
-from integration.harness.discovery import NEWEST
+from integration.harness.discovery import NEWEST, given_bootstrap
 from tests.support.checks.waiting import HarnessError
 
 _PROJECT = Path(__file__).parents[2]
@@ -79,7 +79,8 @@ def measure(blocks: Sequence[Block], settings: Settings, chosen: argparse.Namesp
 
 def _takes_part(block: Block, chosen: argparse.Namespace) -> bool:
     named = not chosen.only or any(text in block.title for text in chosen.only)
-    return named and (chosen.sink or not block.needs_sink)
+    has_tls = not chosen.sink and given_bootstrap() is None
+    return named and (chosen.sink or not block.needs_sink) and (has_tls or not block.needs_tls)
 
 
 def _names(block: Block) -> str:

@@ -60,6 +60,7 @@ class Cell:
     partitions: int = 4
     codec: str = "none"
     defaults: bool = False
+    tls: bool = False
 
     @property
     def way(self) -> Contender:
@@ -90,6 +91,11 @@ class Block:
     needs_sink: bool = False
 
     @property
+    def needs_tls(self) -> bool:
+        """Whether clients connect by TLS."""
+        return self.cases[0].cell.tls
+
+    @property
     def operation(self) -> str:
         return self.cases[0].cell.operation
 
@@ -117,8 +123,9 @@ def _case(
     partitions: int = 4,
     codec: str = "none",
     defaults: bool = False,
+    tls: bool = False,
 ) -> Case:
-    ours = Cell(operation, pair[0], size, partitions, codec, defaults)
+    ours = Cell(operation, pair[0], size, partitions, codec, defaults, tls)
     return Case(name, ours, replace(ours, contender=pair[1]), goals)
 
 
@@ -206,6 +213,20 @@ BLOCKS = (
     ),
     *_codec("lz4", 1.2),
     *_codec("zstd", 1.3),
+    Block(
+        "TLS, produce",
+        (
+            _case("send() 100 B", PRODUCE, _SEND, (Goal("cpu", 0.5),), tls=True),
+            _case("send() 1 KiB", PRODUCE, _SEND, (Goal("cpu", 0.9),), size=_1K, tls=True),
+        ),
+    ),
+    Block(
+        "TLS, consume",
+        (
+            _case("poll() 100 B", CONSUME, _POLL, (Goal("cpu", 0.5),), tls=True),
+            _case("poll() 1 KiB", CONSUME, _POLL, (Goal("cpu", 0.9),), size=_1K, tls=True),
+        ),
+    ),
     Block(
         "latency",
         (

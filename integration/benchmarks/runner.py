@@ -9,7 +9,7 @@ from integration.benchmarks.cases import Block, Cell
 from integration.benchmarks.delivery_check import check_delivery, fill
 from integration.benchmarks.measuring import CellError, run_cell
 from integration.benchmarks.sink.topics import KEEP_NOTHING
-from integration.benchmarks.targets import RunningSink
+from integration.benchmarks.targets import KafkaWithTls, RunningSink
 from integration.benchmarks.workload import CONSUME, MEMORY, Measurement, Workload
 from integration.harness.running_kafka import RunningKafka
 
@@ -107,11 +107,12 @@ class Runner:
         return cell.way.records_of(cell.size, self._settings.scale)
 
     def _load(self, cell: Cell, topic: str, records: int) -> Workload:
-        settings = self._settings
+        settings, kafka = self._settings, self._kafka
+        with_tls = kafka if cell.tls and isinstance(kafka, KafkaWithTls) else None
         return Workload(
             operation=cell.operation,
             client=cell.contender,
-            bootstrap=self._kafka.bootstrap,
+            bootstrap=kafka.bootstrap,
             topic=topic,
             partitions=cell.partitions,
             records=records,
@@ -121,5 +122,7 @@ class Runner:
             batch_bytes=settings.batch_bytes,
             defaults=cell.defaults,
             codec=cell.codec,
-            broker_pid=self._kafka.pid if isinstance(self._kafka, RunningSink) else 0,
+            tls_bootstrap=with_tls.tls_bootstrap if with_tls else "",
+            truststore=str(with_tls.truststore) if with_tls else "",
+            broker_pid=kafka.pid if isinstance(kafka, RunningSink) else 0,
         )

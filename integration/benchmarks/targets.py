@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from integration.harness.discovery import find_runtime, given_bootstrap
-from integration.harness.kafka_cluster import KafkaCluster
+from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
 from integration.harness.running_kafka import RunningKafka
+from tests.support.certificates import CertificateAuthority
 from tests.support.checks.waiting import HarnessError
 
 SINK = "sink"
+_TLS = "TLS"
 _PROJECT = Path(__file__).parents[2]
 
 
@@ -26,6 +28,19 @@ class RunningSink(RunningKafka):
     def cpu_seconds(self) -> float:
         """Returns the CPU time of its one thread."""
         return int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaWithTls(RunningKafka):
+    """Apache Kafka with a listener of TLS, too.
+
+    Attributes:
+        tls_bootstrap: address of this listener.
+        truststore: PEM file with the authority of its certificate.
+    """
+
+    tls_bootstrap: str
+    truststore: Path
 
 
 @contextmanager
@@ -41,8 +56,21 @@ def target(version: str) -> Iterator[RunningKafka]:
         return
     with tempfile.TemporaryDirectory(prefix="kclient-bench-") as directory:
         runtime = find_runtime(version, Path(directory))
-        with KafkaCluster(runtime, Path(directory) / "kafka") as cluster:
-            yield RunningKafka(version, cluster.bootstrap(), cluster)
+        truststore, options = _with_tls(Path(directory))
+        with KafkaCluster(runtime, Path(directory) / "kafka", options) as cluster:
+            yield KafkaWithTls(
+                version, cluster.bootstrap(), cluster, cluster.bootstrap(_TLS), truststore
+            )
+
+
+def _with_tls(directory: Path) -> tuple[Path, ClusterOptions]:
+    """Returns the file of an authority, and the options of a listener with its certificate."""
+    authority = CertificateAuthority("authority of the benchmark")
+    store, truststore = directory / "server.pem", directory / "ca.pem"
+    store.write_text(authority.issue("broker", ("localhost", "127.0.0.1")).pem)
+    truststore.write_text(authority.pem)
+    properties = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(store)}
+    return truststore, ClusterOptions(listeners=(Listener(_TLS, "SSL", properties=properties),))
 
 
 @contextmanager

@@ -28,6 +28,8 @@ class Workload:
         defaults: whether the client gets no setting but those it cannot do without; the four
             settings above and all that help it in other cells are its defaults then.
         codec: compression of a producer's batches, with the same level for every client.
+        tls_bootstrap: address of the listener with TLS, which the client uses; empty for plaintext.
+        truststore: PEM file with the authority of that listener's certificate.
         broker_pid: process to stop while records are buffered, where memory is measured.
     """
 
@@ -43,7 +45,14 @@ class Workload:
     batch_bytes: int
     defaults: bool = False
     codec: str = "none"
+    tls_bootstrap: str = ""
+    truststore: str = ""
     broker_pid: int = 0
+
+    @property
+    def servers(self) -> str:
+        """The address that the client connects to."""
+        return self.tls_bootstrap or self.bootstrap
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -15,12 +15,20 @@ _AT_ONCE = 1000
 _BATCH = 10_000
 
 
+def _needed(load: Workload) -> dict[str, Any]:
+    """Return the settings that a client cannot do without."""
+    needed: dict[str, Any] = {"bootstrap.servers": load.servers}
+    if load.tls_bootstrap:
+        needed |= {"security.protocol": "SSL", "ssl.ca.location": load.truststore}
+    return needed
+
+
 def _producer(load: Workload, **more: str | int) -> Producer:
     if load.defaults:
-        return Producer({"bootstrap.servers": load.bootstrap})
+        return Producer(_needed(load))
     return Producer(
         {
-            "bootstrap.servers": load.bootstrap,
+            **_needed(load),
             "acks": load.acks,
             "linger.ms": load.linger_ms,
             "batch.size": load.batch_bytes,
@@ -189,7 +197,7 @@ def _produce_batches(load: Workload, meter: Meter, *, keyed: bool) -> int:
 
 
 def _consumer(load: Workload) -> Consumer:
-    needed = {"bootstrap.servers": load.bootstrap, "group.id": "unused"}
+    needed = {**_needed(load), "group.id": "unused"}
     if load.defaults:
         return Consumer(needed)
     return Consumer(

@@ -16,6 +16,12 @@ _AT_ONCE = 1000
 _ARROW_ROWS = 10_000
 
 
+def _security(load: Workload) -> dict[str, Any]:
+    if not load.tls_bootstrap:
+        return {}
+    return {"security_protocol": "SSL", "ssl_truststore_location": load.truststore}
+
+
 class Session(ABC):
     """A client that is ready to move the records of a workload, any number of times."""
 
@@ -50,8 +56,8 @@ class _Sending(Session):
             "compression_type": load.codec,
             **self.more,
         }
-        settings = {} if load.defaults else tuned
-        self.producer = Producer(bootstrap_servers=load.bootstrap, **settings)
+        settings = _security(load) | ({} if load.defaults else tuned)
+        self.producer = Producer(bootstrap_servers=load.servers, **settings)
         self.producer.send(load.topic, first).result(_PATIENCE)
 
     def close(self) -> None:
@@ -232,8 +238,8 @@ class Consume(Session):
             "max_partition_fetch_bytes": 1 << 20,
             "max_poll_records": 5000,
         }
-        settings = {} if load.defaults else tuned
-        self.consumer = Consumer(bootstrap_servers=load.bootstrap, **settings)
+        settings = _security(load) | ({} if load.defaults else tuned)
+        self.consumer = Consumer(bootstrap_servers=load.servers, **settings)
         self.consumer.assign(self.partitions)
 
     def close(self) -> None:
