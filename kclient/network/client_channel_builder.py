@@ -17,6 +17,7 @@ from kclient.network.sasl.scram import SCRAM_MECHANISMS, SaltedPasswords, ScramS
 from kclient.network.security_config import SecurityConfig
 from kclient.network.tls.client_context import client_context
 from kclient.network.tls.reloading_context import ReloadingContext
+from kclient.network.tls.session_cache import TlsSessionCache
 from kclient.network.tls.ssl_transport_layer import READ_SIZE, SslTransportLayer
 from kclient.network.transport_layer import PlaintextTransportLayer, TransportLayer
 
@@ -57,6 +58,7 @@ class ClientChannelBuilder:
             config.uses_sasl and not config.uses_ssl and config.sasl_mechanism in _READABLE
         )
         self._salted_passwords = SaltedPasswords(runtime.tasks)
+        self._sessions = TlsSessionCache()
         self._scratch = bytearray(READ_SIZE if config.uses_ssl else 0)
 
     def _new_context(self) -> ReloadingContext:
@@ -106,7 +108,11 @@ class ClientChannelBuilder:
         if self._context is None:
             return PlaintextTransportLayer(stream)
         return SslTransportLayer(
-            stream, self._context.current(), self._scratch, server_hostname=verified_name(peer_host)
+            stream,
+            self._context.current(),
+            self._scratch,
+            server_hostname=verified_name(peer_host),
+            sessions=self._sessions,
         )
 
 

@@ -11,6 +11,7 @@ from kclient.network.tls.handshake_failures import (
     handshake_failure,
     refused_after_handshake,
 )
+from kclient.network.tls.session_cache import TlsSessionCache
 
 READ_SIZE = 256 * 1024
 """Bytes of the buffer of a read."""
@@ -35,6 +36,7 @@ class SslTransportLayer:
         *,
         server_hostname: str | None = None,
         server_side: bool = False,
+        sessions: TlsSessionCache | None = None,
     ) -> None:
         """Create the layer; nothing is sent before `handshake`.
 
@@ -44,9 +46,12 @@ class SslTransportLayer:
             scratch: Buffer of a read, which the channels of one thread share.
             server_hostname: Host name for SNI and verification, on the client side.
             server_side: Whether the peer is the client.
+            sessions: Sessions to resume, on the client side.
         """
         self.socket = stream
         self._host = server_hostname or ""
+        self._context = context
+        self._sessions = sessions
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._session = context.wrap_bio(
@@ -54,6 +59,7 @@ class SslTransportLayer:
             self._outgoing,
             server_side=server_side,
             server_hostname=server_hostname,
+            session=None if sessions is None else sessions.get(context, self._host),
         )
         self._scratch = memoryview(scratch)
         self._encrypted = memoryview(b"")  # taken from `_outgoing`, and not written yet
@@ -71,6 +77,11 @@ class SslTransportLayer:
     def has_buffered(self) -> bool:
         """Whether received bytes were not read yet, decrypted or not."""
         return self._incoming.pending > 0 or self._session.pending() > 0
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the session is an earlier one of the same host."""
+        return self._session.session_reused
 
     def ready(self) -> bool:
         """Return whether the handshake is complete."""
@@ -123,8 +134,15 @@ class SslTransportLayer:
             else:
                 if not count:
                     raise EOFError
-                self._has_data = True
+                if not self._has_data:
+                    self._has_data = True
+                    self._keep_session()
                 return count
+
+    def _keep_session(self) -> None:
+        """Keep the session, which a server of TLS 1.3 sends before its first data."""
+        if self._sessions is not None:
+            self._sessions.put(self._context, self._host, self._session.session)
 
     def expect(self, size: int) -> None:
         """Let the socket be readable when most of `size` bytes have arrived.

@@ -2,78 +2,19 @@
 
 import random
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
 from kclient.common.errors import DisconnectedError, KafkaError, SslAuthenticationError
-from kclient.common.files import WireBytes
-from kclient.common.runtime import Address
+from kclient.network.tls.session_cache import TlsSessionCache
 from kclient.network.tls.ssl_transport_layer import READ_SIZE, SslTransportLayer
 from kclient.network.tls.store_loading import pem_file
 from tests.support.certificates import CertificateAuthority, Identity
+from tests.support.virtual.pipe import Pipe, pipe
 
 AUTHORITY = CertificateAuthority("authority")
 SERVER = AUTHORITY.issue("server", ("kafka.example", "10.0.0.1"))
-
-
-class Pipe:
-    """Socket whose bytes wait until its peer reads them.
-
-    Attributes:
-        peer: Other end.
-        waiting: Bytes that were received and not read.
-        piece: Returns the number of bytes that the next call may take.
-        marks: Low-water marks that were set.
-    """
-
-    peer: "Pipe"
-
-    def __init__(self, piece: Callable[[], int]) -> None:
-        self.waiting = b""
-        self.piece = piece
-        self.marks: list[int] = []
-        self.ended = False
-
-    def fileno(self) -> int:
-        return -1
-
-    def recv_into(self, buffer: memoryview, /) -> int:
-        if not self.waiting:
-            if self.peer.ended:
-                return 0
-            raise BlockingIOError
-        found = self.waiting[: min(self.piece(), len(buffer))]
-        if not found:
-            raise BlockingIOError
-        self.waiting = self.waiting[len(found) :]
-        buffer[: len(found)] = found
-        return len(found)
-
-    def sendmsg(self, buffers: Sequence[WireBytes], /) -> int:
-        taken = b"".join(map(bytes, buffers))[: self.piece()]
-        if not taken:
-            raise BlockingIOError
-        self.peer.waiting += taken
-        return len(taken)
-
-    def set_receive_low_water_mark(self, size: int) -> None:
-        self.marks.append(size)
-
-    def connect_error(self) -> int:
-        return 0
-
-    def peer_address(self) -> Address:
-        return ("10.0.0.1", 1)
-
-    def local_address(self) -> Address:
-        return ("10.0.0.2", 2)
-
-    def close(self) -> None:
-        self.ended = True
-
-    def reset(self) -> None:
-        self.ended = True
 
 
 def server_context(identity: Identity = SERVER) -> ssl.SSLContext:
@@ -102,12 +43,18 @@ def ends(
     server: ssl.SSLContext | None = None,
     host: str = "kafka.example",
     piece: Callable[[], int] = lambda: 1 << 30,
+    sessions: TlsSessionCache | None = None,
 ) -> Ends:
-    near, far = Pipe(piece), Pipe(piece)
-    near.peer, far.peer = far, near
+    near, far = pipe(piece)
     scratch = bytearray(READ_SIZE)
     return (
-        SslTransportLayer(near, client or client_context(), scratch, server_hostname=host),
+        SslTransportLayer(
+            near,
+            client or client_context(),
+            scratch,
+            server_hostname=host,
+            sessions=sessions,
+        ),
         SslTransportLayer(far, server or server_context(), scratch, server_side=True),
     )
 
@@ -288,6 +235,38 @@ def test_refused_client_certificate(
     text = "this client's certificate|requires a client certificate|no TLS version or cipher"
     with pytest.raises(SslAuthenticationError, match=text):
         shake_and_read()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_sessions_of_a_host_and_context_are_resumed(version: ssl.TLSVersion) -> None:
+    contexts = limited(version, client_context()), limited(version, client_context())
+    accepting, sessions = server_context(), TlsSessionCache()
+
+    def connect(context: ssl.SSLContext, host: str) -> bool:
+        client, server = ends(context, accepting, host, sessions=sessions)
+        shake(client, server)
+        assert send_all(server, client, b"response") == b"response"
+        return client.is_resumed
+
+    names = "kafka.example", "10.0.0.1"
+    assert [connect(contexts[0], names[0]) for _ in range(3)] == [False, True, True]
+    assert [connect(contexts[0], names[1]) for _ in range(2)] == [False, True]
+    assert [connect(contexts[1], names[0]) for _ in range(2)] == [False, True]
+    assert not connect(contexts[0], names[0])
+
+
+def test_session_cache_is_bounded() -> None:
+    context, sessions = client_context(), TlsSessionCache()
+    client, server = ends(context, sessions=sessions)
+    shake(client, server)
+    send_all(server, client, b"response")
+    session = sessions.get(context, "kafka.example")
+    assert session is not None
+    for number in range(1001):
+        sessions.put(context, str(number), session)
+    assert sessions.get(context, "kafka.example") is None
+    assert sessions.get(context, "0") is None
+    assert sessions.get(context, "1") is session
 
 
 def test_peer_without_tls() -> None:
