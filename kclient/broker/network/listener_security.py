@@ -6,7 +6,22 @@ from typing import NamedTuple
 
 from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
+from kclient.network.sasl.json_web_token import ClaimRules
 from kclient.network.tls.tls_stores import TlsStores
+
+
+class TokenSettings(NamedTuple):
+    """Validation of the tokens of OAUTHBEARER.
+
+    Attributes:
+        setting: Name of the setting with the key set, for errors.
+        keys_path: File with the key set of the identity provider.
+        rules: What the claims of a token must have.
+    """
+
+    setting: str
+    keys_path: str
+    rules: ClaimRules
 
 
 class MechanismSettings(NamedTuple):
@@ -15,10 +30,12 @@ class MechanismSettings(NamedTuple):
     Attributes:
         max_reauth_ms: ``connections.max.reauth.ms``, the lifetime of a session; 0 for no limit.
         users: Passwords by user name, for PLAIN.
+        tokens: Validation of tokens, for OAUTHBEARER.
     """
 
     max_reauth_ms: int
     users: Mapping[str, Secret]
+    tokens: TokenSettings | None
 
 
 class TlsSettings(NamedTuple):
@@ -62,7 +79,9 @@ class ListenerSecurity:
     @property
     def limits_sessions(self) -> bool:
         """Whether clients have to authenticate again on a connection (KIP-368)."""
-        return any(each.max_reauth_ms > 0 for each in self.mechanisms.values())
+        return any(
+            each.max_reauth_ms > 0 or each.tokens is not None for each in self.mechanisms.values()
+        )
 
     @property
     def authenticates(self) -> bool:

@@ -9,6 +9,7 @@ from kclient.broker.network.listener_security import (
     ListenerSecurity,
     MechanismSettings,
     TlsSettings,
+    TokenSettings,
 )
 from kclient.broker.network.sasl_server_authenticator import (
     BrokerResponses,
@@ -16,11 +17,13 @@ from kclient.broker.network.sasl_server_authenticator import (
     ServerMechanism,
 )
 from kclient.broker.network.ssl_server_authenticator import SslServerAuthenticator
+from kclient.common.errors import ConfigError
 from kclient.common.runtime import Clock, StreamSocket
 from kclient.network.authenticator import Authenticator, NoAuthenticator
 from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
+from kclient.network.sasl.oauthbearer_server import OAuthBearerSaslServer, Validator
 from kclient.network.sasl.plain_server import PlainSaslServer, PlainUsers
 from kclient.network.sasl.scram import SCRAM_MECHANISMS
 from kclient.network.sasl.scram_server import ScramCredentials, ScramSaslServer
@@ -73,7 +76,8 @@ class ServerChannelBuilder:
         self._clock = clock
         self._mechanisms = {
             name: ServerMechanism(
-                _new_server(name, settings, context.scram_credentials), settings.max_reauth_ms
+                _new_server(name, settings, context.scram_credentials, clock),
+                settings.max_reauth_ms,
             )
             for name, settings in security.mechanisms.items()
         }
@@ -140,8 +144,24 @@ def _tls_transports(tls: TlsSettings) -> _TlsTransports:
 
 
 def _new_server(
-    mechanism: str, settings: MechanismSettings, credentials: ScramCredentials
+    mechanism: str, settings: MechanismSettings, credentials: ScramCredentials, clock: Clock
 ) -> Callable[[], SaslServer]:
+    if settings.tokens is not None:
+        return partial(OAuthBearerSaslServer, _validator(settings.tokens, clock))
     if mechanism in SCRAM_MECHANISMS:
         return partial(ScramSaslServer, SCRAM_MECHANISMS[mechanism], credentials)
     return partial(PlainSaslServer, PlainUsers(settings.users))
+
+
+def _validator(tokens: TokenSettings, clock: Clock) -> Validator:
+    try:
+        module = import_module("kclient.network.sasl.token_validator")
+    except ImportError as error:
+        raise ConfigError(
+            f"{tokens.setting}: got it without the package cryptography; install"
+            f" kclient-kafka[oauth] ({error})"
+        ) from error
+    validator: Validator = module.TokenValidator(
+        tokens.setting, tokens.keys_path, tokens.rules, clock
+    )
+    return validator

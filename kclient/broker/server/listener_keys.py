@@ -13,6 +13,7 @@ from kclient.broker.network.listener_security import (
     ListenerSecurity,
     MechanismSettings,
     TlsSettings,
+    TokenSettings,
 )
 from kclient.broker.server.broker_keys import names, number, string
 from kclient.common.config_def import Config, ConfigKey, ConfigType
@@ -21,16 +22,24 @@ from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
 from kclient.network.endpoint import Endpoint, SecurityProtocol
 from kclient.network.sasl.jaas_config import ServerJaasConfig, parse_server_jaas_config
+from kclient.network.sasl.json_web_token import ClaimRules
+from kclient.network.sasl.oauthbearer import OAUTHBEARER
 from kclient.network.sasl.scram import SCRAM_MECHANISMS
 from kclient.network.security_config import store_type
 from kclient.network.tls.ssl_principal_mapper import SslPrincipalMapper
 from kclient.network.tls.tls_stores import TlsStores
 
-SERVER_MECHANISMS: Final = ("PLAIN", *SCRAM_MECHANISMS)
+SERVER_MECHANISMS: Final = ("PLAIN", *SCRAM_MECHANISMS, OAUTHBEARER)
 """Mechanisms of ``sasl.enabled.mechanisms``."""
 
 _PREFIX = "listener.name."
 _JAAS = "sasl.jaas.config"
+_KEY_SET = "sasl.oauthbearer.jwks.endpoint.url"
+_VALIDATOR = "sasl.server.callback.handler.class"
+_VALIDATORS = tuple(
+    f"org.apache.kafka.common.security.oauthbearer{package}.OAuthBearerValidatorCallbackHandler"
+    for package in ("", ".secured")
+)
 _CLIENT_AUTH = "ssl.client.auth"
 _MAX_REAUTH = "connections.max.reauth.ms"
 _NAME = re.compile(r"listener\.name\.(?P<listener>[^.A-Z]+)\.(?P<key>[a-z0-9.-]+)", re.ASCII)
@@ -44,6 +53,25 @@ def _jaas_config(raw: object) -> ServerJaasConfig | None:
     if isinstance(raw, str):
         return parse_server_jaas_config(raw)
     raise TypeError
+
+
+def _key_set(raw: object) -> str | None:
+    """Return the path of a file: URL."""
+    if raw is None:
+        return None
+    if not isinstance(raw, str):
+        raise TypeError
+    path = raw.removeprefix("file:")
+    path = path.removeprefix("//") if path.startswith("///") else path
+    if path == raw or not path.startswith("/") or path.startswith("//") or "%" in path:
+        raise ValueError("keys are not fetched over HTTPS; let another program refresh a file")
+    return path
+
+
+def _validator_class(raw: object) -> object:
+    if raw is None or raw in _VALIDATORS:
+        return raw
+    raise ValueError("classes are not loaded by name here")
 
 
 def _mapping_rules(raw: object) -> str:
@@ -97,6 +125,29 @@ class ListenerKeys(Config):
         "Time until a client must authenticate again on its connection; 0: never.",
     )
 
+    sasl_oauthbearer_jwks_endpoint_url: str | None = key(
+        _KEY_SET,
+        ConfigType.STRING,
+        _key_set,
+        "a file: URL of a JSON Web Key Set",
+        None,
+        "Keys that tokens of OAUTHBEARER are signed by; the file is read again if it has changed.",
+    )
+    sasl_oauthbearer_expected_audience: tuple[str, ...] = names(
+        "sasl.oauthbearer.expected.audience", (), "Accepted audiences of tokens; any by default."
+    )
+    sasl_oauthbearer_expected_issuer: str | None = string(
+        "sasl.oauthbearer.expected.issuer", None, "Accepted issuer of tokens; any by default."
+    )
+    sasl_oauthbearer_clock_skew_seconds: int = number(
+        "sasl.oauthbearer.clock.skew.seconds",
+        ConfigType.INT,
+        30,
+        "Tolerated difference from the clock of the identity provider.",
+    )
+    sasl_oauthbearer_sub_claim_name: str = string(
+        "sasl.oauthbearer.sub.claim.name", "sub", "Claim with the name of the principal."
+    )
     ssl_keystore_location: str | None = string(
         "ssl.keystore.location", None, "PEM file with private key and certificate chain."
     )
@@ -152,7 +203,19 @@ _JAAS_KEY: ConfigKey = key(  # type: ignore[assignment]  # declared as its value
     "Login module of a mechanism; users of PLAIN are its options user_NAME.",
     secret=True,
 )
-_OF_MECHANISM = {_JAAS: _JAAS_KEY, _MAX_REAUTH: _OF_LISTENER[_MAX_REAUTH]}
+_VALIDATOR_KEY: ConfigKey = key(  # type: ignore[assignment]  # likewise
+    _VALIDATOR,
+    ConfigType.CLASS,
+    _validator_class,
+    f"{_VALIDATORS[0]!r} with OAUTHBEARER",
+    None,
+    "Accepted without effect: it is what this broker does.",
+)
+_OF_MECHANISM = {
+    _JAAS: _JAAS_KEY,
+    _VALIDATOR: _VALIDATOR_KEY,
+    _MAX_REAUTH: _OF_LISTENER[_MAX_REAUTH],
+}
 
 
 def override_key(name: str) -> ConfigKey | None:
@@ -281,5 +344,24 @@ def _mechanism(
         )
     lifetime = own.get(f"{name.lower()}.{_MAX_REAUTH}", values.connections_max_reauth_ms)
     return MechanismSettings(
-        max_reauth_ms=lifetime if isinstance(lifetime, int) else 0, users=jaas.users
+        max_reauth_ms=lifetime if isinstance(lifetime, int) else 0,
+        users=jaas.users,
+        tokens=_tokens(prefix, values) if name == OAUTHBEARER else None,
     )
+
+
+def _tokens(prefix: str, values: ListenerKeys) -> TokenSettings:
+    """Return how tokens are validated; without keys a broker would accept those of anyone."""
+    path = values.sasl_oauthbearer_jwks_endpoint_url
+    if path is None:
+        raise ConfigError(
+            f"{prefix}{_KEY_SET}: got nothing with OAUTHBEARER, expected"
+            f" {_OF_LISTENER[_KEY_SET].expected}"
+        )
+    rules = ClaimRules(
+        audiences=values.sasl_oauthbearer_expected_audience,
+        issuer=values.sasl_oauthbearer_expected_issuer,
+        clock_skew_s=values.sasl_oauthbearer_clock_skew_seconds,
+        subject_claim=values.sasl_oauthbearer_sub_claim_name,
+    )
+    return TokenSettings(f"{prefix}{_KEY_SET}", path, rules)

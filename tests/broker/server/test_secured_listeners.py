@@ -1,5 +1,6 @@
 """Clients of listeners that authenticate: our own, and those of other projects."""
 
+import json
 import socket
 import ssl
 import time
@@ -9,6 +10,8 @@ from typing import Any, NamedTuple
 
 import confluent_kafka
 import pytest
+from aiokafka.abc import AbstractTokenProvider as AiokafkaTokenProvider
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kclient import AdminClient, Consumer, Producer
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
@@ -30,16 +33,33 @@ from tests.support.clients.foreign_aiokafka import AiokafkaClient
 from tests.support.clients.foreign_confluent import ConfluentClient
 from tests.support.clients.foreign_kafka_python import KafkaPythonClient
 from tests.support.clients.wire import Wire
+from tests.support.identity_provider import IdentityProvider
 
 PASSWORD = "canary pass;word='="
 MECHANISMS = ("PLAIN", *SCRAM_MECHANISMS)
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 NAMES = ("SASL_PLAINTEXT", "SSL", "MTLS", "SASL_SSL")
-SHORT = "SHORT"
+SHORT, OAUTH = "SHORT", "OAUTH"
+OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+PROVIDER = IdentityProvider()
 SESSION_MS = 1000
 USER = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": PASSWORD}
 NO_USER = dict.fromkeys(USER)
+
+
+def token(life_s: float = 60, **others: Any) -> tuple[str, float]:
+    """Return a token of the identity provider, and its expiry."""
+    now_s = time.time()
+    claims = {
+        "sub": "alice",
+        "iss": "https://issuer.test",
+        "aud": "kafka",
+        "iat": now_s,
+        "exp": now_s + life_s,
+        **others,
+    }
+    return PROVIDER.token(claims), now_s + life_s
 
 
 class Secured(NamedTuple):
@@ -59,7 +79,7 @@ class Secured(NamedTuple):
 
     def options(self, listener: str, mechanism: str = "PLAIN", **others: Any) -> dict[str, Any]:
         """Return the options of one of our clients."""
-        protocol = {"MTLS": "SSL", SHORT: "SASL_SSL"}.get(listener, listener)
+        protocol = {"MTLS": "SSL", SHORT: "SASL_SSL", OAUTH: "SASL_SSL"}.get(listener, listener)
         given: dict[str, Any] = {
             "bootstrap_servers": self.cluster.bootstrap_servers_of(listener),
             "security_protocol": protocol,
@@ -68,7 +88,9 @@ class Secured(NamedTuple):
             given["ssl_truststore_location"] = str(self.directory / "ca.pem")
         if listener == "MTLS":
             given["ssl_keystore_location"] = str(self.directory / "client.pem")
-        if protocol.startswith("SASL"):
+        if listener == OAUTH:
+            given |= {"sasl_mechanism": "OAUTHBEARER", "sasl_token_provider": token}
+        elif protocol.startswith("SASL"):
             given |= {**USER, "sasl_mechanism": mechanism}
         return {**given, **others}
 
@@ -83,9 +105,25 @@ class Secured(NamedTuple):
         return KafkaPythonClient(servers, _of_kafka_python(own))
 
 
+class KafkaPythonTokens(AbstractTokenProvider):  # type: ignore[misc]  # has no types
+    """Tokens for kafka-python."""
+
+    def token(self) -> str:
+        return token()[0]
+
+
+class AiokafkaTokens(AiokafkaTokenProvider):  # type: ignore[misc]  # has no types
+    """Tokens for aiokafka."""
+
+    async def token(self) -> str:
+        return token()[0]
+
+
 def _of_librdkafka(own: Mapping[str, Any]) -> dict[str, Any]:
     names = {"ssl_truststore_location": "ssl.ca.location"}
     found = {names.get(name, name).replace("_", "."): value for name, value in own.items()}
+    if found.pop("sasl.token.provider", None):
+        found["oauth_cb"] = lambda _: token()
     store = found.pop("ssl.keystore.location", None)
     if store is not None:
         found |= {"ssl.certificate.location": store, "ssl.key.location": store}
@@ -102,11 +140,15 @@ def _of_kafka_python(own: Mapping[str, Any]) -> dict[str, Any]:
     found = {names.get(name, name): value for name, value in own.items()}
     if "ssl_certfile" in found:
         found["ssl_keyfile"] = found["ssl_certfile"]
+    if found.pop("sasl_token_provider", None):
+        found["sasl_oauth_token_provider"] = KafkaPythonTokens()
     return found
 
 
 def _of_aiokafka(own: Mapping[str, Any]) -> dict[str, Any]:
     found = _of_kafka_python(own)
+    if "sasl_oauth_token_provider" in found:
+        found["sasl_oauth_token_provider"] = AiokafkaTokens()
     stores = {name: found.pop(name) for name in list(found) if name.startswith("ssl_")}
     if stores:
         context = ssl.create_default_context(cafile=stores["ssl_cafile"])
@@ -148,15 +190,23 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     (directory / "ca.pem").write_text(authority.pem)
     (directory / "client.pem").write_text(client.pem)
     config = {
-        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in (*NAMES, SHORT)),
+        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in (*NAMES, SHORT, OAUTH)),
         "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,MTLS:SSL,"
-        "SASL_SSL:SASL_SSL,SHORT:SASL_SSL",
+        "SASL_SSL:SASL_SSL,SHORT:SASL_SSL,OAUTH:SASL_SSL",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(directory / "server.pem"),
         "ssl.truststore.location": str(directory / "ca.pem"),
         "listener.name.mtls.ssl.client.auth": "required",
         "listener.name.mtls.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/L",
         "listener.name.short.connections.max.reauth.ms": SESSION_MS,
+        "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": f"{OAUTH_MODULE} required;",
+        "listener.name.oauth.oauthbearer.sasl.server.callback.handler.class": (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+        ),
+        "sasl.oauthbearer.jwks.endpoint.url": f"file:{directory / 'jwks.json'}",
+        "sasl.oauthbearer.expected.audience": "kafka,other",
+        "sasl.oauthbearer.expected.issuer": "https://issuer.test",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         **{
             f"listener.name.{name}.{mechanism.lower()}.sasl.jaas.config": (
@@ -168,12 +218,13 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             for mechanism in MECHANISMS
         },
     }
+    (directory / "jwks.json").write_text(json.dumps(PROVIDER.key_set()))
     format_with_user(directory / "data", "alice", PASSWORD)
     with EmbeddedCluster(data_dir=directory / "data", config=config) as cluster:
         yield Secured(cluster, authority, client, directory)
 
 
-@pytest.mark.parametrize("listener", NAMES)
+@pytest.mark.parametrize("listener", [*NAMES, OAUTH])
 def test_own_clients_write_and_read_in_a_group(secured: Secured, listener: str) -> None:
     given, topic = secured.options(listener), f"own-{listener}"
     values = [bytes([number]) * 300_000 for number in range(8)]
@@ -191,7 +242,7 @@ def test_own_clients_write_and_read_in_a_group(secured: Secured, listener: str) 
     assert [f"{node.host}:{node.port}" for node in nodes] == [given["bootstrap_servers"]]
 
 
-@pytest.mark.parametrize("listener", NAMES)
+@pytest.mark.parametrize("listener", [*NAMES, OAUTH])
 @pytest.mark.parametrize("name", FOREIGN_CLIENTS)
 def test_foreign_client_writes_and_reads(secured: Secured, name: str, listener: str) -> None:
     client = secured.foreign(name, listener)
@@ -257,11 +308,24 @@ def test_sessions_of_librdkafka_are_renewed(
     assert "has expired" not in caplog.text
 
 
+def test_session_ends_with_the_token(secured: Secured, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", logger="kclient")
+    options = secured.options(OAUTH, sasl_token_provider=lambda: token(life_s=1.5))
+    ends_at = time.monotonic() + 4
+    offsets = []
+    with Producer(**options) as producer:
+        while time.monotonic() < ends_at:
+            offsets.append(producer.send("tokens", b"value").result(10).offset)
+    assert offsets == list(range(len(offsets)))
+    assert "renewed the session" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("listener", "expected"),
     [
         ("SASL_PLAINTEXT", "User:alice"),
         ("SASL_SSL", "User:alice"),
+        (OAUTH, "User:alice"),
         ("SSL", "User:ANONYMOUS"),
         ("MTLS", "User:client of the test"),
     ],
@@ -315,6 +379,12 @@ def test_request_has_the_principal_of_the_client(
             {**NO_USER, "security_protocol": "PLAINTEXT"},
             BootstrapError,
             "the listener probably requires SASL",
+        ),
+        (
+            OAUTH,
+            {"sasl_token_provider": lambda: token(aud="third")},
+            SaslAuthenticationError,
+            r"refused the token by OAUTHBEARER: .*\{\"status\":\"invalid_token\"\}",
         ),
         (
             "MTLS",
