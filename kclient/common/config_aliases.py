@@ -5,7 +5,7 @@ Names are spelled as in the documentation of those clients; dots and underscores
 
 from typing import NamedTuple
 
-NO_SECURITY = "TLS and SASL are not available in this version"
+NO_SECURITY = "it is not available in this version"
 """The reason why the broker refuses an option about encryption or authentication."""
 
 

@@ -146,7 +146,7 @@ def test_directory_of_another_broker_is_refused(tmp_path: Path) -> None:
     [
         ("PLAINTEXT://0.0.0.0:0", r"set advertised\.listeners"),
         ("192.0.2.1:9092", "other machines can reach"),
-        ("SASL_SSL://127.0.0.1:0", r"sasl\.enabled\.mechanisms: got nothing"),
+        ("SSL://127.0.0.1:0", r"listener SSL: ssl\.keystore\.location: got nothing"),
         ("127.0.0.1", "expected 'host:port'"),
         ("127.0.0.1:99999", "expected 'host:port'"),
         ("127.0.0.1:1,127.0.0.1:2", "expected different names"),

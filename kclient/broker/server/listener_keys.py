@@ -324,6 +324,18 @@ def _tls(listener: str, values: ListenerKeys) -> TlsSettings:
         key_password=values.ssl_key_password,
     )
     stores.check()
+    if stores.keystore_location is None and stores.keystore_key is None:
+        raise ConfigError(
+            f"{stores.named('keystore', 'location')}: got nothing, expected a file with the private"
+            " key and the certificate chain of the listener"
+        )
+    has_authorities = stores.truststore_location or stores.truststore_certificates
+    if values.ssl_client_auth != "none" and not has_authorities:
+        raise ConfigError(
+            f"{stores.named('truststore', 'location')}: got nothing with {_CLIENT_AUTH}"
+            f"={values.ssl_client_auth}, expected a file with the authorities of client"
+            " certificates"
+        )
     return TlsSettings(stores, values.ssl_client_auth, values.ssl_principal_mapping_rules)
 
 

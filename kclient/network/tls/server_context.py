@@ -2,7 +2,6 @@
 
 import ssl
 
-from kclient.common.errors import ConfigError
 from kclient.network.tls.store_loading import load_key_store, load_trust_store
 from kclient.network.tls.tls_stores import TlsStores
 
@@ -17,11 +16,12 @@ def server_context(stores: TlsStores, client_auth: str) -> ssl.SSLContext:
     """Return a context of TLS 1.2 and 1.3, without renegotiation, compression and tickets.
 
     Args:
-        stores: Certificate of the listener, and the authorities of client certificates.
+        stores: Certificate of the listener, and the authorities of client certificates; those of
+            the system are not trusted, since they would accept the certificate of anyone.
         client_auth: ``ssl.client.auth``: none, requested or required.
 
     Raises:
-        ConfigError: A store is missing, cannot be read, or has another form.
+        ConfigError: A store cannot be read, or has another form.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -32,16 +32,7 @@ def server_context(stores: TlsStores, client_auth: str) -> ssl.SSLContext:
         | ssl.OP_CIPHER_SERVER_PREFERENCE
     )
     context.num_tickets = 0
-    if not load_key_store(context, stores):
-        raise ConfigError(
-            f"{stores.named('keystore', 'location')}: got nothing, expected a PEM file with the"
-            " private key and the certificate chain of the listener"
-        )
-    has_authorities = load_trust_store(context, stores)
-    if client_auth != "none" and not has_authorities:
-        raise ConfigError(
-            f"{stores.named('truststore', 'location')}: got nothing with ssl.client.auth"
-            f"={client_auth}, expected a PEM file with the authorities of client certificates"
-        )
+    load_key_store(context, stores)
+    load_trust_store(context, stores)
     context.verify_mode = _VERIFY_MODES[client_auth]
     return context

@@ -67,7 +67,8 @@ def test_listener_with_sasl_may_be_reached_by_other_machines() -> None:
 
 
 def test_certificates_authenticate_only_if_they_are_required() -> None:
-    names = {"listeners": "SSL://127.0.0.1:0,SASL_SSL://127.0.0.1:0", MECHANISMS: "PLAIN"}
+    stores = {"ssl.keystore.location": "server.pem", "ssl.truststore.location": "ca.pem"}
+    names = {**stores, "listeners": "SSL://127.0.0.1:0,SASL_SSL://127.0.0.1:0", MECHANISMS: "PLAIN"}
     jaas = {"listener.name.sasl_ssl.plain.sasl.jaas.config": JAAS}
     for client_auth in ("none", "requested", "required"):
         found = resolved({**names, **jaas, "ssl.client.auth": client_auth})
@@ -76,8 +77,8 @@ def test_certificates_authenticate_only_if_they_are_required() -> None:
         assert tls is not None
         assert tls.client_auth == "none"
     with pytest.raises(ConfigError, match="which other machines can reach"):
-        resolved({"listeners": "SSL://192.0.2.1:0", "ssl.client.auth": "requested"})
-    resolved({"listeners": "SSL://192.0.2.1:0", "ssl.client.auth": "required"})
+        resolved({**stores, "listeners": "SSL://192.0.2.1:0", "ssl.client.auth": "requested"})
+    resolved({**stores, "listeners": "SSL://192.0.2.1:0", "ssl.client.auth": "required"})
 
 
 @pytest.mark.parametrize(

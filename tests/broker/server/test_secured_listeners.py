@@ -467,7 +467,7 @@ def test_listener_refuses_tls_1_1(secured: Secured) -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({}, "listener SSL: ssl.keystore.location: got nothing, expected a PEM file"),
+        ({}, "listener SSL: ssl.keystore.location: got nothing, expected a file"),
         ({"ssl.keystore.location": "/none"}, "listener SSL: ssl.keystore.location: got '/none'"),
         ({"ssl.keystore.key": "canary"}, "ssl.keystore.certificate.chain: got one, expected both"),
         (
