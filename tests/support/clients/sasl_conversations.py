@@ -178,6 +178,79 @@ REAUTHENTICATIONS: dict[str, tuple[Sequence[Ask], Sequence[str]]] = {
 """The same at a listener with `SESSION_MS` and two mechanisms."""
 
 
+_SCRAM = "SCRAM-SHA-256"
+_FIRST = _token(b"n,,n=alice,r=nonce")
+_REFUSED_BY_SCRAM = (
+    "58 'Authentication failed during authentication due to invalid credentials with SASL"
+    f" mechanism {_SCRAM}' closed"
+)
+
+
+def _scram(message: bytes) -> tuple[Sequence[Ask], Sequence[str]]:
+    return [_handshake(_SCRAM), _token(message)], [_BOTH, _REFUSED_BY_SCRAM]
+
+
+SCRAM_CONVERSATIONS: dict[str, tuple[Sequence[Ask], Sequence[str]]] = {
+    "channel binding is possible": _scram(b"y,,n=alice,r=nonce"),
+    "channel binding is required": _scram(b"p=tls-unique,,n=alice,r=nonce"),
+    "no nonce": _scram(b"n,,n=alice"),
+    "non-ASCII name": _scram("n,,n=\u00e4,r=nonce".encode()),
+    "delegation token": _scram(b"n,,n=alice,r=nonce,tokenauth=true"),
+    "plain token": _scram(GOOD),
+    "empty message": _scram(b""),
+    "other authorization id": (
+        [_handshake(_SCRAM), _token(b"n,a=bob,n=alice,r=nonce")],
+        [_BOTH, _OTHER_ID],
+    ),
+    "malformed final message": (
+        [_handshake(_SCRAM), _FIRST, _token(b"c=biws,r=nonce")],
+        [_BOTH, "0 server-first of 4096 iterations", _REFUSED_BY_SCRAM],
+    ),
+    "other nonce in the final message": (
+        [_handshake(_SCRAM), _FIRST, _token(b"c=biws,r=nonce,p=YQ==")],
+        [_BOTH, "0 server-first of 4096 iterations", _REFUSED_BY_SCRAM],
+    ),
+}
+"""The same at that listener, with a user alice for SCRAM-SHA-256."""
+
+_REFUSED_TOKEN = '{"status":"invalid_token"}'
+_REFUSED_BY_OAUTH = (
+    "58 'Authentication failed during authentication due to invalid credentials with SASL"
+    " mechanism OAUTHBEARER' closed"
+)
+
+
+def _bearer(token: str) -> Ask:
+    return _token(f"n,,\1auth=Bearer {token}\1\1".encode())
+
+
+def oauth_conversations(
+    good: str, refused: Sequence[str]
+) -> dict[str, tuple[Sequence[Ask], Sequence[str]]]:
+    """Return conversations of a listener with OAUTHBEARER.
+
+    Args:
+        good: Token that is accepted.
+        refused: Tokens that are not.
+    """
+    start, offered = _handshake("OAUTHBEARER"), "0 ['OAUTHBEARER']"
+    found: dict[str, tuple[Sequence[Ask], Sequence[str]]] = {
+        f"refused token {number}": (
+            [start, _bearer(token), _token(b"\1")],
+            [offered, f"0 {_REFUSED_TOKEN.encode()!r}", f"58 {_REFUSED_TOKEN!r} closed"],
+        )
+        for number, token in enumerate(refused)
+    }
+    for name, message in (
+        ("no token", b"n,,\1\1"),
+        ("cut message", f"n,,\1auth=Bearer {good}\1".encode()),
+        ("channel binding", f"y,,\1auth=Bearer {good}\1\1".encode()),
+        ("plain token", GOOD),
+    ):
+        found[name] = [start, _token(message)], [offered, _REFUSED_BY_OAUTH]
+    return found
+
+
 def outcomes(wire: Wire, asks: Sequence[Ask]) -> list[str]:
     """Send each request after the response to the one before; return what came back."""
     found: list[str] = []
@@ -226,10 +299,7 @@ def _described(ask: Ask, frame: bytes, *, bare: bool) -> str:
         _, handshake = decode_response(frame, SaslHandshakeResponse, ask.version)
         return f"{handshake.error_code} {sorted(handshake.mechanisms)}"
     if isinstance(ask.request, SaslAuthenticateRequest):
-        _, response = decode_response(frame, SaslAuthenticateResponse, ask.version)
-        shown = response.error_message if response.error_code else response.auth_bytes
-        lifetime = f" for {limit} ms" if (limit := response.session_lifetime_ms) else ""
-        return f"{response.error_code} {shown!r}{lifetime}"
+        return _token_of(decode_response(frame, SaslAuthenticateResponse, ask.version)[1])
     if isinstance(ask.request, ApiVersionsRequest):
         return str(int.from_bytes(frame[4:6], "big"))
     if isinstance(ask.request, bytes) and bare:
@@ -237,3 +307,12 @@ def _described(ask: Ask, frame: bytes, *, bare: bool) -> str:
     if isinstance(ask.request, bytes):
         return f"{int.from_bytes(frame[4:6], 'big')} of {len(frame) - 4} bytes"
     return "response"
+
+
+def _token_of(response: SaslAuthenticateResponse) -> str:
+    if response.auth_bytes.startswith(b"r="):
+        iterations = response.auth_bytes.rpartition(b"i=")[2].decode()
+        return f"{response.error_code} server-first of {iterations} iterations"
+    shown = response.error_message if response.error_code else response.auth_bytes
+    lifetime = f" for {limit} ms" if (limit := response.session_lifetime_ms) else ""
+    return f"{response.error_code} {shown!r}{lifetime}"
