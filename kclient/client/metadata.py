@@ -10,6 +10,7 @@ from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
 from kclient.client.metadata_response_reader import LastSeenEpochs, MetadataResponseReader
 from kclient.client.metadata_snapshot import UNKNOWN_EPOCH, MetadataSnapshot, TopicMetadata
 from kclient.common.broker_errors import InvalidTopicError, TopicAuthorizationError
+from kclient.common.denials import DESCRIBE, topics_denied
 from kclient.common.errors import ClosedError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Address, Runtime
@@ -147,7 +148,7 @@ class Metadata:
             for kind in (TopicAuthorizationError, InvalidTopicError):
                 topics = sorted(name for name, error in errors.items() if isinstance(error, kind))
                 if topics:
-                    raise kind(f"{kind.error_name}: {', '.join(topics)}")
+                    raise _error_of_topics(kind, topics)
 
     def maybe_raise_error_for_topic(self, topic: str) -> None:
         """Raise an error that a retry does not resolve, of one topic; see `maybe_raise_any_error`.
@@ -161,7 +162,7 @@ class Metadata:
             self._raise_fatal_error()
             error = self._topic_errors.pop(topic, None)
             if error is not None:
-                raise type(error)(f"{error.error_name}: {topic}")
+                raise _error_of_topics(type(error), [topic])
 
     # --- requesting and awaiting updates
 
@@ -411,3 +412,10 @@ def _with_leaders(
         **topics,
         **{name: topics[name]._replace(partitions=found) for name, found in changed.items()},
     }
+
+
+def _error_of_topics(kind: type[KafkaError], topics: list[str]) -> KafkaError:
+    """Return the error of topics with their names."""
+    if kind is TopicAuthorizationError:
+        return topics_denied(topics, DESCRIBE)
+    return kind(f"{kind.error_name}: {', '.join(topics)}")

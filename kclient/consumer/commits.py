@@ -14,6 +14,7 @@ from kclient.common.broker_errors import (
     TopicAuthorizationError,
     error_for_code,
 )
+from kclient.common.denials import READ, topics_denied
 from kclient.common.errors import (
     CommitFailedError,
     KafkaError,
@@ -228,8 +229,7 @@ class OffsetCommitter:
                 elif error is not None:
                     raise self._member.commit_failed(error, epoch)
         if unauthorized:
-            topics = ", ".join(map(repr, sorted(unauthorized)))
-            raise TopicAuthorizationError(f"not authorized to read topic {topics}")
+            raise topics_denied(unauthorized, READ)
         if not acknowledged.issuperset(commit.offsets):
             raise CoordinatorNotAvailableError("the response does not contain all partitions")
 

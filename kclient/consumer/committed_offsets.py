@@ -10,6 +10,7 @@ from kclient.common.broker_errors import (
     TopicAuthorizationError,
     error_for_code,
 )
+from kclient.common.denials import DESCRIBE, group_denied, topics_denied
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
@@ -179,7 +180,7 @@ class CommittedOffsets:
     ) -> OffsetAndMetadata | None:
         error = error_for_code(data.error_code)
         if isinstance(error, TopicAuthorizationError):
-            raise TopicAuthorizationError(f"not authorized to read topic {partition.topic!r}")
+            raise topics_denied((partition.topic,), DESCRIBE)
         if error is not None:
             raise error
         if data.committed_offset < 0:
@@ -191,7 +192,7 @@ class CommittedOffsets:
     def _check(self, code: int) -> None:
         error = error_for_code(code)
         if isinstance(error, GroupAuthorizationError):
-            raise GroupAuthorizationError(f"not authorized to access group {self._group_id!r}")
+            raise group_denied(self._group_id)
         if error is not None:
             raise error
 

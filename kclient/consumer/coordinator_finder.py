@@ -14,6 +14,7 @@ from kclient.common.broker_errors import (
     GroupAuthorizationError,
     NotCoordinatorError,
 )
+from kclient.common.denials import group_denied
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
 from kclient.common.runtime import Clock
@@ -117,9 +118,7 @@ class CoordinatorFinder:
             self._failures.succeeded()
             self._log.info("Discovered group coordinator %s", node)
         except GroupAuthorizationError:
-            self._error = GroupAuthorizationError(
-                f"not authorized to access group {self.group_id!r}"
-            )
+            self._error = group_denied(self.group_id)
         except KafkaError as error:
             self._failures.failed(error)
             self._network.record_error(_of_group(self.group_id, error))

@@ -21,6 +21,7 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
     error_of_code,
 )
+from kclient.common.denials import READ, topics_denied
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
@@ -245,7 +246,7 @@ class FetchCollector:
             state.clear_preferred_read_replica()
             self._metadata.request_update()
         elif isinstance(error, TopicAuthorizationError):
-            raise TopicAuthorizationError(f"not authorized to read topic {state.partition.topic!r}")
+            raise topics_denied((state.partition.topic,), READ)
         elif isinstance(error, CorruptRecordError):
             raise CorruptBatchError(
                 state.partition,

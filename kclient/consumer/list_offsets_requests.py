@@ -11,6 +11,7 @@ from kclient.common.broker_errors import (
     UnsupportedForMessageFormatError,
     error_for_code,
 )
+from kclient.common.denials import DESCRIBE, topics_denied
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
 from kclient.common.types import Node, OffsetAndTimestamp, TopicPartition
@@ -56,8 +57,7 @@ class ListOffsetsResult:
     def raise_unauthorized(self) -> None:
         """Raise `TopicAuthorizationError` if the client is not authorized to read a topic."""
         if self.unauthorized:
-            topics = ", ".join(map(repr, sorted(self.unauthorized)))
-            raise TopicAuthorizationError(f"not authorized to read topic {topics}")
+            raise topics_denied(self.unauthorized, DESCRIBE)
 
 
 class ListOffsetsRequests:

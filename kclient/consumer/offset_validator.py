@@ -11,6 +11,7 @@ from kclient.common.broker_errors import (
     UnsupportedVersionError,
     error_for_code,
 )
+from kclient.common.denials import DESCRIBE, topics_denied
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
@@ -130,8 +131,7 @@ class OffsetValidator:
             return
         error = error_for_code(end.error_code)
         if isinstance(error, TopicAuthorizationError):
-            topic = state.partition.topic
-            self._error = TopicAuthorizationError(f"not authorized to read topic {topic!r}")
+            self._error = topics_denied((state.partition.topic,), DESCRIBE)
         elif error is not None:
             self._log.info("validation of %s: %s; will be retried", state.partition, error)
             self._metadata.request_update()

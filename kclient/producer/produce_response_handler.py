@@ -21,6 +21,7 @@ from kclient.common.broker_errors import (
     UnsupportedForMessageFormatError,
     error_of_code,
 )
+from kclient.common.denials import WRITE, topics_denied
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node
@@ -297,15 +298,20 @@ def _results_by_batch(builder: ProduceRequestBuilder, response: ClientResponse) 
             missing = NetworkError(f"the broker's response left out {batch.topic_partition}")
             failed.append((batch, PartitionError(missing)))
         elif partition.error_code:
-            failed.append((batch, _partition_error(partition, body)))
+            topic = batch.topic_partition.topic
+            failed.append((batch, _partition_error(topic, partition, body)))
         else:
             appended[batch] = partition
     return appended, failed
 
 
-def _partition_error(partition: PartitionProduceResponse, body: ProduceResponse) -> PartitionError:
+def _partition_error(
+    topic: str, partition: PartitionProduceResponse, body: ProduceResponse
+) -> PartitionError:
     nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in body.node_endpoints]
     error = error_of_code(partition.error_code, partition.error_message)
+    if isinstance(error, TopicAuthorizationError):
+        error = topics_denied((topic,), WRITE)
     return PartitionError(error, partition, nodes)
 
 

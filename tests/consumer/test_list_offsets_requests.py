@@ -106,6 +106,6 @@ def test_unauthorized_topic_raises_on_request(world: ConsumerWorld) -> None:
     world.broker.fail(ApiKey.LIST_OFFSETS, 29)
     result = look_up(world, core, {ORDERS_0: LATEST_TIMESTAMP})
     assert (result.found, result.to_retry) == ({}, set())
-    with pytest.raises(TopicAuthorizationError, match="not authorized to read topic 'orders'"):
+    with pytest.raises(TopicAuthorizationError, match="not authorized to access topic 'orders'"):
         result.raise_unauthorized()
     ListOffsetsResult().raise_unauthorized()

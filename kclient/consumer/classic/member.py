@@ -15,6 +15,7 @@ from kclient.common.broker_errors import (
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
+from kclient.common.denials import group_denied
 from kclient.common.errors import CommitFailedError, IllegalStateError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.consumer.membership import NO_EPOCH, ConsumerGroupMetadata, MemberEpoch
@@ -176,7 +177,7 @@ class Member:
                 self.lose("another consumer has the same group.instance.id", keep_member_id=True)
             return self.fenced_error()
         if isinstance(error, GroupAuthorizationError):
-            return GroupAuthorizationError(f"not authorized to access group {self._group_id!r}")
+            return group_denied(self._group_id)
         return error
 
     def fenced_error(self) -> FencedInstanceIdError:
