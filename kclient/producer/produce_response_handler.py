@@ -298,20 +298,15 @@ def _results_by_batch(builder: ProduceRequestBuilder, response: ClientResponse) 
             missing = NetworkError(f"the broker's response left out {batch.topic_partition}")
             failed.append((batch, PartitionError(missing)))
         elif partition.error_code:
-            topic = batch.topic_partition.topic
-            failed.append((batch, _partition_error(topic, partition, body)))
+            failed.append((batch, _partition_error(partition, body)))
         else:
             appended[batch] = partition
     return appended, failed
 
 
-def _partition_error(
-    topic: str, partition: PartitionProduceResponse, body: ProduceResponse
-) -> PartitionError:
+def _partition_error(partition: PartitionProduceResponse, body: ProduceResponse) -> PartitionError:
     nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in body.node_endpoints]
     error = error_of_code(partition.error_code, partition.error_message)
-    if isinstance(error, TopicAuthorizationError):
-        error = topics_denied((topic,), WRITE)
     return PartitionError(error, partition, nodes)
 
 
@@ -393,9 +388,7 @@ def _explained(
             "than the topic's max.message.bytes or the broker's message.max.bytes"
         )
     if isinstance(error, TopicAuthorizationError):
-        return TopicAuthorizationError(
-            f"not allowed to write to topic {batch.topic_partition.topic!r}"
-        )
+        return topics_denied((batch.topic_partition.topic,), WRITE)
     explanation = _EXPLANATIONS.get(type(error))
     if explanation is not None:
         return type(error)(f"{batch.topic_partition}: {error}: {explanation}")

@@ -219,7 +219,7 @@ CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [
         "a topic that may not be written to",
         failing(ApiKey.PRODUCE, broker.TopicAuthorizationError),
         (produce,),
-        "not allowed to write to topic 't'",
+        "not authorized to write to topic 't'; an ACL has to allow WRITE",
     ),
     (
         "a partition that takes nothing at present",

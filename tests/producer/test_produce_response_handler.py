@@ -315,7 +315,8 @@ def test_rejection_does_not_cover_an_earlier_attempt() -> None:
     producer.step(200)
     producer.respond_with_error(29)
     error = fails(future, KafkaError, written=True)
-    assert "not allowed to write to topic 't'; the record was sent" in str(error)
+    assert "not authorized to write to topic 't'; an ACL" in str(error)
+    assert "; the record was sent" in str(error)
 
 
 @pytest.mark.fault("W10", "W11")

@@ -265,7 +265,11 @@ def test_stale_metadata_is_refreshed() -> None:
     ("code", "kind", "text"),
     [
         (17, InvalidTopicError, "INVALID_TOPIC"),
-        (29, TopicAuthorizationError, "not allowed to write to topic 't'"),
+        (
+            29,
+            TopicAuthorizationError,
+            "not authorized to write to topic 't'; an ACL has to allow WRITE",
+        ),
         (10, RecordTooLargeError, r"t-0: a record makes a batch of \d+ bytes.*max\.message\.bytes"),
         (87, InvalidRecordError, "INVALID_RECORD"),
     ],
