@@ -25,7 +25,8 @@ from kclient.common.errors import (
 )
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import DeliveryTimeoutError
-from tests.support.certificates import CertificateAuthority, Identity
+from kclient.testing.certificate_authority import CertificateAuthority, Identity
+from tests.support.certificates import encrypted
 from tests.support.checks.document_blocks import all_blocks
 from tests.support.checks.waiting import wait_until
 from tests.support.processes.child_process import ROOT, script
@@ -183,7 +184,7 @@ def check_round_trip(options: dict[str, Any], topic: str) -> None:
 
 def test_client_certificate_from_files_and_from_text(secured: Secured) -> None:
     store = secured.directory / "client.pem"
-    store.write_text(secured.client.encrypted("key password"))
+    store.write_text(encrypted(secured.client, "key password"))
     trust = secured.directory / "trust.pem"
     trust.write_text(f"an authority\n{secured.authority.pem}")
     files = {

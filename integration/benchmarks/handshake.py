@@ -14,7 +14,7 @@ from integration.benchmarks.spread import Spread
 from kclient.network.tls.session_cache import TlsSessionCache
 from kclient.network.tls.ssl_transport_layer import READ_SIZE, SslTransportLayer
 from kclient.network.tls.store_loading import pem_file
-from tests.support.certificates import CertificateAuthority, Identity
+from kclient.testing.certificate_authority import CertificateAuthority, Identity
 from tests.support.checks.waiting import HarnessError
 from tests.support.virtual.pipe import pipe
 

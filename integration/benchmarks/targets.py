@@ -11,7 +11,7 @@ from pathlib import Path
 from integration.harness.discovery import find_runtime, given_bootstrap
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
 from integration.harness.running_kafka import RunningKafka
-from tests.support.certificates import CertificateAuthority
+from kclient.testing.certificate_authority import CertificateAuthority
 from tests.support.checks.waiting import HarnessError
 
 SINK = "sink"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
 from integration.harness.kafka_runtime import KafkaRuntime
-from tests.support.certificates import CertificateAuthority
+from kclient.testing.certificate_authority import CertificateAuthority
 
 USER = "alice"
 PASSWORD = "canary pass;word='="  # noqa: S105 (of tests)

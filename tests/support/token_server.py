@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from kclient.network.tls.store_loading import pem_file
-from tests.support.certificates import Identity
+from kclient.testing.certificate_authority import Identity
 
 
 class Received(NamedTuple):

@@ -27,7 +27,8 @@ from kclient.network.sasl.scram import (
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.messages.metadata_records import UserScramCredentialRecord
 from kclient.testing import EmbeddedCluster
-from tests.support.certificates import CertificateAuthority, Identity
+from kclient.testing.certificate_authority import CertificateAuthority, Identity
+from tests.support.certificates import encrypted
 from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 from tests.support.clients.foreign_aiokafka import AiokafkaClient
 from tests.support.clients.foreign_confluent import ConfluentClient
@@ -489,7 +490,7 @@ def test_listener_refuses_tls_1_1(secured: Secured) -> None:
 def test_refused_settings(
     secured: Secured, tmp_path: Path, given: dict[str, str], complaint: str
 ) -> None:
-    (tmp_path / "encrypted.pem").write_text(secured.client.encrypted("password"))
+    (tmp_path / "encrypted.pem").write_text(encrypted(secured.client, "password"))
     files = {"SERVER": secured.directory / "server.pem", "ENCRYPTED": tmp_path / "encrypted.pem"}
     settings = {name: str(files.get(value, value)) for name, value in given.items()}
     with pytest.raises(ConfigError) as caught:

@@ -20,7 +20,7 @@ from kclient.network.sasl.credentials import OAuthBearerToken
 from kclient.network.sasl.credentials_loading import credentials_source
 from kclient.network.sasl.token_endpoint import TokenEndpoint
 from kclient.network.system_runtime import system_runtime
-from tests.support.certificates import CertificateAuthority
+from kclient.testing.certificate_authority import CertificateAuthority
 from tests.support.checks.waiting import wait_until
 from tests.support.token_server import Received, Reply, TokenServer, token_reply, token_server
 from tests.support.virtual.virtual_home import VirtualHome

@@ -15,7 +15,8 @@ from kclient.network.security_config import SecurityConfig
 from kclient.network.tls.cipher_suites import CIPHER_SUITES_1_2
 from kclient.network.tls.client_context import client_context
 from kclient.network.tls.store_loading import pem_file
-from tests.support.certificates import CertificateAuthority
+from kclient.testing.certificate_authority import CertificateAuthority
+from tests.support.certificates import encrypted
 
 AUTHORITY = CertificateAuthority("authority")
 CLIENT = AUTHORITY.issue("client")
@@ -103,7 +104,7 @@ def test_file_with_a_private_key_is_gone_afterwards() -> None:
         ),
         (
             "keystore",
-            CLIENT.encrypted("canary").encode(),
+            encrypted(CLIENT, "canary").encode(),
             "got an encrypted private key, expected ssl_key_password too",
         ),
         ("keystore", CLIENT.pem.replace("MIG", "XXX").encode(), "damaged PEM"),
@@ -120,7 +121,7 @@ def test_damaged_stores(tmp_path: Path, name: str, data: bytes | None, text: str
 
 def test_wrong_password_of_a_key() -> None:
     values: dict[str, Any] = {
-        "ssl_keystore_key": Secret(CLIENT.encrypted("right").removesuffix(CLIENT.chain)),
+        "ssl_keystore_key": Secret(encrypted(CLIENT, "right").removesuffix(CLIENT.chain)),
         "ssl_keystore_certificate_chain": CLIENT.chain,
     }
     client_context(config(**values, ssl_key_password=Secret("right")))

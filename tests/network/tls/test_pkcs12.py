@@ -15,7 +15,7 @@ from kclient.client.client_config import ClientConfig
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
 from kclient.network.tls.client_context import client_context
-from tests.support.certificates import CertificateAuthority, Identity
+from kclient.testing.certificate_authority import CertificateAuthority, Identity
 
 AUTHORITY = CertificateAuthority("authority")
 CLIENT = AUTHORITY.issue("client")

@@ -11,7 +11,7 @@ from kclient.common.errors import ConfigError
 from kclient.network.security_config import SecurityConfig
 from kclient.network.tls.client_context import client_context
 from kclient.network.tls.reloading_context import ReloadingContext
-from tests.support.certificates import CertificateAuthority
+from kclient.testing.certificate_authority import CertificateAuthority
 from tests.support.virtual.virtual_home import VirtualHome
 
 AUTHORITY = CertificateAuthority("first authority")

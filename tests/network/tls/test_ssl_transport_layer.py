@@ -10,7 +10,7 @@ from kclient.common.errors import DisconnectedError, KafkaError, SslAuthenticati
 from kclient.network.tls.session_cache import TlsSessionCache
 from kclient.network.tls.ssl_transport_layer import READ_SIZE, SslTransportLayer
 from kclient.network.tls.store_loading import pem_file
-from tests.support.certificates import CertificateAuthority, Identity
+from kclient.testing.certificate_authority import CertificateAuthority, Identity
 from tests.support.virtual.pipe import Pipe, pipe
 
 AUTHORITY = CertificateAuthority("authority")
