@@ -3,19 +3,23 @@
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
+from kclient.client.client_config import ClientOptions
+from kclient.common.acls import AclBinding
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
+from kclient.network.endpoint import SecurityProtocol
 from kclient.network.system_runtime import system_runtime
 from kclient.testing.broker_faults import BrokerFaults
+from kclient.testing.cluster_security import ClusterSecurity, Mechanism, parse_security
 
 _DEFAULTS: Mapping[str, object] = {
     "listeners": "127.0.0.1:0",
@@ -37,10 +41,18 @@ class EmbeddedCluster(ProcessBound):
         brokers: Number of brokers; one, at present.
         data_dir: Directory of the data; a temporary directory if None.
         config: Broker settings by Kafka's dotted names, such as ``num.partitions``.
+        security: Security protocol of the listener, in any case: ``plaintext``, ``ssl``,
+            ``sasl_plaintext`` or ``sasl_ssl``. The cluster makes its certificates itself, which
+            needs the extra ``testing``. `client_config` returns the options of clients.
+        users: Passwords by user name. With SASL the users have credentials for PLAIN and SCRAM;
+            with ``ssl`` a client needs the certificate of one of them, and names are enough.
+        acls: Access rules; the broker then denies its users what no rule allows. Without an
+            authorizer, as with None, they may do everything.
         runtime: Clock, tasks, network and files; those of the machine if None.
 
     Raises:
         ConfigError: A setting is unknown, or its value is invalid.
+        InvalidArgumentError: An access rule is invalid.
     """
 
     def __init__(
@@ -49,6 +61,9 @@ class EmbeddedCluster(ProcessBound):
         data_dir: str | Path | None = None,
         *,
         config: Mapping[str, object] | None = None,
+        security: str = "plaintext",
+        users: Mapping[str, str] | Collection[str] = (),
+        acls: Sequence[AclBinding] | None = None,
         runtime: Runtime | None = None,
     ) -> None:
         if isinstance(brokers, bool) or brokers != 1:
@@ -56,7 +71,10 @@ class EmbeddedCluster(ProcessBound):
                 f"brokers: got {describe(brokers)}, expected 1; clusters of several brokers are "
                 "not available"
             )
-        self._given = dict(config or {})
+        self._security = _security(security, users, acls)
+        self._is_set_up = False
+        secured = {} if self._security is None else self._security.broker_settings()
+        self._given = {**_DEFAULTS, **secured, **(config or {})}
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._runtime = system_runtime() if runtime is None else runtime
         self._tasks = self._runtime.tasks
@@ -90,6 +108,30 @@ class EmbeddedCluster(ProcessBound):
                 f"{', '.join(addresses)}"
             )
         return addresses[listener_name]
+
+    def client_config(
+        self, user: str | None = None, mechanism: Mechanism | None = None
+    ) -> ClientOptions:
+        """Return the options with which a user's clients connect: address, TLS and credentials.
+
+        They are keyword options of `Producer`, `Consumer` and `AdminClient`. The password and the
+        private key among them are readable text.
+
+        Args:
+            user: Name of the user; None for the cluster's own super user.
+            mechanism: SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, the default.
+
+        Raises:
+            ConfigError: The cluster has no such user, or no such mechanism.
+            IllegalStateError: The cluster is not running.
+        """
+        address = self.bootstrap_servers
+        if self._security is not None:
+            return self._security.client_options(address, user, mechanism)
+        for name, value in (("user", user), ("mechanism", mechanism)):
+            if value is not None:
+                raise ConfigError(f"{name}: got {describe(value)}, expected none with plaintext")
+        return ClientOptions(bootstrap_servers=address)
 
     @property
     def data_dir(self) -> Path:
@@ -150,6 +192,13 @@ class EmbeddedCluster(ProcessBound):
             raise
         self._broker = broker
         self._given["listeners"] = ",".join(map(str, broker.bound))  # the same ports if restarted
+        if self._security is not None and not self._is_set_up:
+            try:
+                self._security.set_up(broker.endpoint.address, self._runtime)
+            except BaseException:
+                self._end()
+                raise
+            self._is_set_up = True
 
     def stop(self) -> None:
         """Stop in an orderly way; the data is kept. Idempotent."""
@@ -188,7 +237,7 @@ class EmbeddedCluster(ProcessBound):
             self._temporary = self._remove_temporary = None
 
     def _config(self, data_dir: Path) -> BrokerConfig:
-        return BROKER_CONFIG.parse({**_DEFAULTS, **self._given, "log.dir": str(data_dir)})
+        return BROKER_CONFIG.parse({**self._given, "log.dir": str(data_dir)})
 
     def __enter__(self) -> Self:
         self.start()
@@ -221,3 +270,17 @@ def _remove(runtime: Runtime, directory: Path, made_in: int) -> None:
     """Remove a cluster's directory, in the process that created it."""
     if runtime.tasks.process_id() == made_in:
         runtime.files.remove_tree(directory)
+
+
+def _security(
+    name: str, users: Mapping[str, str] | Collection[str], acls: Sequence[AclBinding] | None
+) -> ClusterSecurity | None:
+    protocol = parse_security(name)
+    if protocol is not SecurityProtocol.PLAINTEXT:
+        return ClusterSecurity(protocol, users, acls)
+    if users or acls is not None:
+        raise ConfigError(
+            f"{'users' if users else 'acls'}: got them with security 'plaintext', expected ssl,"
+            " sasl_plaintext or sasl_ssl; a client of plaintext has no user name"
+        )
+    return None

@@ -14,7 +14,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "time": ("common/system_tasks.py", "cli/"),
     # In testing/ it is seeded, so that a fault comes again when it is asked for again.
     "random": ("common/runtime.py", "network/system_runtime.py", "testing/"),
-    "secrets": ("network/sasl/",),  # nonces must not be foreseen, in a simulation either
+    # Nonces and passwords must not be foreseen, in a simulation either.
+    "secrets": ("network/sasl/", "testing/cluster_security.py"),
     "uuid": ("common/uuids.py",),
     # The resolver's threads may hang; nothing may wait for them as for a task.
     "threading.Thread": ("common/system_tasks.py", "network/name_resolver.py"),

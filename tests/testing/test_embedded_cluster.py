@@ -1,13 +1,34 @@
 import logging
 import os
 import socket
+import sys
 import threading
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
-from kclient.common.broker_errors import KafkaStorageError
-from kclient.common.errors import ConfigError, IllegalStateError
+from kclient import AdminClient, Consumer, NewTopic, Producer
+from kclient.admin import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePattern,
+    ResourceType,
+)
+from kclient.common.broker_errors import (
+    GroupAuthorizationError,
+    KafkaStorageError,
+    SaslAuthenticationError,
+    TopicAuthorizationError,
+)
+from kclient.common.errors import (
+    BootstrapError,
+    ConfigError,
+    IllegalStateError,
+    SslAuthenticationError,
+)
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.wire import Wire, batch, records_of
 
@@ -177,3 +198,159 @@ def test_normal_operation_logs_no_warning(caplog: pytest.LogCaptureFixture) -> N
         wire.produce("t", batch([b"a"]))
         cluster.restart()
     assert caplog.records == []
+
+
+USERS = {"alice": "alice-secret", "bob@example.com": 'it\'s; "bob"=, \\ ü'}
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def allowed(user: str, kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:
+    entry = AccessControlEntry(f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+    return AclBinding(ResourcePattern(kind, name), entry)
+
+
+@pytest.mark.parametrize("security", ["SASL_PLAINTEXT", "sasl_ssl"])
+def test_users_authenticate_by_each_mechanism(security: str) -> None:
+    with EmbeddedCluster(security=security, users=USERS) as cluster:
+        for user in USERS:
+            for number, mechanism in enumerate(MECHANISMS):
+                options = cluster.client_config(user, mechanism=mechanism)  # type: ignore[arg-type]
+                assert options["security_protocol"] == security.upper()
+                assert options["sasl_mechanism"] == mechanism
+                with Producer(**options) as producer:
+                    assert producer.send(user[:3], b"a").result(10).offset == number
+        cluster.restart()
+        with Consumer(
+            **cluster.client_config("alice"), group_id="g", auto_offset_reset="earliest"
+        ) as consumer:
+            consumer.subscribe("ali")
+            assert next(iter(consumer)).value == b"a"
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_wrong_password_of_a_user_is_refused(
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"],
+) -> None:
+    with EmbeddedCluster(security="sasl_plaintext", users=USERS) as cluster:
+        options = cluster.client_config("alice", mechanism)
+        options["sasl_password"] = "wrong"
+        with AdminClient(**options) as admin, pytest.raises(SaslAuthenticationError):
+            admin.list_topics()
+
+
+def test_certificate_is_of_an_authority_of_the_cluster() -> None:
+    with EmbeddedCluster(security="ssl") as cluster, EmbeddedCluster(security="ssl") as other:
+        options = cluster.client_config()
+        options["bootstrap_servers"] = cluster.bootstrap_servers.replace("127.0.0.1", "localhost")
+        with AdminClient(**options) as admin:
+            assert admin.list_topics() == []
+        options = cluster.client_config()
+        options["bootstrap_servers"] = other.bootstrap_servers
+        with AdminClient(**options) as admin, pytest.raises(SslAuthenticationError):
+            admin.list_topics()
+
+
+@pytest.mark.parametrize("security", ["ssl", "sasl_ssl"])
+def test_access_rules_are_those_of_the_users(security: str) -> None:
+    acls = [
+        allowed("alice", ResourceType.TOPIC, "orders", AclOperation.WRITE),
+        allowed("bob@example.com", ResourceType.TOPIC, "orders", AclOperation.READ),
+    ]
+    with EmbeddedCluster(security=security, users=USERS, acls=acls) as cluster:
+        with AdminClient(**cluster.client_config()) as admin:  # the super user
+            admin.create_topics(NewTopic("orders", 1, 1))
+            assert sorted(admin.describe_acls()) == sorted(acls)
+        with Producer(**cluster.client_config("alice")) as producer:
+            assert producer.send("orders", b"a").result(10).offset == 0
+            with pytest.raises(TopicAuthorizationError):
+                producer.send("others", b"b").result(10)
+        with Consumer(**cluster.client_config("bob@example.com"), group_id="g") as consumer:
+            consumer.subscribe("orders")
+            with pytest.raises(GroupAuthorizationError):
+                consumer.poll(10)
+
+
+def test_everything_is_denied_without_a_rule() -> None:
+    with (
+        EmbeddedCluster(security="sasl_plaintext", users=USERS, acls=[]) as cluster,
+        Producer(**cluster.client_config("alice")) as producer,
+        pytest.raises(TopicAuthorizationError),
+    ):
+        producer.send("orders", b"a").result(10)
+
+
+def test_client_needs_the_certificate_of_a_user() -> None:
+    with EmbeddedCluster(security="ssl", users=["alice"]) as cluster:
+        options = cluster.client_config("alice")
+        assert options == cluster.client_config("alice")
+        with AdminClient(**options) as admin:
+            assert admin.list_topics() == []
+        del options["ssl_keystore_key"], options["ssl_keystore_certificate_chain"]
+        with (
+            AdminClient(**options) as admin,
+            pytest.raises((SslAuthenticationError, BootstrapError)),
+        ):
+            admin.list_topics()
+
+
+def test_cluster_without_security_has_only_an_address() -> None:
+    with EmbeddedCluster() as cluster:
+        assert cluster.client_config() == {"bootstrap_servers": cluster.bootstrap_servers}
+        with pytest.raises(
+            ConfigError, match=r"user: got 'alice' \(str\), expected none with plaintext"
+        ):
+            cluster.client_config("alice")
+        with pytest.raises(ConfigError, match=r"mechanism: got 'PLAIN' \(str\), expected none"):
+            cluster.client_config(mechanism="PLAIN")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"security": "tls"}, r"security: got 'tls' \(str\), expected one of plaintext, ssl,"),
+        ({"security": None}, r"security: got None \(NoneType\), expected one of plaintext, ssl,"),
+        ({"users": USERS}, "users: got them with security 'plaintext'"),
+        ({"acls": []}, "acls: got them with security 'plaintext'"),
+        ({"security": "ssl", "acls": []}, "acls: got them without users"),
+        ({"security": "ssl", "users": "alice"}, "users: got a str, expected names of users"),
+        ({"security": "sasl_ssl", "users": ["alice"]}, "users: got a list, expected a dict"),
+        ({"security": "sasl_ssl", "users": {"a": ""}}, "users: got no password of 'a'"),
+        ({"security": "sasl_ssl", "users": {"a": 1}}, "users: got no password of 'a'"),
+        (
+            {"security": "ssl", "users": ["a,b"]},
+            r"users: got the name 'a,b' \(str\), expected 1 to 64",
+        ),
+        ({"security": "ssl", "users": ["cluster-administrator"]}, "the cluster's own user"),
+    ],
+)
+def test_security_that_is_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        EmbeddedCluster(**options)
+
+
+def test_clients_of_unknown_users_and_mechanisms_are_refused() -> None:
+    with EmbeddedCluster(security="sasl_plaintext", users=USERS) as cluster:
+        with pytest.raises(ConfigError, match=r"user: got 'eve' \(str\), expected .*: alice, bob@"):
+            cluster.client_config("eve")
+        with pytest.raises(
+            ConfigError, match=r"mechanism: got 'GSSAPI' \(str\), expected one of PLAIN,"
+        ):
+            cluster.client_config("alice", "GSSAPI")  # type: ignore[arg-type]
+
+
+def test_secrets_are_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(0), EmbeddedCluster(security="sasl_ssl", users=USERS) as cluster:
+        options = cluster.client_config()
+        with AdminClient(**cluster.client_config("alice")) as admin:
+            admin.list_topics()
+        shown = f"{cluster!r} {vars(cluster)['_security']!r} {caplog.text}"
+    assert "alice-secret" not in shown
+    assert str(options["sasl_password"]) not in shown
+
+
+def test_missing_package_for_certificates_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "kclient.testing.certificate_authority", raising=False)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(ConfigError, match=r"pip install cryptography .*'testing'"):
+        EmbeddedCluster(security="ssl")
+    EmbeddedCluster(security="sasl_plaintext", users=USERS)

@@ -1,4 +1,4 @@
-"""Examples of test-with-faults.md."""
+"""Examples of the pages about tests with faults and with security."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,15 @@ import pytest
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.document_blocks import blocks
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "test-with-faults.md"
-EXAMPLES = {heading: code for heading, (code,) in blocks(PAGE, "python").items()}
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
+
+
+def examples_of(page: str) -> dict[str, str]:
+    return {heading: code for heading, (code,) in blocks(HOW_TO / page, "python").items()}
+
+
+EXAMPLES = examples_of("test-with-faults.md")
+TESTS = {**EXAMPLES, **examples_of("test-with-security.md")}
 
 
 def run(code: str) -> dict[str, Any]:
@@ -18,9 +25,9 @@ def run(code: str) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.parametrize("heading", [one for one, code in EXAMPLES.items() if "def test_" in code])
+@pytest.mark.parametrize("heading", [one for one, code in TESTS.items() if "def test_" in code])
 def test_example(heading: str) -> None:
-    names = run(EXAMPLES[heading])
+    names = run(TESTS[heading])
     (example,) = (value for name, value in names.items() if name.startswith("test_"))
     example()
 
