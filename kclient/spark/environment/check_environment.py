@@ -7,7 +7,7 @@ executors, too. The same name is started next to the driver, where it may be ano
 Spark looks up ``format("kclient")`` and plans its queries.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, udf
 
+from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.client.client_config import parse_bootstrap_servers
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError
@@ -27,17 +28,19 @@ from kclient.spark.environment.planner_probe import REMEDY as PLANNER_REMEDY
 from kclient.spark.environment.planner_probe import Planner, probe_planner
 from kclient.spark.environment.python_facts import PACKAGES, PythonFacts, make_probe
 from kclient.spark.environment.worker_failures import explain_worker_errors
+from kclient.spark.options.secret_options import resolved
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _DEFAULT_TASKS: Final = 8
+_SERVERS: Final = "bootstrap.servers"
 _SHIP = (
     "install it for the interpreter of the workers, or ship an environment that has it with "
     "spark.archives and set PYSPARK_PYTHON to the interpreter in it"
 )
-_REACH = "check name, port and firewall between the executors and the brokers"
+_REACH = "check name, port, firewall and credentials between the executors and the brokers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,10 @@ def _problems_of_driver(driver: PythonFacts) -> Iterator[str]:
                 f"({driver.packages[name].problem}); install {DISTRIBUTION} with the extra 'spark'"
             )
     for broker in driver.unreachable:
-        yield f"the driver on {driver.host} cannot reach {broker}; check name, port and firewall"
+        yield (
+            f"the driver on {driver.host} cannot reach {broker}; check name, port, firewall and "
+            "credentials"
+        )
 
 
 def _problems_of_planner(driver: PythonFacts, planner: Planner) -> Iterator[str]:
@@ -155,6 +161,7 @@ def check_environment(
     spark: "SparkSession",
     bootstrap_servers: str | Sequence[str] | None = None,
     *,
+    conf: Mapping[str, object] | None = None,
     tasks: int | None = None,
     timeout: float = 10.0,
 ) -> EnvironmentReport:
@@ -172,6 +179,10 @@ def check_environment(
     Args:
         spark: The session.
         bootstrap_servers: Brokers to connect to, ``"host:port,…"`` or a list.
+        conf: Options of the clients by dotted name, such as ``security.protocol``; those of an
+            `AdminClient`. ``sasl.password.file`` and ``.env`` name a file and a variable with the
+            password, which is then not sent to the workers; so with each secret. It may have
+            ``bootstrap.servers``, too.
         tasks: Number of tasks; None for one per slot of the current executors.
         timeout: Longest wait for the response of each broker, seconds.
 
@@ -183,32 +194,41 @@ def check_environment(
         WorkerEnvironmentError: Something is missing, has another version or cannot be reached; the
             message says what, where, and the remedy. `problems` has all findings.
     """
-    servers = _servers(bootstrap_servers)
+    client = _client_config(bootstrap_servers, conf or {})
     _check_number("timeout", timeout, (int, float), "seconds above 0")
     if tasks is not None:
         _check_number("tasks", tasks, (int,), "a whole number >= 1")
     context = _context(spark)
     slots = _DEFAULT_TASKS if context is None else context.defaultParallelism
     count = slots if tasks is None else tasks
-    probe = make_probe(servers, float(timeout))
+    probe = make_probe(client, float(timeout))
     workers: list[PythonFacts] = []
     for interpreter in worker_interpreters(context):
         with explain_worker_errors(f"environment, with {interpreter.name}", hint=""):
             workers += _run_probe(spark, probe, count, interpreter)
-    planner = None if context is None else probe_planner(context, make_probe((), 0.0))
+    planner = None if context is None else probe_planner(context, make_probe({}, 0.0))
     report = EnvironmentReport.of(PythonFacts.read(probe(None)), workers, planner)
     if report.problems:
         raise WorkerEnvironmentError(f"environment:\n{report}", report.problems)
     return report
 
 
-def _servers(given: object) -> list[str]:
-    if given is None:
-        return []
-    return [
+def _client_config(servers: object, conf: Mapping[str, object]) -> dict[str, object]:
+    """Return the options of a client; none if there are no servers."""
+    if servers is not None and _SERVERS in conf:
+        raise ConfigError(f"{_SERVERS}: got it twice, expected an argument or an entry of conf")
+    found = conf.get(_SERVERS) if servers is None else servers
+    if found is None:
+        if conf:
+            raise ConfigError(f"conf: got {', '.join(conf)} without {_SERVERS}, expected it, too")
+        return {}
+    addresses = (
         f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        for host, port in parse_bootstrap_servers(given)
-    ]
+        for host, port in parse_bootstrap_servers(found)
+    )
+    config = {**conf, _SERVERS: ",".join(addresses)}
+    ADMIN_CONFIG.parse(resolved(config))
+    return config
 
 
 def _context(spark: "SparkSession") -> "SparkContext | None":

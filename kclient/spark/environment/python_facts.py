@@ -3,7 +3,7 @@
 import json
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module, metadata
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from kclient.admin.admin_client import AdminClient
 from kclient.common.errors import KafkaError
 from kclient.common.types import Node
+from kclient.spark.options.secret_options import resolved
 
 PACKAGES = ("pyspark", "pyarrow", "kclient")
 
@@ -70,17 +71,18 @@ class PythonFacts:
         return f"{self.host}: Python {self.python} ({self.executable}), {packages}{coded}"
 
 
-def make_probe(servers: Sequence[str], timeout_s: float) -> Callable[[object], str]:
+def make_probe(conf: Mapping[str, object], timeout_s: float) -> Callable[[object], str]:
     """Return a function that returns facts about its process as JSON.
 
     It is a nested function, so that it is pickled as code and not as a name to import: the workers
     may not have kclient.
 
     Args:
-        servers: Brokers to connect to, as ``host:port``; empty for none.
+        conf: Options of a client by dotted name, with references to secrets; empty to connect to no
+            broker.
         timeout_s: Longest wait for each broker.
     """
-    names, brokers = PACKAGES, list(servers)
+    names, options = PACKAGES, dict(conf)
 
     def package(name: str) -> dict[str, object]:
         try:
@@ -99,9 +101,9 @@ def make_probe(servers: Sequence[str], timeout_s: float) -> Callable[[object], s
         if "problem" not in packages["kclient"]:
             try:
                 records = import_module("kclient.record").IMPLEMENTATION
-                if brokers:
+                if options:
                     facts_module = import_module("kclient.spark.environment.python_facts")
-                    unreachable = facts_module.unreachable(brokers, timeout_s)
+                    unreachable = facts_module.unreachable(options, timeout_s)
             except ImportError as error:  # a dependency of kclient is missing, or kclient is older
                 packages["kclient"]["problem"] = f"{type(error).__name__}: {error}"
         facts = {
@@ -118,29 +120,29 @@ def make_probe(servers: Sequence[str], timeout_s: float) -> Callable[[object], s
     return probe
 
 
-def unreachable(servers: Sequence[str], timeout_s: float) -> list[str]:
+def unreachable(conf: Mapping[str, object], timeout_s: float) -> list[str]:
     """Return the brokers that cannot be reached, each with the error.
 
     Each broker is contacted at the address that the cluster advertises for it.
 
     Args:
-        servers: Bootstrap servers, as ``host:port``.
+        conf: Options of a client by dotted name, with references to secrets.
         timeout_s: Longest wait for each response.
     """
     try:
-        nodes = _nodes(servers, timeout_s)
+        nodes = _nodes(conf, timeout_s)
     except KafkaError as error:
-        return [f"bootstrap servers {','.join(servers)}: {error}"]
+        return [f"bootstrap servers {conf['bootstrap.servers']}: {error}"]
     found = []
     for node in nodes:
         address = f"[{node.host}]:{node.port}" if ":" in node.host else f"{node.host}:{node.port}"
         try:
-            _nodes([address], timeout_s)
+            _nodes({**conf, "bootstrap.servers": address}, timeout_s)
         except KafkaError as error:
             found.append(f"broker {node.id} at its advertised listener {address}: {error}")
     return found
 
 
-def _nodes(servers: Sequence[str], timeout_s: float) -> tuple[Node, ...]:
-    with AdminClient(bootstrap_servers=list(servers)) as admin:
+def _nodes(conf: Mapping[str, object], timeout_s: float) -> tuple[Node, ...]:
+    with AdminClient(resolved(conf)) as admin:
         return admin.describe_cluster(timeout=timeout_s).nodes

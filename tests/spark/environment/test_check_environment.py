@@ -93,7 +93,7 @@ def test_output_of_the_planner_that_cannot_plan_is_a_problem() -> None:
     assert "failed: hello" in read_output("echo", 0, "hello\n").problem
     old = read_output("python3", 0, '{"python": "3.9.2"}\n').problem
     assert f"is Python 3.9.2, and 3.{sys.version_info[1]} on the driver" in old
-    facts = make_probe((), 1.0)(None)
+    facts = make_probe({}, 1.0)(None)
     unregistered = json.dumps({"python": "", "facts": facts, "finds_data_source": False})
     assert "call kclient.spark.prepare_local_session()" in read_output("a", 0, unregistered).problem
 
@@ -102,6 +102,16 @@ def test_output_of_the_planner_that_cannot_plan_is_a_problem() -> None:
     ("arguments", "words"),
     [
         ({"bootstrap_servers": "broker"}, "add ':9092'"),
+        ({"conf": {"client.id": "c"}}, "conf: got client.id without bootstrap.servers"),
+        ({"conf": {"bootstrap.servers": "b:1", "sasl.pasword": "x"}}, "'sasl.password'"),
+        (
+            {"bootstrap_servers": "b:1", "conf": {"bootstrap.servers": "b:1"}},
+            "bootstrap.servers: got it twice",
+        ),
+        (
+            {"bootstrap_servers": "b:1", "conf": {"sasl.password.env": "NO_SUCH"}},
+            "sasl.password.env: got 'NO_SUCH', expected a variable",
+        ),
         ({"timeout": 0}, "timeout: got 0"),
         ({"timeout": "5"}, "expected seconds above 0"),
         ({"tasks": 0}, "tasks: got 0"),

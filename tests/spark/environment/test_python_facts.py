@@ -17,7 +17,7 @@ from kclient.testing import EmbeddedCluster
 
 
 def test_probe_returns_facts_of_this_process() -> None:
-    facts = PythonFacts.read(make_probe((), 1.0)(0))
+    facts = PythonFacts.read(make_probe({}, 1.0)(0))
     assert facts.executable == sys.executable
     assert facts.directory == str(Path.cwd())
     assert facts.records == IMPLEMENTATION
@@ -29,7 +29,7 @@ def test_probe_returns_facts_of_this_process() -> None:
 def test_pickled_probe_runs_without_kclient(tmp_path: Path) -> None:
     sent = tmp_path / "probe"
     cloudpickle: Any = import_module("pyspark.cloudpickle")  # it has no types
-    sent.write_bytes(cloudpickle.dumps(make_probe(["127.0.0.1:1"], 1.0)))
+    sent.write_bytes(cloudpickle.dumps(make_probe({"bootstrap.servers": "127.0.0.1:1"}, 1.0)))
     program = (
         "import pickle, sys; sys.modules['kclient'] = None\n"
         f"print(pickle.load(open({str(sent)!r}, 'rb'))(0))"
@@ -44,8 +44,8 @@ def test_pickled_probe_runs_without_kclient(tmp_path: Path) -> None:
 
 
 def test_each_broker_is_contacted_at_its_advertised_address(spark_cluster: EmbeddedCluster) -> None:
-    assert unreachable([spark_cluster.bootstrap_servers], 10.0) == []
-    (found,) = unreachable(["127.0.0.1:1"], 0.3)
+    assert unreachable({"bootstrap.servers": spark_cluster.bootstrap_servers}, 10.0) == []
+    (found,) = unreachable({"bootstrap.servers": "127.0.0.1:1"}, 0.3)
     assert found.startswith("bootstrap servers 127.0.0.1:1: ")
 
 
@@ -56,8 +56,26 @@ def test_unreachable_advertised_listener_is_reported() -> None:
 
     with EmbeddedCluster() as cluster:
         cluster.faults.edit(ApiKey.DESCRIBE_CLUSTER, add_dead_broker)
-        found = unreachable([cluster.bootstrap_servers], 5.0)
+        found = unreachable({"bootstrap.servers": cluster.bootstrap_servers}, 5.0)
     # A busy machine may not reach the other one in time.
     assert any(
         each.startswith("broker 9 at its advertised listener 127.0.0.1:1: ") for each in found
     )
+
+
+def test_brokers_are_contacted_with_options_and_references(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("alice-secret\n")
+    with EmbeddedCluster(security="sasl_ssl", users={"alice": "alice-secret"}) as cluster:
+        options = cluster.client_config("alice")
+        del options["sasl_password"]
+        conf = {name.replace("_", "."): value for name, value in options.items()}
+        conf["sasl.password.file"] = str(password)
+        assert unreachable(conf, 10.0) == []
+        password.write_text("wrong")
+        (refused,) = unreachable(conf, 10.0)
+        password.unlink()
+        (missing,) = unreachable(conf, 10.0)
+    assert "the broker refused user 'alice'" in refused
+    assert "wrong" not in refused
+    assert f"sasl.password.file: got '{password}', expected a readable file" in missing

@@ -49,7 +49,7 @@ def test_spark_blocks_run_as_pasted(
     blocks = [
         block
         for block in code_blocks(ROOT / page)
-        if block.language == "python" and (block.note or "").startswith("tests/spark/")
+        if block.language == "python" and block.note == "tests/spark/session/test_documents.py"
     ]
     assert blocks
     monkeypatch.chdir(tmp_path)

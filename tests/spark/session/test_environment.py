@@ -20,7 +20,10 @@ from kclient.spark import (
 )
 from kclient.spark.common.installed_spark import supports
 from kclient.spark.environment import planner_probe
+from kclient.testing import EmbeddedCluster
+from tests.support.checks.document_blocks import code_blocks
 from tests.support.clients.clients import Clients, place
+from tests.support.processes.child_process import ROOT
 
 LIMITED = supports("admission-control")
 
@@ -48,6 +51,30 @@ def test_unreachable_brokers_are_reported(spark: SparkSession) -> None:
     assert driver.startswith("the driver on ")
     assert workers.startswith("workers on ")
     assert "cannot reach bootstrap servers 127.0.0.1:1" in workers
+
+
+def test_workers_connect_with_the_options_of_clients(spark: SparkSession, tmp_path: Path) -> None:
+    (code,) = (
+        block.code
+        for block in code_blocks(ROOT / "docs" / "how-to" / "spark-environment.md")
+        if "security.protocol" in block.code
+    )
+    password = tmp_path / "alice.secret"
+    password.write_text("alice-secret\n")
+    with EmbeddedCluster(security="sasl_ssl", users={"alice": "alice-secret"}) as cluster:
+        trusted = cluster.client_config("alice")["ssl_truststore_certificates"]
+        (tmp_path / "ca.pem").write_text(str(trusted))
+        code = code.replace("/opt/kafka", str(tmp_path))
+        code = code.replace("broker-1:9092", cluster.bootstrap_servers)
+        names = {"spark": spark, "check_environment": check_environment}
+        exec(code, names)  # noqa: S102 (our own page)
+        password.write_text("wrong")
+        with pytest.raises(WorkerEnvironmentError) as caught:
+            exec(code, names)  # noqa: S102
+    driver, workers = caught.value.problems
+    assert "the broker refused user 'alice'" in driver
+    assert "the broker refused user 'alice'" in workers
+    assert "alice-secret" not in str(caught.value)
 
 
 def test_workers_without_kclient_are_reported(
