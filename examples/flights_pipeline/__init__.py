@@ -9,6 +9,7 @@ The steps of the pipeline and their modules::
     consumer.py     a Consumer that commits by hand, into a table of SQLite (result_table.py)
     group.py        two of them as processes (member.py), of which one is killed; samples of the lag
     story.py        throughput, lag, events and micro-batches of the run
+    kafka_access.py options of all clients: address, TLS and SASL, with references to secrets
     check.py        comparison of every figure with pandas over the source
     report/         the report, for the terminal and as one HTML file with charts
 

@@ -40,6 +40,13 @@ def parse(arguments: list[str] | None) -> PipelineSettings:
         help="a Kafka to use; without it the companion broker is started for the run",
     )
     parser.add_argument(
+        "--security",
+        type=str.lower,
+        choices=["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"],
+        default=PipelineSettings().security,
+        help="security protocol of the companion broker (default: %(default)s)",
+    )
+    parser.add_argument(
         "--master",
         default=PipelineSettings().master,
         help="local[2] or spark://host:port (default: %(default)s)",
@@ -65,8 +72,11 @@ def parse(arguments: list[str] | None) -> PipelineSettings:
         parser.error(f"--conf: got {options.conf}, expected KEY=VALUE")
     if options.flights is not None and options.flights < 1:
         parser.error(f"--flights: got {options.flights}, expected a whole number >= 1")
+    if options.bootstrap is not None and options.security != PipelineSettings().security:
+        parser.error(f"--security: got {options.security} with --bootstrap, expected one of them")
     return PipelineSettings(
         bootstrap=options.bootstrap,
+        security=options.security,
         master=options.master,
         flights=options.flights,
         report=options.report,

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
+from examples.flights_pipeline.kafka_access import KafkaAccess
 from examples.flights_pipeline.result_table import ResultTable
 from kclient import Consumer
 
 
 def collect(
-    bootstrap: str,
+    kafka: KafkaAccess,
     topic: str,
     group: str,
     table: ResultTable,
@@ -22,7 +23,7 @@ def collect(
     keys: nothing is lost and nothing is counted twice.
 
     Args:
-        bootstrap: Kafka's address.
+        kafka: How to connect.
         topic: Topic of the statistics.
         group: The consumer group.
         table: Where to store the records.
@@ -30,15 +31,15 @@ def collect(
         name: Client id of the member.
     """
     count = 0
-    with Consumer(
-        bootstrap_servers=bootstrap,
+    options = kafka.client_options(
         group_id=group,
         client_id=name,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         session_timeout_ms=6_000,
         heartbeat_interval_ms=1_000,
-    ) as consumer:
+    )
+    with Consumer(options) as consumer:
         consumer.subscribe(topic)
         while not is_done():
             records = consumer.poll(timeout=0.2)

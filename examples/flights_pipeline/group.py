@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from examples.flights_pipeline.kafka_access import KafkaAccess
 from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from examples.flights_pipeline.progress import Progress
 from examples.flights_pipeline.story import Event, Sample
@@ -24,7 +25,7 @@ class ReportGroup:
     """Runs the members, kills the first one, and samples topics and groups in a thread.
 
     Args:
-        bootstrap: Kafka's address.
+        kafka: How to connect.
         settings: Settings of the run.
         directory: Directory of the table and of the members' logs.
         expected: Number of statistics, of which `KILL_AT` are collected before the kill.
@@ -33,7 +34,7 @@ class ReportGroup:
 
     def __init__(
         self,
-        bootstrap: str,
+        kafka: KafkaAccess,
         settings: PipelineSettings,
         directory: Path,
         expected: int,
@@ -41,7 +42,7 @@ class ReportGroup:
     ) -> None:
         self.samples: list[Sample] = []
         self.events: list[Event] = []
-        self._bootstrap = bootstrap
+        self._kafka = kafka
         self._settings = settings
         self._kill_after = KILL_AT * expected
         self._progress = progress
@@ -111,7 +112,7 @@ class ReportGroup:
 
     def _start(self, name: str, directory: Path) -> Process:
         settings = self._settings
-        arguments = ["--bootstrap", self._bootstrap, "--topic", settings.statistics_topic]
+        arguments = [*self._kafka.arguments(), "--topic", settings.statistics_topic]
         arguments += ["--group", settings.group, "--name", name]
         arguments += ["--table", str(directory / "statistics.sqlite")]
         module = "examples.flights_pipeline.member"
@@ -120,8 +121,8 @@ class ReportGroup:
     def _watch(self) -> None:
         try:
             with (
-                AdminClient(bootstrap_servers=self._bootstrap) as admin,
-                Consumer(bootstrap_servers=self._bootstrap) as consumer,
+                AdminClient(self._kafka.client_options()) as admin,
+                Consumer(self._kafka.client_options()) as consumer,
             ):
                 while not self._stopped.wait(_INTERVAL_S):
                     self._step(admin, consumer)

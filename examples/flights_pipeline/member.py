@@ -9,20 +9,22 @@ import sys
 from pathlib import Path
 
 from examples.flights_pipeline.consumer import collect
+from examples.flights_pipeline.kafka_access import parse_access
 from examples.flights_pipeline.result_table import ResultTable
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Collect until the input is closed."""
     parser = argparse.ArgumentParser(prog="flights-pipeline-member")
-    for name in ("bootstrap", "topic", "group", "name"):
+    parser.add_argument("--kafka", action="append", required=True)
+    for name in ("topic", "group", "name"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--table", required=True, type=Path)
     options = parser.parse_args(arguments)
     os.set_blocking(sys.stdin.fileno(), False)
     with ResultTable(options.table) as table:
         collect(
-            options.bootstrap,
+            parse_access(options.kafka),
             options.topic,
             options.group,
             table,

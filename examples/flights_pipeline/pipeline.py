@@ -14,6 +14,7 @@ from examples.flights_pipeline.check import differences, expected_statistics
 from examples.flights_pipeline.figures import Statistics
 from examples.flights_pipeline.flights import months, read_flights
 from examples.flights_pipeline.group import ReportGroup
+from examples.flights_pipeline.kafka_access import KafkaAccess, companion_broker
 from examples.flights_pipeline.pipeline_result import PipelineResult
 from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from examples.flights_pipeline.progress import BatchLines, Progress
@@ -33,7 +34,6 @@ from examples.flights_pipeline.topics import check_topics, create_topics
 from examples.flights_pipeline.writer import write_end_mark, write_flights
 from kclient.cli.demo.flights import airline_names
 from kclient.spark import check_environment
-from kclient.testing import EmbeddedCluster
 
 SHOWN = 10  # differences in the verdict
 
@@ -53,22 +53,22 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
     """
     progress = Progress()
     with ExitStack() as ending:
-        bootstrap = ending.enter_context(kafka(settings, progress))
-        check_topics(bootstrap, settings)
+        kafka = ending.enter_context(connected(settings, progress))
+        check_topics(kafka, settings)
         if spark is None:
             spark = ending.enter_context(spark_session(settings, progress))
         session = separate(spark)
-        progress.say("workers", str(check_environment(session, bootstrap)))
-        create_topics(bootstrap, settings)
+        progress.say("workers", str(check_environment(session, conf=kafka.options)))
+        create_topics(kafka, settings)
         flights = read_flights(settings.flights)
         progress.say("source", f"{len(flights):,} flights scheduled from New York in 2013")
         expected = expected_statistics(flights)
         directory = settings.directory or Path(tempfile.mkdtemp(prefix="kclient-flights-"))
         checkpoint = settings.checkpoint or str(directory / "checkpoint")
         group = ending.enter_context(
-            ReportGroup(bootstrap, settings, directory, len(expected), progress)
+            ReportGroup(kafka, settings, directory, len(expected), progress)
         )
-        batches = compute(session, flights, bootstrap, settings, checkpoint, progress, group)
+        batches = compute(session, flights, kafka, settings, checkpoint, progress, group)
         too_late = _too_late(batches)
         progress.say("stream", f"stopped; {too_late} rows were too late to be counted")
         group.await_end()
@@ -99,21 +99,21 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
 
 
 @contextmanager
-def kafka(settings: PipelineSettings, progress: Progress) -> Iterator[str]:
-    """Yield the address of Kafka: the given one, or that of a broker for this run."""
+def connected(settings: PipelineSettings, progress: Progress) -> Iterator[KafkaAccess]:
+    """Yield the access to Kafka: to the given one, or to a broker for this run."""
     if settings.bootstrap is not None:
         progress.say("Kafka", settings.bootstrap)
-        yield settings.bootstrap
+        yield KafkaAccess({"bootstrap.servers": settings.bootstrap})
         return
-    with EmbeddedCluster() as cluster:
-        progress.say("Kafka", f"companion broker at {cluster.bootstrap_servers}")
-        yield cluster.bootstrap_servers
+    with companion_broker(settings.security) as kafka:
+        progress.say("Kafka", f"companion broker at {kafka.bootstrap}, {settings.security}")
+        yield kafka
 
 
 def compute(
     session: SparkSession,
     flights: pd.DataFrame,
-    bootstrap: str,
+    kafka: KafkaAccess,
     settings: PipelineSettings,
     checkpoint: str,
     progress: Progress,
@@ -121,12 +121,10 @@ def compute(
 ) -> list[StreamingQueryProgress]:
     """Start the query, write the flights while it runs, and stop it after the last windows."""
     topic = settings.flights_topic
-    statistics = daily_statistics(
-        stream_of_flights(session, bootstrap, topic, settings.query_group)
-    )
+    statistics = daily_statistics(stream_of_flights(session, kafka, topic, settings.query_group))
     lines = BatchLines(progress)
     session.streams.addListener(lines)
-    query = start_query(statistics, bootstrap, settings.statistics_topic, checkpoint)
+    query = start_query(statistics, kafka, settings.statistics_topic, checkpoint)
     try:
         query.processAllAvailable()  # no flights yet, but the query is running
         progress.say("stream", "the query is waiting for flights")
@@ -134,12 +132,12 @@ def compute(
         group.note("Spark writes the first flights")
         for month, some in months(flights):
             started = progress.seconds
-            write_flights(session, some, bootstrap, topic)
+            write_flights(session, some, kafka, topic)
             rate = len(some) / (progress.seconds - started)
             progress.say("write", f"{month}   {len(some):>7,} flights, {rate:>7,.0f} rows/s")
         group.note("Spark has written the last flights", "all written")
         query.processAllAvailable()  # the flights are read
-        write_end_mark(flights["scheduled"].max(), END_MARK_AFTER, bootstrap, topic)
+        write_end_mark(flights["scheduled"].max(), END_MARK_AFTER, kafka, topic)
         query.processAllAvailable()  # the last windows are written
         group.note("the query has written the last statistics")
         return list(query.recentProgress)

@@ -11,6 +11,8 @@ class PipelineSettings:
 
     Attributes:
         bootstrap: Kafka's address; None starts the companion broker for the run.
+        security: Security protocol of the companion broker: ``plaintext``, ``ssl``,
+            ``sasl_plaintext`` or ``sasl_ssl``.
         master: Spark's master: ``local[2]`` or ``spark://host:port``.
         flights: Number of flights, spread evenly over the year; None for all.
         report: File for the report; None for one in `directory`.
@@ -22,6 +24,7 @@ class PipelineSettings:
     """
 
     bootstrap: str | None = None
+    security: str = "plaintext"
     master: str = "local[2]"
     flights: int | None = None
     report: Path | None = None

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from examples.flights_pipeline.figures import LATE_MINUTES
+from examples.flights_pipeline.kafka_access import KafkaAccess
 from kclient.spark.common.installed_spark import supports
 
 SCHEMA = "id string, scheduled timestamp, carrier string, origin string, departure_delay int"
@@ -21,18 +22,18 @@ LATENESS = timedelta(days=31)
 END_MARK_AFTER = LATENESS + WINDOW + timedelta(minutes=1)
 
 
-def stream_of_flights(spark: SparkSession, bootstrap: str, topic: str, group: str) -> DataFrame:
+def stream_of_flights(spark: SparkSession, kafka: KafkaAccess, topic: str, group: str) -> DataFrame:
     """Return the topic of the flights as a stream of rows.
 
     Args:
         spark: The session.
-        bootstrap: Kafka's address.
+        kafka: How to connect.
         topic: Topic of the flights.
         group: Group to which the query commits its progress, for monitoring.
     """
     reader = (
         spark.readStream.format("kclient")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**kafka.spark_options())
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .option("groupId", group)
@@ -67,13 +68,13 @@ def daily_statistics(flights: DataFrame) -> DataFrame:
 
 
 def start_query(
-    statistics: DataFrame, bootstrap: str, topic: str, checkpoint: str
+    statistics: DataFrame, kafka: KafkaAccess, topic: str, checkpoint: str
 ) -> StreamingQuery:
     """Start the query that writes the statistics to a topic."""
     return (
         statistics.writeStream.format("kclient")
         .outputMode("append")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**kafka.spark_options())
         .option("topic", topic)
         .option("checkpointLocation", checkpoint)
         .trigger(processingTime="1 second")

@@ -8,11 +8,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from examples.flights_pipeline.kafka_access import KafkaAccess
 from kclient import Producer
 from kclient.spark import foreach_partition_sink
 
 
-def write_flights(spark: SparkSession, flights: pd.DataFrame, bootstrap: str, topic: str) -> None:
+def write_flights(
+    spark: SparkSession, flights: pd.DataFrame, kafka: KafkaAccess, topic: str
+) -> None:
     """Write flights as JSON, with their id as the key.
 
     Each task returns when all its records are acknowledged. Spark retries a failed task, which
@@ -25,19 +28,19 @@ def write_flights(spark: SparkSession, flights: pd.DataFrame, bootstrap: str, to
     records = spark.createDataFrame(table).select(
         F.col("id").alias("key"), F.to_json(F.struct("*")).alias("value")
     )
-    producer = {"bootstrap.servers": bootstrap, "compression.type": "lz4", "linger.ms": 20}
+    producer = {**kafka.options, "compression.type": "lz4", "linger.ms": 20}
     records.foreachPartition(foreach_partition_sink(producer, topic=topic))
 
 
-def write_end_mark(last: pd.Timestamp, after: timedelta, bootstrap: str, topic: str) -> None:
+def write_end_mark(last: pd.Timestamp, after: timedelta, kafka: KafkaAccess, topic: str) -> None:
     """Write a record that is not a flight and moves the watermark past the last window.
 
     Args:
         last: Scheduled time of the last flight.
         after: How much later the mark is.
-        bootstrap: Kafka's address.
+        kafka: How to connect.
         topic: Topic of the flights.
     """
     mark = {"id": "end", "scheduled": (last + after).strftime("%Y-%m-%dT%H:%M:%SZ")}
-    with Producer(bootstrap_servers=bootstrap) as producer:
+    with Producer(kafka.client_options()) as producer:
         producer.send(topic, json.dumps(mark).encode(), key=b"end").result(timeout=30)

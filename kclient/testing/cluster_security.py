@@ -31,7 +31,7 @@ SUPER_USER: Final = "cluster-administrator"
 _PLAIN: Final = "PLAIN"
 _MECHANISMS: Final = (_PLAIN, *SCRAM_MECHANISMS)
 _DEFAULT_MECHANISM: Final = "SCRAM-SHA-512"
-_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _ITERATIONS: Final = 4096
 # A name that is the same in a certificate, in SCRAM and in an access rule.
 _USER_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}", re.ASCII)
@@ -49,6 +49,25 @@ def parse_security(raw: object) -> SecurityProtocol:
             f"security: got {describe(raw)}, expected one of {', '.join(names).lower()}"
         )
     return names[raw.upper()]
+
+
+def new_authority(name: str) -> "CertificateAuthority":
+    """Return an authority that signs certificates of this machine.
+
+    Args:
+        name: Common name of its certificate: what needs it.
+
+    Raises:
+        ConfigError: The package that makes certificates is missing.
+    """
+    try:
+        module = import_module("kclient.testing.certificate_authority")
+    except ImportError as error:
+        raise ConfigError(
+            missing_package(f"certificates of {name}", "cryptography", "testing")
+        ) from error
+    authority: CertificateAuthority = module.CertificateAuthority(name)
+    return authority
 
 
 class ClusterSecurity:
@@ -166,15 +185,9 @@ class _TlsIdentities:
     """
 
     def __init__(self) -> None:
-        try:
-            module = import_module("kclient.testing.certificate_authority")
-        except ImportError as error:
-            raise ConfigError(
-                missing_package("security with TLS of EmbeddedCluster", "cryptography", "testing")
-            ) from error
-        self._authority: CertificateAuthority = module.CertificateAuthority("EmbeddedCluster")
+        self._authority = new_authority("EmbeddedCluster")
         self.trusted = self._authority.pem
-        self.server = self._authority.issue("broker", _HOSTS)
+        self.server = self._authority.issue("broker", LOCAL_HOSTS)
         self._clients: dict[str, Identity] = {}
 
     def of_client(self, user: str) -> "Identity":

@@ -15,7 +15,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # In testing/ it is seeded, so that a fault comes again when it is asked for again.
     "random": ("common/runtime.py", "network/system_runtime.py", "testing/"),
     # Nonces and passwords must not be foreseen, in a simulation either.
-    "secrets": ("network/sasl/", "testing/cluster_security.py"),
+    "secrets": ("network/sasl/", "testing/cluster_security.py", "cli/demo/"),
     "uuid": ("common/uuids.py",),
     # The resolver's threads may hang; nothing may wait for them as for a task.
     "threading.Thread": ("common/system_tasks.py", "network/name_resolver.py"),

@@ -10,9 +10,11 @@ import pytest
 
 @pytest.mark.campaign
 @pytest.mark.timeout(240)
-def test_demo(tmp_path: Path) -> None:
+@pytest.mark.parametrize("security", ["plaintext", "sasl_ssl"])
+def test_demo(security: str, tmp_path: Path) -> None:
+    arguments = ["demo", "--data-dir", str(tmp_path), "--security", security]
     done = subprocess.run(
-        [sys.executable, "-m", "kclient.cli.main", "demo", "--data-dir", str(tmp_path)],
+        [sys.executable, "-m", "kclient.cli.main", *arguments],
         check=False,
         capture_output=True,
         text=True,
@@ -22,6 +24,7 @@ def test_demo(tmp_path: Path) -> None:
     shown = done.stdout
     assert done.returncode == 0, shown + done.stderr
     assert done.stderr == ""
+    assert f", {security.upper()}, process " in shown
     assert "every record acknowledged" in shown
     assert "killed member 1 (SIGKILL)" in shown
     lost = re.search(r"lost (\d+), read again after the kill ([\d,]+)", shown)

@@ -3,10 +3,11 @@
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kclient import AdminClient, NewTopic, Producer, TopicPartition
+from kclient.cli.demo.demo_security import prepare_security, write_private
 from kclient.cli.demo.flights import (
     ROW_COUNT,
     airline_names,
@@ -16,6 +17,7 @@ from kclient.cli.demo.flights import (
 from kclient.cli.demo.report import Progress, Summary, summarize, table
 from kclient.cli.processes import Process, start_broker
 from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.network.endpoint import SecurityProtocol
 
 TOPIC = "flights"
 GROUP = "flight-statistics"
@@ -23,6 +25,7 @@ PARTITIONS = 6
 KILL_AT = 0.4  # of all records
 DEADLINE_S = 90.0
 
+Options = Mapping[str, str]
 Position = tuple[int, int]
 Seen = tuple[str, int | None]
 
@@ -39,6 +42,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         type=Path,
         help="data directory of the broker; by default a new temporary directory",
     )
+    parser.add_argument(
+        "--security",
+        type=str.lower,
+        choices=[name.lower() for name in SecurityProtocol.__members__],
+        default="plaintext",
+        help="security protocol of all connections; certificates and a user are made for the run "
+        "(default: %(default)s)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -48,25 +59,28 @@ def run(options: argparse.Namespace) -> int:
     directory = options.data_dir or Path(tempfile.mkdtemp(prefix="kclient-demo-"))
     directory.mkdir(parents=True, exist_ok=True)
     print("kclient demo: flights from New York City, 2013", flush=True)
-    broker, bootstrap = start_broker(directory / "data", directory / "broker.log")
+    protocol = SecurityProtocol[options.security.upper()]
+    security = prepare_security(protocol, directory)
+    broker, bootstrap = start_broker(directory / "data", directory / "broker.log", *security.broker)
+    clients = {"bootstrap.servers": bootstrap, **security.clients}
     with broker:
-        print(f"  broker    {bootstrap}, process {broker.pid}", flush=True)
-        source = produce(bootstrap)
-        seen, redelivered = consume(bootstrap, directory)
-        intact = report(bootstrap, source, seen, redelivered)
+        print(f"  broker    {bootstrap}, {protocol.name}, process {broker.pid}", flush=True)
+        source = produce(clients)
+        seen, redelivered = consume(clients, directory)
+        intact = report(clients, source, seen, redelivered)
     show_directory(directory / "data")
     return 0 if intact else 1
 
 
-def produce(bootstrap: str) -> Summary:
+def produce(clients: Options) -> Summary:
     """Send every flight, keyed by carrier; return the source's own totals."""
-    with AdminClient(bootstrap_servers=bootstrap) as admin:
+    with AdminClient(clients) as admin:
         admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])
     flights = list(read_flights())
     bar = Progress("produced", ROW_COUNT)
     failures: list[BaseException] = []
     began = time.perf_counter()
-    with Producer(bootstrap_servers=bootstrap, linger_ms=20, compression_type="lz4") as producer:
+    with Producer({**clients, "linger.ms": 20, "compression.type": "lz4"}) as producer:
         for count, flight in enumerate(flights, start=1):
             producer.send(
                 TOPIC,
@@ -90,12 +104,14 @@ def produce(bootstrap: str) -> Summary:
     return summarize((flight.carrier, flight.departure_delay) for flight in flights)
 
 
-def consume(bootstrap: str, directory: Path) -> tuple[dict[Position, Seen], int]:
+def consume(clients: Options, directory: Path) -> tuple[dict[Position, Seen], int]:
     """Consume in two processes and kill one; return the records, and how many were redelivered."""
     journals = [directory / "member-1.journal", directory / "member-2.journal"]
     for journal in journals:
         journal.write_text("")
-    members = [start_member(bootstrap, journal) for journal in journals]
+    config_file = directory / "client.properties"
+    write_private(config_file, "".join(f"{name}={value}\n" for name, value in clients.items()))
+    members = [start_member(config_file, journal) for journal in journals]
     bar = Progress("consumed", ROW_COUNT)
     seen: dict[Position, Seen] = {}
     lines = 0
@@ -123,9 +139,9 @@ def consume(bootstrap: str, directory: Path) -> tuple[dict[Position, Seen], int]
     return seen, lines - len(seen)
 
 
-def start_member(bootstrap: str, journal: Path) -> Process:
+def start_member(config_file: Path, journal: Path) -> Process:
     """Start a member of the group that writes to `journal`."""
-    arguments = ["--bootstrap", bootstrap, "--topic", TOPIC, "--group", GROUP]
+    arguments = ["--config-file", str(config_file), "--topic", TOPIC, "--group", GROUP]
     return Process(
         journal.stem,
         "kclient.cli.demo.member",
@@ -158,7 +174,7 @@ def parse_line(line: str) -> tuple[Position, Seen]:
     return (int(partition), int(offset)), (carrier, None if delay == "-" else int(delay))
 
 
-def report(bootstrap: str, source: Summary, seen: dict[Position, Seen], redelivered: int) -> bool:
+def report(clients: Options, source: Summary, seen: dict[Position, Seen], redelivered: int) -> bool:
     """Print the result; return whether every record arrived and every total matches."""
     consumed = summarize(seen.values())
     print()
@@ -166,15 +182,15 @@ def report(bootstrap: str, source: Summary, seen: dict[Position, Seen], redelive
     missing = ROW_COUNT - len(seen)
     print()
     print(f"  lost {missing}, read again after the kill {redelivered:,}", flush=True)
-    committed = committed_offsets(bootstrap)
+    committed = committed_offsets(clients)
     print(f"  committed by the group: {committed:,} of {ROW_COUNT:,}", flush=True)
     return missing == 0 and consumed == source and committed == ROW_COUNT
 
 
-def committed_offsets(bootstrap: str) -> int:
+def committed_offsets(clients: Options) -> int:
     """Return the sum of the group's committed offsets."""
     partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
-    with AdminClient(bootstrap_servers=bootstrap) as admin:
+    with AdminClient(clients) as admin:
         offsets = admin.list_consumer_group_offsets(GROUP)
     return sum(offsets[partition].offset for partition in partitions if partition in offsets)
 

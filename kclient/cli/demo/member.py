@@ -11,12 +11,14 @@ import sys
 from pathlib import Path
 
 from kclient import Consumer, ConsumerRecord
+from kclient.cli.config_file import load_config_file
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Consume until the input is closed."""
     parser = argparse.ArgumentParser(prog="kclient-demo-member")
-    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--config-file", required=True, type=Path)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--group", required=True)
     parser.add_argument("--journal", required=True, type=Path)
@@ -24,14 +26,16 @@ def main(arguments: list[str] | None = None) -> int:
     # The parent closes the input when it is done, or when it ends.
     os.set_blocking(sys.stdin.fileno(), False)
     consumer = Consumer(
-        bootstrap_servers=options.bootstrap,
-        group_id=options.group,
-        client_id=options.journal.stem,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        session_timeout_ms=6_000,
-        heartbeat_interval_ms=1_000,
-        max_poll_records=2_000,
+        {
+            **load_config_file(options.config_file).options_for(CONSUMER_CONFIG),
+            "group.id": options.group,
+            "client.id": options.journal.stem,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 6_000,
+            "heartbeat.interval.ms": 1_000,
+            "max.poll.records": 2_000,
+        }
     )
     with consumer, options.journal.open("a", encoding="ascii") as journal:
         consumer.subscribe(options.topic)

@@ -35,7 +35,9 @@ def test_records_are_committed_after_they_are_in_the_journal(tmp_path: Path) -> 
         for number in range(20):
             producer.send(topic, b'{"dep_delay":%d}' % number, key=b"UA", partition=0)
         producer.flush()
-        arguments = ["--bootstrap", clients.bootstrap, "--topic", topic, "--group", "g"]
+        config_file = tmp_path / "client.properties"
+        config_file.write_text(f"bootstrap.servers={clients.bootstrap}\n")
+        arguments = ["--config-file", str(config_file), "--topic", topic, "--group", "g"]
         program = [sys.executable, "-m", "kclient.cli.demo.member", *arguments]
         with subprocess.Popen(
             [*program, "--journal", str(journal)], stdin=subprocess.PIPE, cwd=ROOT

@@ -26,12 +26,14 @@ def test_options_are_parsed() -> None:
     )
     assert settings.flights_topic == "two-flights"
     assert command.parse([]) == PipelineSettings()
+    assert command.parse(["--security", "SASL_SSL"]) == PipelineSettings(security="sasl_ssl")
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["--flights", "0"], "--flights: got 0, expected a whole number >= 1"),
+        (["--bootstrap", "k:1", "--security", "ssl"], "--security: got ssl with --bootstrap"),
         (["--conf", "nothing"], "--conf: got ['nothing'], expected KEY=VALUE"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from examples.flights_pipeline.consumer import collect
 from examples.flights_pipeline.figures import Cell, Figures
 from examples.flights_pipeline.group import ReportGroup
+from examples.flights_pipeline.kafka_access import KafkaAccess
 from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from examples.flights_pipeline.progress import Progress
 from examples.flights_pipeline.result_table import ResultTable
@@ -20,6 +21,10 @@ from tests.support.clients.clients import Clients, place
 
 Send = Callable[[Iterable[tuple[str, int]]], None]
 UA = Cell("2013-01-01", "UA", "EWR")
+
+
+def access(clients: Clients) -> KafkaAccess:
+    return KafkaAccess({"bootstrap.servers": clients.bootstrap})
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +42,7 @@ def clients(cluster: EmbeddedCluster) -> Iterator[Clients]:
 @pytest.fixture
 def settings(clients: Clients) -> PipelineSettings:
     made = PipelineSettings(prefix=f"{clients.group()}-")
-    create_topics(clients.bootstrap, made)
+    create_topics(access(clients), made)
     return made
 
 
@@ -74,7 +79,7 @@ def collected(clients: Clients, settings: PipelineSettings, table: ResultTable) 
     """Collect until all records are committed."""
     target = sum(ends(clients, settings).values())
     return collect(
-        clients.bootstrap,
+        access(clients),
         settings.statistics_topic,
         settings.group,
         table,
@@ -144,10 +149,10 @@ def test_uncommitted_records_are_read_again_and_count_once(
 
 
 def test_existing_topics_fail(clients: Clients, settings: PipelineSettings) -> None:
-    check_topics(clients.bootstrap, PipelineSettings(prefix="new-"))
+    check_topics(access(clients), PipelineSettings(prefix="new-"))
 
     with pytest.raises(ConfigError) as caught:
-        check_topics(clients.bootstrap, settings)
+        check_topics(access(clients), settings)
 
     names = [settings.statistics_topic, settings.flights_topic]
     assert f"topics: got {', '.join(names)}, expected none of them" in str(caught.value)
@@ -165,7 +170,7 @@ def test_partitions_of_a_killed_member_are_taken_over(
     clients: Clients, settings: PipelineSettings, send: Send, tmp_path: Path
 ) -> None:
     progress = Progress(io.StringIO())
-    with ReportGroup(clients.bootstrap, settings, tmp_path, 30, progress) as group:
+    with ReportGroup(access(clients), settings, tmp_path, 30, progress) as group:
         group.await_members()
         send((f"2013-01-{day:02} UA EWR", day) for day in range(1, 31))
         group.await_end()
@@ -183,7 +188,7 @@ def test_member_that_ends_by_itself_fails_the_run(
     (tmp_path / "statistics.sqlite").mkdir()  # the members cannot open their table
     progress = Progress(io.StringIO())
     with (
-        ReportGroup(clients.bootstrap, settings, tmp_path, 30, progress) as group,
+        ReportGroup(access(clients), settings, tmp_path, 30, progress) as group,
         pytest.raises(KafkaError, match=r"(member-\d) ended by itself; see .*\1\.log"),
     ):
         group.await_members()

@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 
 from examples.flights_pipeline import pipeline
 from examples.flights_pipeline.flights import read_flights
+from examples.flights_pipeline.kafka_access import KafkaAccess
 from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from examples.flights_pipeline.writer import write_flights
-from kclient.testing import EmbeddedCluster
 
 FLIGHTS = 600
 
@@ -18,17 +18,16 @@ FLIGHTS = 600
 @pytest.mark.timeout(400)
 def test_pipeline_statistics_match_the_source(
     spark: SparkSession,
-    spark_cluster: EmbeddedCluster,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def march_twice(
-        session: SparkSession, flights: pd.DataFrame, bootstrap: str, topic: str
+        session: SparkSession, flights: pd.DataFrame, kafka: KafkaAccess, topic: str
     ) -> None:
-        write_flights(session, flights, bootstrap, topic)
+        write_flights(session, flights, kafka, topic)
         if flights["scheduled"].dt.month.eq(3).all():
-            write_flights(session, flights, bootstrap, topic)  # as retried tasks do
+            write_flights(session, flights, kafka, topic)  # as retried tasks do
 
     def first_quarter(count: int) -> pd.DataFrame:
         return read_flights(4 * count).head(count)
@@ -36,7 +35,7 @@ def test_pipeline_statistics_match_the_source(
     monkeypatch.setattr(pipeline, "read_flights", first_quarter)  # fewer micro-batches
     monkeypatch.setattr(pipeline, "write_flights", march_twice)
     settings = PipelineSettings(
-        bootstrap=spark_cluster.bootstrap_servers,
+        security="sasl_ssl",
         flights=FLIGHTS,
         prefix="pipeline-",
         directory=tmp_path,
@@ -51,4 +50,7 @@ def test_pipeline_statistics_match_the_source(
     assert "member-2 has taken over all partitions" in result.report.read_text()
     assert result.too_late == 0
     assert result.report.read_text().startswith("<!doctype html>")
-    assert "statistics match the source" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "companion broker at 127.0.0.1:" in shown
+    assert ", sasl_ssl\n" in shown
+    assert "statistics match the source" in shown
