@@ -234,15 +234,17 @@ class SaslClientAuthenticator:
         request = SaslHandshakeRequest(mechanism=client.mechanism)
         handshake = yield from _call(request, _HANDSHAKE_VERSION, SaslHandshakeResponse)
         _check_handshake(handshake, client.mechanism)
-        token: bytes | None = client.initial_response()
+        # Tokens are in no local variable, since error trackers store those of a traceback.
+        following: SaslAuthenticateRequest | None = SaslAuthenticateRequest(
+            auth_bytes=client.initial_response()
+        )
         for _ in range(_MAX_ROUNDS):
-            if token is None:
+            if following is None:
                 return
-            next_token = SaslAuthenticateRequest(auth_bytes=token)
-            response = yield from _call(next_token, self._version, SaslAuthenticateResponse)
+            response = yield from _call(following, self._version, SaslAuthenticateResponse)
             _check_authenticated(response, client)
             self._limit_session(response.session_lifetime_ms)
-            token = client.evaluate_challenge(response.auth_bytes)
+            following = _next_request(client, response)
         raise SaslAuthenticationError(
             f"{client.mechanism}: the exchange has not ended after {_MAX_ROUNDS} rounds"
         )
@@ -318,6 +320,14 @@ def _check_handshake(response: SaslHandshakeResponse, mechanism: str) -> None:
             "the listener takes no SASL; security.protocol should be PLAINTEXT or SSL"
         )
     raise AuthenticationError(f"SaslHandshake failed with {error}")
+
+
+def _next_request(
+    client: SaslClient, response: SaslAuthenticateResponse
+) -> SaslAuthenticateRequest | None:
+    """Return the request with the next token, or None after the last one."""
+    token = client.evaluate_challenge(response.auth_bytes)
+    return None if token is None else SaslAuthenticateRequest(auth_bytes=token)
 
 
 def _check_authenticated(response: SaslAuthenticateResponse, client: SaslClient) -> None:

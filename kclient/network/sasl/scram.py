@@ -106,17 +106,22 @@ class SaltedPasswords:
         Raises:
             DisconnectedError: It is being computed.
         """
-        if iterations <= MAX_IMMEDIATE_ITERATIONS:
-            return self._derive(hash_name, password, salt, iterations)
-        derivation = (hash_name, password, salt, iterations)
+        found = self._find((hash_name, password, salt, iterations))
+        del password  # error trackers store the variables of a traceback
+        if found is None:
+            raise DisconnectedError(
+                f"SCRAM: {iterations} iterations are computed before the connection is opened again"
+            )
+        return found
+
+    def _find(self, derivation: _Derivation) -> bytes | None:
+        """Return a salted password, or None while it is being computed."""
+        if derivation[-1] <= MAX_IMMEDIATE_ITERATIONS:
+            return self._derive(*derivation)
         found = self._computed.get(derivation)
-        if found is not None:
-            return found
-        if self._task is None or not self._task.is_alive():
+        if found is None and (self._task is None or not self._task.is_alive()):
             self._task = self._tasks.spawn("kclient-scram", partial(self._compute, derivation))
-        raise DisconnectedError(
-            f"SCRAM: {iterations} iterations are computed before the connection is opened again"
-        )
+        return found
 
     def _compute(self, derivation: _Derivation) -> bool:
         kept = list(self._computed.items())[-_KEPT_PASSWORDS + 1 :]

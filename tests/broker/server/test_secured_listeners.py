@@ -29,6 +29,7 @@ from kclient.protocol.messages.metadata_records import UserScramCredentialRecord
 from kclient.testing import EmbeddedCluster
 from kclient.testing.certificate_authority import CertificateAuthority, Identity
 from tests.support.certificates import encrypted
+from tests.support.checks.shown_locals import shown_locals
 from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 from tests.support.clients.foreign_aiokafka import AiokafkaClient
 from tests.support.clients.foreign_confluent import ConfluentClient
@@ -415,6 +416,7 @@ def test_refusals_name_their_cause(
     with AdminClient(**given) as admin, pytest.raises(error, match=text) as caught:
         admin.describe_cluster()
     assert "canary" not in str(caught.value)
+    assert "canary" not in shown_locals(caught.value)
 
 
 def test_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:

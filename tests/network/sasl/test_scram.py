@@ -22,6 +22,7 @@ from kclient.network.sasl.scram import (
     salted_password,
 )
 from kclient.network.system_runtime import system_runtime
+from tests.support.checks.shown_locals import shown_locals
 from tests.support.checks.waiting import wait_until
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -162,8 +163,10 @@ def test_many_iterations_are_computed_once_in_another_thread() -> None:
         except DisconnectedError:
             return None
 
-    with pytest.raises(DisconnectedError, match=f"SCRAM: {count} iterations are computed before"):
+    computed = f"SCRAM: {count} iterations are computed before"
+    with pytest.raises(DisconnectedError, match=computed) as caught:
         passwords.get("sha256", b"canary", b"salt", count)
+    assert "canary" not in shown_locals(caught.value)
     for _ in range(3):
         assert found() is None
     released.set()
