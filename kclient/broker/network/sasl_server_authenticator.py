@@ -36,6 +36,7 @@ from kclient.protocol.messages.sasl import (
 from kclient.protocol.registry import REQUESTS
 
 _MIN_REAUTHENTICATION_INTERVAL_MS = 1000.0
+_MAX_REFUSED_VERSIONS = 2
 _LONGEST_NAME = 80
 
 R = TypeVar("R", bound=Request)
@@ -116,7 +117,8 @@ class SaslServerAuthenticator:
 
     A client selects a mechanism by SaslHandshake, possibly after ApiVersions, and sends the
     mechanism's tokens in SaslAuthenticate requests; after SaslHandshake in version 0 it sends
-    frames with bare tokens. The state is checked before the body of a request is decoded.
+    frames with bare tokens. The state is checked before the body of a request is decoded. An
+    exchange has few steps, since a network thread handles all that have arrived.
 
     Attributes:
         reauthenticating: False: requests are not delayed by the exchange of a server.
@@ -148,6 +150,7 @@ class SaslServerAuthenticator:
         self._mechanism = ""
         self._server: SaslServer | None = None
         self._bare_tokens = False
+        self._refused_versions = 0
         self._principal: KafkaPrincipal | None = None
         self._reauthentication_started_ms = -math.inf
         self._receiving: NetworkReceive | None = None
@@ -215,14 +218,23 @@ class SaslServerAuthenticator:
             )
 
     def _handle_versions(self, header: RequestHeader, body: memoryview) -> None:
-        if header.api_version > ApiVersionsRequest.max_version:
-            self._respond(header, self._responses.versions(header.api_version, None), 0)
-            return
-        request = _decoded(ApiVersionsRequest, header, body)
+        is_known = header.api_version <= ApiVersionsRequest.max_version
+        request = _decoded(ApiVersionsRequest, header, body) if is_known else None
         response = self._responses.versions(header.api_version, request)
-        self._respond(header, response)
+        if response.error_code != NONE:
+            self._count_refused_versions()
+        self._respond(header, response, header.api_version if is_known else 0)
         if response.error_code == NONE:
             self._apply(SaslEvent.VERSIONS_RETURNED)
+
+    def _count_refused_versions(self) -> None:
+        """Limit the repetition of a step that does not change the state."""
+        self._refused_versions += 1
+        if self._refused_versions > _MAX_REFUSED_VERSIONS:
+            raise InvalidRequestError(
+                "authentication: got another ApiVersions request that is not valid, expected at"
+                f" most {_MAX_REFUSED_VERSIONS}"
+            )
 
     def _handle_handshake(self, header: RequestHeader, body: SaslHandshakeRequest) -> None:
         mechanism = body.mechanism
@@ -340,8 +352,10 @@ class SaslServerAuthenticator:
             raise IllegalStateError(f"SASL: {event.name} is not allowed in {self._state.name}")
         self._state = following
 
-    def _respond(self, header: RequestHeader, response: Response, version: int = -1) -> None:
-        chosen = header.api_version if version < 0 else version
+    def _respond(
+        self, header: RequestHeader, response: Response, version: int | None = None
+    ) -> None:
+        chosen = header.api_version if version is None else version
         self._send(encode_response(response, chosen, header.correlation_id))
 
     def _respond_failed(self, header: RequestHeader, text: str) -> None:

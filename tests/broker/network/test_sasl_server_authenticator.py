@@ -31,6 +31,7 @@ from tests.support.clients.sasl_conversations import (
     REAUTHENTICATIONS,
     SCRAM_CONVERSATIONS,
     SESSION_MS,
+    TOO_NEW,
     Ask,
     oauth_conversations,
     outcomes,
@@ -153,6 +154,18 @@ def test_request_has_the_principal_of_the_client() -> None:
             log_in(wire)
             wire.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
     assert seen == ["User:alice SASL_PLAINTEXT"]
+
+
+UNNAMED = Ask(ApiVersionsRequest(client_software_name="-"), 3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "refused"), [(TOO_NEW, "35 of 12 bytes"), (UNNAMED, "42")], ids=["version", "name"]
+)
+def test_versions_are_refused_twice_at_most(servers: str, ask: Ask, refused: str) -> None:
+    """A network thread serves no other client while a client repeats its request."""
+    with Wire(servers) as wire:
+        assert outcomes(wire, [ask] * 4) == [refused, refused, "closed"]
 
 
 def test_pieces_of_requests_are_put_together(servers: str) -> None:
