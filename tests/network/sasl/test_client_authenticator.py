@@ -1,7 +1,7 @@
 """SASL exchange of a client, byte by byte, and brokers that break it."""
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
@@ -18,65 +18,17 @@ from kclient.common.errors import (
     KafkaError,
     ProtocolError,
 )
-from kclient.common.files import FileSlice, WireBytes
-from kclient.common.runtime import Address, StreamSocket
 from kclient.common.secret import Secret
 from kclient.network.sasl.client_authenticator import SaslClientAuthenticator
 from kclient.network.sasl.credentials import FixedCredentials, UserCredentials
 from kclient.network.sasl.mechanism import SaslClient
 from kclient.network.sasl.plain import PlainSaslClient
+from tests.support.clients.memory_transport import MemoryTransport
 from tests.support.virtual.virtual_home import VirtualHome
 
 FIRST_ID = 2**31 - 8
 HOME = VirtualHome()
 CREDENTIALS = FixedCredentials(UserCredentials("a", Secret("b")))
-
-
-class Line:
-    """Transport layer whose peer is the test; both directions take a few bytes at a time."""
-
-    socket: StreamSocket
-    wants_write = False
-    has_buffered = False
-
-    def __init__(self, piece: int = 1 << 20) -> None:
-        self.piece = piece
-        self.accepts = True
-        self.sent = b""
-        self.received = b""
-
-    def ready(self) -> bool:
-        return True
-
-    def handshake(self) -> None: ...
-
-    def read_into(self, buffer: memoryview) -> int:
-        piece = self.received[: min(self.piece, len(buffer))]
-        self.received = self.received[len(piece) :]
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def expect(self, size: int) -> None: ...
-
-    def write(self, parts: Sequence[WireBytes]) -> int:
-        joined = b"".join(map(bytes, parts))[: self.piece if self.accepts else 0]
-        self.sent += joined
-        return len(joined)
-
-    def write_file(self, part: FileSlice, offset: int) -> int:
-        raise NotImplementedError
-
-    def flush(self) -> bool:
-        return True
-
-    def peer_address(self) -> Address:
-        return ("10.0.0.1", 1)
-
-    def close(self) -> None: ...
-
-    def taken(self) -> bytes:
-        sent, self.sent = self.sent, b""
-        return sent
 
 
 def frame(text: str) -> bytes:
@@ -99,16 +51,18 @@ AUTHENTICATED = frame("7ffffffa 00 0000 00 01 00000000000003e8 00")
 REFUSED = frame("7ffffffa 00 003a 05 6e6f7065 01 0000000000000000 00")
 
 
-def started(piece: int = 1 << 20) -> tuple[SaslClientAuthenticator, Line]:
-    line = Line(piece)
+def started(piece: int = 1 << 20) -> tuple[SaslClientAuthenticator, MemoryTransport]:
+    line = MemoryTransport(piece)
     return authenticator_of(line, lambda: PlainSaslClient("a", Secret("b"))), line
 
 
-def authenticator_of(line: Line, new_client: Callable[[], SaslClient]) -> SaslClientAuthenticator:
+def authenticator_of(
+    line: MemoryTransport, new_client: Callable[[], SaslClient]
+) -> SaslClientAuthenticator:
     return SaslClientAuthenticator("1", line, new_client, CREDENTIALS, "c", HOME.runtime)
 
 
-def run(authenticator: SaslClientAuthenticator, line: Line, response: bytes) -> bytes:
+def run(authenticator: SaslClientAuthenticator, line: MemoryTransport, response: bytes) -> bytes:
     """Deliver a response, and return what the client sends then."""
     line.received += response
     while line.received or authenticator.wants_write():
@@ -206,7 +160,7 @@ def test_endless_exchange_is_ended() -> None:
         def evaluate_challenge(self, challenge: bytes) -> bytes:  # type: ignore[override]
             return challenge + b"x"
 
-    line = Line()
+    line = MemoryTransport()
     authenticator = authenticator_of(line, lambda: Endless("a", Secret("b")))
     authenticator.authenticate()
     run(authenticator, line, FIRST)
@@ -231,7 +185,7 @@ def test_closed_authenticator_has_no_credentials() -> None:
         authenticator.start_reauthentication()
 
 
-def authenticated(lifetime_ms: int) -> tuple[SaslClientAuthenticator, Line]:
+def authenticated(lifetime_ms: int) -> tuple[SaslClientAuthenticator, MemoryTransport]:
     authenticator, line = started()
     authenticator.authenticate()
     for response in (FIRST, HANDSHAKE, frame(f"7ffffffa 00 0000 00 01 {lifetime_ms:016x} 00")):
@@ -336,7 +290,7 @@ class Slow(FixedCredentials):
 
 def waited_for(credentials: Slow) -> tuple[float, list[float]]:
     """Return when a session of 1 s is renewed, and when the credentials are requested."""
-    line = Line()
+    line = MemoryTransport()
     authenticator = SaslClientAuthenticator(
         "1", line, lambda: PlainSaslClient("a", Secret("b")), credentials, "c", HOME.runtime
     )
