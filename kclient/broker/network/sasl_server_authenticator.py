@@ -21,7 +21,7 @@ from kclient.network.authenticator import ANONYMOUS, KafkaPrincipal
 from kclient.network.memory_pool import UnlimitedMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
-from kclient.network.sasl.server_mechanism import NO_EXPIRY, SaslServer
+from kclient.network.sasl.server_mechanism import NO_EXPIRY, SaslServer, shown_name
 from kclient.network.transport_layer import TransportLayer
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader, decode_request_header, encode_response
@@ -417,4 +417,4 @@ def _decoded(kind: type[R], header: RequestHeader, body: memoryview) -> R:
 def _named(principal: KafkaPrincipal | None) -> str:
     """Return a principal as Kafka's error about a changed one has it."""
     kind, name = principal or ANONYMOUS
-    return f"{kind}.{name!r:.{_LONGEST_NAME}}" if not name.isprintable() else f"{kind}.{name}"
+    return f"{kind}.{shown_name(name)}"

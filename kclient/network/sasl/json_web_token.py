@@ -113,9 +113,14 @@ def check_claims(claims: Mapping[str, Any], rules: ClaimRules, now_s: float) -> 
             f"token: got the issuer {claims.get('iss')!r:.120}, expected {rules.issuer}"
         )
     name = claims.get(rules.subject_claim)
-    if not isinstance(name, str) or not name.strip() or len(name) > _MAX_NAME:
+    if not isinstance(name, str) or not name.strip() or not _is_text(name):
         raise ProtocolError(f"token: its claim {rules.subject_claim} is no name")
     return AcceptedToken(name, expires_at * 1000)
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a name is not too long, and no half of a character, as JSON allows."""
+    return len(name) <= _MAX_NAME and not any("\ud800" <= each <= "\udfff" for each in name)
 
 
 def decoded(part: str) -> bytes:

@@ -6,7 +6,7 @@ from typing import Protocol
 from kclient.common.broker_errors import SaslAuthenticationError
 from kclient.common.errors import ProtocolError
 from kclient.network.sasl.json_web_token import AcceptedToken
-from kclient.network.sasl.server_mechanism import NO_EXPIRY
+from kclient.network.sasl.server_mechanism import NO_EXPIRY, shown_name
 
 _NAME = rb"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIR = rb"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
@@ -60,8 +60,9 @@ class OAuthBearerSaslServer:
         requested = _unescaped(found["id"] or b"")
         if requested not in ("", token.name):
             raise SaslAuthenticationError(
-                f"Authentication failed: Client requested an authorization id ({requested:.80})"
-                f" that is different from the token's principal name ({token.name:.80})"
+                "Authentication failed: Client requested an authorization id"
+                f" ({shown_name(requested)}) that is different from the token's principal name"
+                f" ({shown_name(token.name)})"
             )
         self.authorization_id, self.expires_at_ms = token
         self.complete = True

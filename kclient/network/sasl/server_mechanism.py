@@ -6,6 +6,13 @@ from typing import Protocol
 NO_EXPIRY = math.inf
 """Expiry of credentials that do not expire."""
 
+_LONGEST_NAME = 80
+
+
+def shown_name(name: str) -> str:
+    """Return a name that a client has chosen for an error text: one line, not too long."""
+    return f"{name:.{_LONGEST_NAME}}" if name.isprintable() else f"{name!r:.{_LONGEST_NAME}}"
+
 
 class SaslServer(Protocol):
     """One authentication of a client by a SASL mechanism (Java: SaslServer).

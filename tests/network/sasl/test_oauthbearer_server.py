@@ -77,3 +77,10 @@ def test_other_authorization_id_is_refused() -> None:
     with pytest.raises(SaslAuthenticationError, match=r"\(bob\) that is different .*\(alice\)"):
         server.evaluate_response(b"n,a=bob,\1auth=Bearer a.b.c\1\1")
     assert not server.complete
+
+
+def test_names_in_errors_are_one_line_of_the_log() -> None:
+    server = OAuthBearerSaslServer(OneToken())
+    with pytest.raises(SaslAuthenticationError) as caught:
+        server.evaluate_response(b"n,a=bob\nINFO forged,\1auth=Bearer a.b.c\1\1")
+    assert r"('bob\nINFO forged')" in str(caught.value)

@@ -116,6 +116,7 @@ def test_other_keys_are_refused(world: World, header: dict[str, Any], problem: s
         ({"sub": " "}, "claim sub is no name"),
         ({"sub": 5}, "claim sub is no name"),
         ({"sub": "a" * 257}, "claim sub is no name"),
+        ({"sub": "\ud800"}, "claim sub is no name"),
         ({"aud": None}, "audience"),
         ({"aud": "third"}, "audience"),
         ({"aud": ["third", 5]}, "audience"),
