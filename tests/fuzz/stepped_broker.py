@@ -73,7 +73,7 @@ class Line:
         """Return the complete frames received; buffer the rest."""
         frames = []
         data = self._taken
-        data += self._socket.take_incoming()
+        data += self.take_bytes()
         while len(data) >= _SIZE.size:
             end = _SIZE.size + _SIZE.unpack_from(data)[0]
             if len(data) < end:
@@ -81,6 +81,10 @@ class Line:
             frames.append(bytes(data[_SIZE.size : end]))
             del data[:end]
         return frames
+
+    def take_bytes(self) -> bytes:
+        """Return the bytes received, as they are."""
+        return bytes(self._socket.take_incoming())
 
     @property
     def is_open(self) -> bool:

@@ -19,6 +19,11 @@ NAMES = (
     "log_files",
     "recovery",
     "broker",
+    "sasl_server",
+    "sasl_client",
+    "tokens",
+    "acls",
+    "tls_records",
     "clients",
 )
 """Names of all targets, the fastest first."""
