@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from kclient import AdminClient
+from kclient.admin import ScramCredentialInfo, UserScramCredentialUpsertion
 from kclient.broker.network.request_channel import Request
 from kclient.broker.network.sasl_server_authenticator import (
     EXPECTED_REQUESTS,
     SASL_TRANSITIONS,
     SaslState,
 )
+from kclient.common.secret import Secret
+from kclient.network.sasl.scram import SCRAM_MECHANISMS, ScramSaslClient
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.messages.sasl import (
     SaslAuthenticateRequest,
@@ -95,6 +99,46 @@ def test_reauthentication(sessions: str, asks: Sequence[Ask], expected: Sequence
 def test_scram(sessions: str, asks: Sequence[Ask], expected: Sequence[str]) -> None:
     with Wire(sessions) as wire:  # the user is unknown here, and treated like a known one
         assert outcomes(wire, asks) == list(expected)
+
+
+def test_exchange_does_not_show_whether_a_user_exists() -> None:
+    """The transcripts are equal but for nonces and salts, and an unknown user keeps its salt."""
+    config = {
+        "listeners": PLAIN["listeners"] + ",PLAINTEXT://127.0.0.1:0",
+        DELAY: 20,
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+    }
+    with EmbeddedCluster(config=config) as cluster:
+        with AdminClient(bootstrap_servers=cluster.bootstrap_servers_of("PLAINTEXT")) as admin:
+            found = ScramCredentialInfo("SCRAM-SHA-256", 4096)
+            admin.alter_user_scram_credentials(
+                UserScramCredentialUpsertion("alice", found, PASSWORD)
+            )
+        servers = cluster.bootstrap_servers_of("SASL_PLAINTEXT")
+        transcripts = [scram_transcript(servers, user) for user in ("alice", "carol", "carol")]
+    shapes = {(len(first), *rest) for first, *rest in transcripts}
+    assert len(shapes) == 1
+    salts = [first.split(b",")[1] for first, *_ in transcripts]
+    assert salts[0] != salts[1] == salts[2]
+
+
+def scram_transcript(servers: str, user: str) -> tuple[bytes, int, str | None, bool]:
+    """Return what the broker sends to a client with a wrong password."""
+    client = ScramSaslClient(SCRAM_MECHANISMS["SCRAM-SHA-256"], user, Secret("wrong"))
+    with Wire(servers) as wire:
+        wire.ask(SaslHandshakeRequest(mechanism=client.mechanism), 1, SaslHandshakeResponse)
+        first = wire.ask(
+            SaslAuthenticateRequest(auth_bytes=client.initial_response()),
+            2,
+            SaslAuthenticateResponse,
+        )
+        proof = client.evaluate_challenge(first.auth_bytes)
+        assert proof is not None
+        final = wire.ask(SaslAuthenticateRequest(auth_bytes=proof), 2, SaslAuthenticateResponse)
+        assert final.error_code
+        closed = wire.is_closed_by_peer()
+        return bytes(first.auth_bytes), final.error_code, final.error_message, closed
 
 
 def test_oauthbearer(tmp_path: Path) -> None:

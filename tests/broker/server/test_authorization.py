@@ -23,12 +23,15 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import ConfigError
 from kclient.common.types import NewTopic, TopicPartition
+from kclient.protocol.messages.fetch import FetchResponse
 from kclient.testing import EmbeddedCluster
-from tests.support.clients.wire import TIMEOUT, Wire, batch
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import TIMEOUT, Wire, batch, fetch_request
 
 SECURED = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
 OPEN = {"authorizer.class.name": STANDARD_AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
 DENIED = 29
+READ = AclOperation.READ
 
 
 def rule(
@@ -93,6 +96,53 @@ def test_acls_restrict_a_host(cluster: EmbeddedCluster) -> None:
     with Wire(cluster.bootstrap_servers) as wire:
         assert wire.produce("t", batch([b"a"])).error_code == 0
         assert wire.fetch("t", 0).error_code == 0
+
+
+def test_deletion_of_an_acl_leaves_the_others_of_its_resource(cluster: EmbeddedCluster) -> None:
+    """Also after a restart (CVE-2024-27309)."""
+    topic, deny = ResourceType.TOPIC, AclPermissionType.DENY
+    allowed = rule(topic, "t")
+    denied = [rule(topic, "t", operation, deny) for operation in (AclOperation.WRITE, READ)]
+
+    def outcomes() -> list[int]:
+        with Wire(cluster.bootstrap_servers) as wire:
+            return [wire.produce("t", batch([b"a"])).error_code, wire.fetch("t", 0).error_code]
+
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        admin.create_topics(NewTopic("t", 1, 1))
+        admin.create_acls([allowed, *denied])
+        assert outcomes() == [DENIED, DENIED]
+        assert admin.delete_acls(denied[0].to_filter()) == [denied[0]]
+    wait_until(lambda: outcomes() == [0, DENIED], "the deletion has effect")
+    cluster.kill()
+    cluster.start()
+    assert outcomes() == [0, DENIED]
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        assert sorted(admin.describe_acls()) == sorted([allowed, denied[1]])
+
+
+def test_client_cannot_fetch_as_a_replica(cluster: EmbeddedCluster) -> None:
+    """Neither with READ on the topic, nor with a replica that exists (CVE-2018-1288)."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        admin.create_topics(NewTopic("t", 1, 1))
+        admin.create_acls(
+            [
+                rule(ResourceType.TOPIC, "t"),
+                rule(ResourceType.CLUSTER, "kafka-cluster", AclOperation.DESCRIBE),
+            ]
+        )
+    with Wire(cluster.bootstrap_servers) as wire:
+        assert wire.produce("t", batch([b"a"])).error_code == 0
+        assert wire.fetch("t", 0).error_code == 0
+        for replica_id in (1, 2, 2**31 - 1):
+            request = fetch_request("t", 0)
+            request.replica_id = replica_id
+            response = wire.ask(request, 12, FetchResponse)
+            codes = [part.error_code for topic in response.responses for part in topic.partitions]
+            assert response.error_code or all(codes), response
+            assert not any(
+                part.records for topic in response.responses for part in topic.partitions
+            )
 
 
 def test_nothing_is_allowed_without_acls_and_super_users() -> None:
