@@ -2,11 +2,13 @@
 
 import random
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from kclient.common.errors import DisconnectedError, KafkaError, SslAuthenticationError
+from kclient.network.memory_pool import UnlimitedMemoryPool
+from kclient.network.network_receive import NetworkReceive
 from kclient.network.tls.session_cache import TlsSessionCache
 from kclient.network.tls.ssl_transport_layer import READ_SIZE, SslTransportLayer
 from kclient.network.tls.store_loading import pem_file
@@ -148,6 +150,43 @@ def test_end_of_the_stream(notify: bool) -> None:
     with pytest.raises(EOFError):
         client.read_into(buffer)
     client.close()
+
+
+def frames_until_the_end(client: SslTransportLayer) -> list[bytes]:
+    """Return the frames that a client receives before the connection ends."""
+    frames: list[bytes] = []
+    while True:
+        receive = NetworkReceive("1", 1000, UnlimitedMemoryPool())
+        try:
+            receive.read_from(client)
+        except (EOFError, OSError, KafkaError):
+            return frames
+        assert receive.completed
+        frames.append(bytes(receive.payload))
+
+
+def truncated(version: ssl.TLSVersion, frames: Sequence[bytes], left_out: int) -> list[bytes]:
+    """Return the frames that a client receives if the stream lacks its last bytes."""
+    client, server = ends(server=limited(version, server_context()))
+    shake(client, server)
+    for frame in frames:
+        server.write([len(frame).to_bytes(4), frame])
+    pipe = client.socket
+    assert isinstance(pipe, Pipe)
+    pipe.waiting = pipe.waiting[: max(0, len(pipe.waiting) - left_out)]
+    server.socket.close()
+    return frames_until_the_end(client)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_truncated_stream_has_only_whole_frames(version: ssl.TLSVersion) -> None:
+    """An attacker may end the stream at any byte, without close_notify."""
+    sent = [b"first", b"second frame"]
+    found = [truncated(version, sent, left_out) for left_out in range(150)]
+    assert found[0] == sent
+    assert found.count(sent) == 1
+    assert found.count([]) > 10
+    assert all(frames in (sent, sent[:1], []) for frames in found)
 
 
 def both(client: SslTransportLayer, server: SslTransportLayer) -> None:
