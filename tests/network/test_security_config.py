@@ -1,6 +1,7 @@
 """Options of TLS and SASL: what fits together, and what errors show."""
 
 import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,3 +203,45 @@ def test_typed_options_are_the_keys() -> None:
 def test_secret_is_kept_as_a_secret() -> None:
     password = Secret("p")
     assert parse(**{**WITH_SASL, "sasl_password": password}).sasl_password is password
+
+
+JNDI_MODULE = 'com.sun.security.auth.module.JndiLoginModule required user.provider.url="ldap://a";'
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {
+            **WITH_SASL,
+            "sasl_username": None,
+            "sasl_password": None,
+            "sasl.jaas.config": JNDI_MODULE,
+        },
+        {**WITH_SASL, "sasl.login.class": "a.B"},
+        {**WITH_SASL, "sasl.login.callback.handler.class": "a.B"},
+        {**WITH_SASL, "sasl.client.callback.handler.class": "a.B"},
+        {"ssl.engine.factory.class": "a.B"},
+        {"security.providers": "a.B"},
+        {"config.providers": "file"},
+        {"interceptor.classes": "a.B"},
+        {"key.serializer": "os.system"},
+        {"partitioner.class": "a.B"},
+        {"sasl.oauthbearer.jwt.retriever.class": "a.B"},
+        {"sasl_token_provider": "os.system"},
+    ],
+)
+def test_no_class_is_loaded_by_its_name(given: dict[str, Any]) -> None:
+    """A text of a configuration runs no code (CVE-2023-25194)."""
+    with pytest.raises(ConfigError):
+        Producer(bootstrap_servers="127.0.0.1:1", **given)
+
+
+def test_references_in_values_are_not_resolved(tmp_path: Path) -> None:
+    """A value with the syntax of Kafka's config providers is a text (CVE-2024-31141)."""
+    (tmp_path / "secret").write_text("user=canary")
+    references = [f"${{file:{tmp_path}/secret:user}}", f"${{dir:{tmp_path}:secret}}", "${env:HOME}"]
+    for reference in references:
+        config = parse(**{**WITH_SASL, "sasl_username": reference, "sasl_password": reference})
+        assert config.sasl_username == reference
+        assert isinstance(config.sasl_password, Secret)
+        assert config.sasl_password.reveal() == reference

@@ -7,6 +7,7 @@ import pytest
 from kclient.broker.network.listener_security import ListenerSecurity
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.common.errors import ConfigError
+from kclient.testing import EmbeddedCluster
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 JAAS = f'{MODULE} required username="x" password="canary1" user_alice="canary2" user_bob=canary3;'
@@ -137,3 +138,31 @@ def test_refused_login_modules(jaas: str, complaint: str) -> None:
         resolved({**ONE, "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas})
     assert complaint in str(caught.value)
     assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "listener.name.sasl_plaintext.plain.sasl.server.callback.handler.class",
+        "principal.builder.class",
+        "ssl.engine.factory.class",
+        "security.providers",
+        "config.providers",
+        "create.topic.policy.class.name",
+        "alter.config.policy.class.name",
+        "client.quota.callback.class",
+        "authorizer.class.name",
+    ],
+)
+def test_no_class_is_loaded_by_its_name(key: str) -> None:
+    with pytest.raises(ConfigError):
+        EmbeddedCluster(config={**ONE, key: "a.B"}).start()
+
+
+def test_login_modules_of_java_are_refused() -> None:
+    """Some of them connect to a server that the entry names (CVE-2023-25194)."""
+    for module in ("com.sun.security.auth.module.JndiLoginModule", "a.LdapLoginModule"):
+        jaas = f'{module} required user.provider.url="ldap://canary" user_alice="b";'
+        with pytest.raises(ConfigError, match="is none of org") as caught:
+            resolved({**ONE, "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas})
+        assert "canary" not in str(caught.value)
