@@ -277,7 +277,7 @@ def test_refusals_name_their_cause(
 
 
 def test_page(secured: Secured, tmp_path: Path) -> None:
-    password, token, oidc, _ = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
+    password, token, oidc, *_ = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
     with AdminClient(**secured.options("TLS", "SSL")) as admin:
         admin.create_topics(NewTopic("orders", 1))
     with token_server(lambda _: signed_reply(secured, 60)) as endpoint:

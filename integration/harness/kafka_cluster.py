@@ -25,7 +25,8 @@ class Listener:
     Attributes:
         name: its name, such as "SASL" or "TLS".
         protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
-        advertised: its "host:port" for clients; the bound address if empty, none if None.
+        advertised: its "host:port" for clients, or its host with the port that is bound; the
+            bound address if empty, none if None.
         properties: server properties that belong to it, named as in server.properties without the
             prefix `listener.name.<name>.`.
     """
@@ -151,7 +152,7 @@ class KafkaCluster(Closing):
             "process.roles": "broker,controller" if combined else "broker",
             "listeners": bound + (f",CONTROLLER://{controllers[node_id]}" if combined else ""),
             "advertised.listeners": ",".join(
-                f"{name}://{advertised.get(name) or address}"
+                f"{name}://{_advertised(advertised.get(name), address)}"
                 for name, address in addresses.items()
                 if advertised.get(name, "") is not None
             ),
@@ -207,6 +208,12 @@ class KafkaCluster(Closing):
             options.heap_mb,
             options.jvm_options,
         )
+
+
+def _advertised(given: str | None, bound: str) -> str:
+    if not given or ":" in given:
+        return given or bound
+    return f"{given}:{bound.rpartition(':')[2]}"
 
 
 def _replication(nodes: int) -> dict[str, str]:

@@ -86,6 +86,7 @@ _LEVELS = ("compression.gzip.level", "compression.lz4.level", "compression.zstd.
 
 _ALWAYS = "leave it out; it cannot be changed here"
 _NOT_YET = "not available in this version"
+_KEYTAB = "set keyTab and principal in sasl_jaas_config, with Krb5LoginModule"
 _ONE_FILE = "set ssl_keystore_location to one file with private key and certificate chain"
 _PROTOCOL = "set security_protocol"
 _CONTEXT = "pass an ssl.SSLContext with this setting as ssl_context"
@@ -179,8 +180,8 @@ _NOTES = {
     "oauthbearer_token_refresh_cb": "pass the function as sasl_token_provider",
     "ssl_engine_callback_data": _CONTEXT,
     "oauth_cb": "pass the function as sasl_token_provider",
-    "sasl.kerberos.keytab": _NOT_YET,
-    "sasl.kerberos.principal": _NOT_YET,
+    "sasl.kerberos.keytab": _KEYTAB,
+    "sasl.kerberos.principal": _KEYTAB,
     "sasl.oauthbearer.config": _NOT_YET,
     "sasl.oauthbearer.method": "leave it out; set sasl_oauthbearer_token_endpoint_url",
     "ssl.ca.certificate.stores": _CONTEXT,
@@ -188,8 +189,9 @@ _NOTES = {
     "ssl.engine.location": _CONTEXT,
     "ssl.providers": _CONTEXT,
     # kafka-python
-    "sasl_kerberos_domain_name": _NOT_YET,
-    "sasl_kerberos_name": _NOT_YET,
+    "sasl_kerberos_domain_name": "leave it out; the host name in bootstrap_servers is used, or the"
+    " advertised one",
+    "sasl_kerberos_name": "set sasl_kerberos_service_name",
     "sasl_oauth_token_provider": "pass an object whose token() returns a token and its expiry as"
     " sasl_token_provider",
     "ssl": _PROTOCOL,

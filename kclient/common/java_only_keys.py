@@ -24,11 +24,6 @@ _REASONS = {
 
 _SECURITY_KEYS = [
     "sasl.client.callback.handler.class",
-    "sasl.kerberos.kinit.cmd",
-    "sasl.kerberos.min.time.before.relogin",
-    "sasl.kerberos.service.name",
-    "sasl.kerberos.ticket.renew.jitter",
-    "sasl.kerberos.ticket.renew.window.factor",
     "sasl.login.class",
     "sasl.login.refresh.buffer.seconds",
     "sasl.login.refresh.min.period.seconds",
@@ -65,8 +60,14 @@ _SECURITY_KEYS = [
     "ssl.trustmanager.algorithm",
 ]
 
+_NO_KINIT = "kinit is not called; let another program renew tickets, or use a key table"
+
 _SECURITY_REASONS = {
     "sasl.client.callback.handler.class": _CLASSES,
+    "sasl.kerberos.kinit.cmd": _NO_KINIT,
+    "sasl.kerberos.min.time.before.relogin": _NO_KINIT,
+    "sasl.kerberos.ticket.renew.jitter": _NO_KINIT,
+    "sasl.kerberos.ticket.renew.window.factor": _NO_KINIT,
     "sasl.login.class": _CLASSES,
     "ssl.engine.factory.class": _CONTEXT,
 }

@@ -9,11 +9,18 @@ from kclient.network.endpoint import is_loopback
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.sasl.client_authenticator import SaslClientAuthenticator
-from kclient.network.sasl.credentials import CredentialsSource, OAuthBearerToken
+from kclient.network.sasl.credentials import (
+    CredentialsSource,
+    KerberosLogin,
+    OAuthBearerToken,
+)
+from kclient.network.sasl.gssapi import GssapiSaslClient
+from kclient.network.sasl.kerberos import acquire_ticket
 from kclient.network.sasl.mechanism import SaslClient
 from kclient.network.sasl.oauthbearer import OAUTHBEARER, OAuthBearerSaslClient
 from kclient.network.sasl.plain import PLAIN, PlainSaslClient
 from kclient.network.sasl.scram import SCRAM_MECHANISMS, SaltedPasswords, ScramSaslClient
+from kclient.network.sasl.service_tickets import ServiceTickets
 from kclient.network.security_config import SecurityConfig
 from kclient.network.tls.client_context import client_context
 from kclient.network.tls.reloading_context import ReloadingContext
@@ -58,6 +65,7 @@ class ClientChannelBuilder:
             config.uses_sasl and not config.uses_ssl and config.sasl_mechanism in _READABLE
         )
         self._salted_passwords = SaltedPasswords(runtime.tasks)
+        self._tickets = ServiceTickets(acquire_ticket, runtime, log_context)
         self._sessions = TlsSessionCache()
         self._scratch = bytearray(READ_SIZE if config.uses_ssl else 0)
 
@@ -96,6 +104,8 @@ class ClientChannelBuilder:
                     self._config.sasl_mechanism or "",
                     self._credentials,
                     self._salted_passwords,
+                    self._tickets,
+                    verified_name(peer_host) or "",
                 ),
                 self._credentials,
                 self._client_id,
@@ -122,10 +132,16 @@ def verified_name(host: str) -> str | None:
 
 
 def sasl_client(
-    mechanism: str, source: CredentialsSource, passwords: SaltedPasswords
+    mechanism: str,
+    source: CredentialsSource,
+    passwords: SaltedPasswords,
+    tickets: ServiceTickets,
+    host: str,
 ) -> SaslClient:
     """Return the client of a mechanism, for one authentication with the current credentials."""
     credentials = source.current()
+    if isinstance(credentials, KerberosLogin):
+        return GssapiSaslClient(partial(tickets.new_context, credentials, host))
     if isinstance(credentials, OAuthBearerToken):
         return OAuthBearerSaslClient(credentials)
     if mechanism == PLAIN:

@@ -8,6 +8,7 @@ from kclient.common.config_keys import key, password, text
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
+from kclient.network.sasl.credentials import KerberosLogin
 from kclient.network.sasl.jaas_config import JaasConfig, parse_jaas_config
 from kclient.network.sasl.oidc_config import OidcConfig, OidcOptions
 from kclient.network.tls.cipher_suites import (
@@ -24,8 +25,17 @@ if TYPE_CHECKING:
 
 _PROTOCOLS = tuple(SecurityProtocol.__members__)
 
-SASL_MECHANISMS = ("OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SASL_MECHANISMS = ("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """Mechanisms of ``sasl.mechanism``."""
+
+
+_CREDENTIALS = (
+    "sasl_username",
+    "sasl_password",
+    "sasl_token_provider",
+    "sasl_oauthbearer_token_endpoint_url",
+    "sasl_kerberos_service_name",
+)
 
 
 def _security_protocol(raw: object) -> str:
@@ -167,6 +177,16 @@ def _secret_or_callable(raw: object) -> object:
     return Secret(given) if isinstance(given, str) else given
 
 
+def _service_name(raw: object) -> str | None:
+    if raw is None:
+        return None
+    if not isinstance(raw, str):
+        raise TypeError
+    if not raw or not raw.isprintable() or {"/", "@"}.intersection(raw):
+        raise ValueError("the host name of the broker is added")
+    return raw
+
+
 def _token_provider(raw: object) -> object:
     if raw is None or callable(raw) or callable(getattr(raw, "token", None)):
         return raw
@@ -191,7 +211,8 @@ class SecurityConfig(OidcConfig):
         _mechanism,
         f"one of {', '.join(map(repr, SASL_MECHANISMS))}",
         None,
-        "SASL mechanism; required with SASL_PLAINTEXT and SASL_SSL. Java's default is GSSAPI.",
+        "SASL mechanism; required with SASL_PLAINTEXT and SASL_SSL. Java's default is GSSAPI, which"
+        " needs the extra gssapi here.",
     )
     sasl_username: str | Callable[[], str] | None = key(
         "sasl.username",
@@ -231,8 +252,18 @@ class SecurityConfig(OidcConfig):
         None,
         "User name and password in the form of the Java client, instead of sasl.username and"
         " sasl.password: an entry of PlainLoginModule or ScramLoginModule. An entry of"
-        " OAuthBearerLoginModule has clientId, clientSecret, scope and extension_NAME.",
+        " OAuthBearerLoginModule has clientId, clientSecret, scope and extension_NAME; one of"
+        " Krb5LoginModule useKeyTab and keyTab, or useTicketCache.",
         secret=True,
+    )
+    sasl_kerberos_service_name: str | None = key(
+        "sasl.kerberos.service.name",
+        ConfigType.STRING,
+        _service_name,
+        "the first part of the brokers' principals, without '/' and '@'",
+        None,
+        "First part of the Kerberos principals of the brokers, often 'kafka'; required with GSSAPI,"
+        " here or as serviceName in sasl.jaas.config.",
     )
     ssl_truststore_location: str | None = text(
         "ssl.truststore.location",
@@ -320,7 +351,15 @@ class SecurityConfig(OidcConfig):
     def has_fixed_credentials(self) -> bool:
         """Whether user name and password are values, and no function returns them."""
         given = (self.sasl_username, self.sasl_password)
-        return self.sasl_mechanism != "OAUTHBEARER" and not any(map(callable, given))
+        has_password = self.sasl_mechanism not in {"GSSAPI", "OAUTHBEARER"}
+        return has_password and not any(map(callable, given))
+
+    @property
+    def kerberos_login(self) -> KerberosLogin:
+        """Where tickets for GSSAPI come from."""
+        jaas = self.sasl_jaas_config
+        login = (jaas.kerberos if jaas else None) or KerberosLogin("", "", "", "")
+        return login._replace(service_name=self.sasl_kerberos_service_name or login.service_name)
 
     @property
     def credentials(self) -> tuple[str, Secret]:
@@ -381,18 +420,18 @@ class SecurityConfig(OidcConfig):
 
     def _check_given_credentials(self) -> None:
         """Check that exactly the credentials of the mechanism are given."""
-        passwords = ("sasl_username", "sasl_password")
         provider, endpoint = "sasl_token_provider", "sasl_oauthbearer_token_endpoint_url"
-        needed: tuple[str, ...] = passwords
-        other: tuple[str, ...] = (provider, endpoint)
-        if self.sasl_mechanism == "OAUTHBEARER":
-            uses_endpoint = self.sasl_oauthbearer_token_endpoint_url is not None
-            needed, other = (
-                ((endpoint,), (*passwords, provider)) if uses_endpoint else ((provider,), passwords)
-            )
+        needed: tuple[str, ...] = ("sasl_username", "sasl_password")
+        if self.sasl_mechanism == "GSSAPI":
+            needed = ("sasl_kerberos_service_name",)
+        elif self.sasl_mechanism == "OAUTHBEARER":
+            has_endpoint = self.sasl_oauthbearer_token_endpoint_url is not None
+            needed = (endpoint,) if has_endpoint else (provider,)
         elif self.sasl_jaas_config is not None:
             needed = ()
-        for name in needed:
+        other = [name for name in _CREDENTIALS if name not in needed]
+        has_service_name = self.sasl_mechanism == "GSSAPI" and self.kerberos_login.service_name
+        for name in () if has_service_name else needed:
             if getattr(self, name) is None:
                 hint = f"; or {endpoint}" if name == provider else ""
                 raise ConfigError(
@@ -409,6 +448,13 @@ class SecurityConfig(OidcConfig):
         for name in ("sasl_username", "sasl_password", "sasl_token_provider"):
             if getattr(self, name) is not None:
                 raise ConfigError(f"sasl_jaas_config: got it with {name}, expected one of them")
+        if jaas.kerberos is not None and self.sasl_kerberos_service_name is not None:
+            given = jaas.kerberos.service_name
+            if given not in {"", self.sasl_kerberos_service_name}:
+                raise ConfigError(
+                    f"sasl_kerberos_service_name: got {self.sasl_kerberos_service_name!r} and"
+                    " another serviceName in sasl_jaas_config, expected one of them"
+                )
         if self.sasl_mechanism not in jaas.mechanisms:
             raise ConfigError(
                 f"sasl_mechanism: got {self.sasl_mechanism!r} with a module of"
@@ -469,11 +515,14 @@ class SecurityOptions(OidcOptions, total=False):
     """Keyword options of the security of a client's connections."""
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-    sasl_mechanism: Literal["OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None
+    sasl_mechanism: (
+        Literal["GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None
+    )
     sasl_token_provider: TokenFunction | TokenProvider | None
     sasl_username: str | Callable[[], str] | None
     sasl_password: str | Callable[[], str] | None
     sasl_jaas_config: str | None
+    sasl_kerberos_service_name: str | None
     ssl_truststore_location: str | None
     ssl_truststore_certificates: str | None
     ssl_truststore_type: Literal["PEM", "PKCS12"]

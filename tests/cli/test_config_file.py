@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
             ":1: unknown option 'metadata.broker.list' for Consumer; here",
         ),
         ("\n\nmax.poll.records=x", ":3: max.poll.records: got 'x'"),
-        ("sasl.kerberos.service.name=canary", ":1: sasl.kerberos.service.name: got a secret val"),
+        ("sasl.kerberos.kinit.cmd=canary", ":1: sasl.kerberos.kinit.cmd: got a secret val"),
         (
             f"sasl.jaas.config={MODULE} required password=canary;",
             ":1: sasl.jaas.config: got a secret",

@@ -10,10 +10,13 @@ from kclient import AdminClient, Producer
 from kclient.client.client_config import ClientConfig
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
+from kclient.common.log_context import NO_LOG_CONTEXT
 from kclient.common.secret import Secret
 from kclient.network.client_channel_builder import sasl_client
-from kclient.network.sasl.credentials import FixedCredentials, UserCredentials
+from kclient.network.sasl.credentials import FixedCredentials, KerberosLogin, UserCredentials
+from kclient.network.sasl.kerberos import acquire_ticket
 from kclient.network.sasl.scram import SaltedPasswords
+from kclient.network.sasl.service_tickets import ServiceTickets
 from kclient.network.security_config import SASL_MECHANISMS, SecurityConfig, SecurityOptions
 from kclient.network.system_runtime import system_runtime
 
@@ -67,7 +70,23 @@ WITH_SASL: dict[str, object] = {"security_protocol": "SASL_SSL", "sasl_mechanism
         ({"security_protocol": "SSL", **ALICE}, "got 'SSL' with sasl_username, expected SASL_PLA"),
         ({"security_protocol": "SASL_SSL"}, "sasl_mechanism: got nothing with SASL_SSL, expected"),
         ({**WITH_SASL, "sasl_mechanism": "SCRAM-SHA512"}, "did you mean 'SCRAM-SHA-512'?"),
-        ({**WITH_SASL, "sasl_mechanism": "GSSAPI"}, "sasl_mechanism: got 'GSSAPI' .str., expected"),
+        ({**WITH_SASL, "sasl_mechanism": "NTLM"}, "sasl_mechanism: got 'NTLM' .str., expected"),
+        (
+            {**WITH_SASL, "sasl_mechanism": "GSSAPI"},
+            "sasl_kerberos_service_name: got nothing, expected it with GSSAPI",
+        ),
+        (
+            {**WITH_SASL, "sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": "kafka"},
+            "sasl_username: got it with GSSAPI, expected sasl_kerberos_service_name",
+        ),
+        (
+            {**WITH_SASL, "sasl_kerberos_service_name": "kafka"},
+            "sasl_kerberos_service_name: got it with PLAIN, expected sasl_username and sasl_pass",
+        ),
+        (
+            {**WITH_SASL, "sasl_kerberos_service_name": "kafka/b-1@REALM"},
+            "got 'kafka/b-1@REALM' .str., .*; the host name of the broker is added",
+        ),
         (
             {**WITH_SASL, "sasl_password": None},
             "sasl_password: got nothing, expected it with PLAIN",
@@ -143,8 +162,26 @@ def test_jaas_config_has_the_credentials(mechanism: str, module: str) -> None:
         assert (username, password.reveal()) == ("alice", "canary;=")
         assert "canary" not in f"{config} {config.sasl_jaas_config!r}"
         source = FixedCredentials(UserCredentials(username, password))
-        passwords = SaltedPasswords(system_runtime().tasks)
-        assert sasl_client(mechanism, source, passwords).identity == "user 'alice'"
+        runtime = system_runtime()
+        passwords = SaltedPasswords(runtime.tasks)
+        tickets = ServiceTickets(acquire_ticket, runtime, NO_LOG_CONTEXT)
+        client = sasl_client(mechanism, source, passwords, tickets, "b-1")
+        assert client.identity == "user 'alice'"
+
+
+KERBEROS_MODULE = "com.sun.security.auth.module.Krb5LoginModule"
+
+
+def test_service_name_is_given_in_one_of_two_places() -> None:
+    entry = f"{KERBEROS_MODULE} required useTicketCache=true serviceName=kafka;"
+    named = jaas("GSSAPI", entry, sasl_kerberos_service_name="kafka")
+    for given in (jaas("GSSAPI", entry), named):
+        assert parse(**given).kerberos_login == KerberosLogin("kafka", "", "", "")
+    with pytest.raises(ConfigError, match="got 'other' and another serviceName in sasl_jaas_con"):
+        parse(**jaas("GSSAPI", entry, sasl_kerberos_service_name="other"))
+    plain = jaas("PLAIN", entry)
+    with pytest.raises(ConfigError, match="got 'PLAIN' with a module of GSSAPI in sasl_jaas_con"):
+        parse(**plain)
 
 
 ALICE_ENTRY = 'required username="alice" password="canary";'

@@ -57,7 +57,26 @@ class OAuthBearerToken(NamedTuple):
     extensions: Mapping[str, str]
 
 
-Credentials = UserCredentials | OAuthBearerToken
+class KerberosLogin(NamedTuple):
+    """Where the Kerberos tickets for GSSAPI come from.
+
+    The default cache of tickets, or the file of KRB5_CLIENT_KTNAME, if neither key table nor cache
+    is named.
+
+    Attributes:
+        service_name: First part of the principals of the brokers.
+        keytab: File with the key of a principal; empty if there is none.
+        ticket_cache: File with tickets; empty for the default one.
+        principal: Principal of the client; empty for that of the key table or the tickets.
+    """
+
+    service_name: str
+    keytab: str
+    ticket_cache: str
+    principal: str
+
+
+Credentials = UserCredentials | OAuthBearerToken | KerberosLogin
 
 
 class CredentialsSource(Protocol):

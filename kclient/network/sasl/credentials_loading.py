@@ -19,6 +19,8 @@ from kclient.network.sasl.credentials import (
     is_extension,
     is_token,
 )
+from kclient.network.sasl.gssapi import GSSAPI
+from kclient.network.sasl.kerberos import import_gssapi
 from kclient.network.security_config import SecurityConfig, TokenFunction, TokenProvider
 
 _TUPLE = "a tuple (token, expiry in seconds since the Unix epoch)"
@@ -30,12 +32,16 @@ def credentials_source(
     """Return the credentials of a client; None if it does not use SASL.
 
     Raises:
-        ConfigError: The authorities that are trusted for the token endpoint cannot be loaded.
+        ConfigError: The authorities that are trusted for the token endpoint cannot be loaded, or
+            the package for Kerberos is missing.
     """
     if not config.uses_sasl:
         return None
     if config.has_fixed_credentials:
         return FixedCredentials(UserCredentials(*config.credentials))
+    if config.sasl_mechanism == GSSAPI:
+        import_gssapi()
+        return FixedCredentials(config.kerberos_login)
     request = config.token_request
     if request is not None:
         # Imported when it is needed, as TLS and HTTP are.

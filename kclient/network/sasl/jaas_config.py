@@ -5,22 +5,27 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kclient.common.secret import Secret
-from kclient.network.sasl.credentials import is_extension
+from kclient.network.sasl.credentials import KerberosLogin, is_extension
 
 MAX_LENGTH: Final = 64 * 1024
 """Maximum length of a value, in characters."""
 
 _OAUTHBEARER = ("OAUTHBEARER",)
+_GSSAPI = ("GSSAPI",)
 _MECHANISMS = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": _OAUTHBEARER,
+    "com.sun.security.auth.module.Krb5LoginModule": _GSSAPI,
 }
 _USER = "user_"  # option of a server's PlainLoginModule: user_NAME="PASSWORD"
 _CONTROL_FLAGS = ("required", "requisite", "sufficient", "optional")
 _OPTIONS = ("username", "password")
 _OAUTHBEARER_OPTIONS = ("clientId", "clientSecret", "scope")
 _EXTENSION = "extension_"
+_KERBEROS_OPTIONS = ("serviceName", "keyTab", "ticketCache", "principal")
+_KERBEROS_SWITCHES = ("useKeyTab", "useTicketCache", "storeKey", "doNotPrompt", "renewTGT")
+_BOOLEANS = {"true": True, "false": False}
 
 # Names that errors may show. Other text may be a part of a password that is not quoted correctly.
 _MODULE = re.compile(r"[A-Za-z_$][\w$]*(\.[\w$]+)+LoginModule", re.ASCII)
@@ -61,6 +66,7 @@ class JaasConfig(NamedTuple):
         password: Password, or client secret of OAUTHBEARER, which may be empty.
         scope: Scope of a token of OAUTHBEARER; empty if it has none.
         extensions: SASL extensions of OAUTHBEARER.
+        kerberos: Login of Krb5LoginModule, whose service name may be empty; None for other modules.
     """
 
     mechanisms: tuple[str, ...]
@@ -68,6 +74,7 @@ class JaasConfig(NamedTuple):
     password: Secret
     scope: str
     extensions: Mapping[str, str]
+    kerberos: KerberosLogin | None = None
 
 
 class _Token(NamedTuple):
@@ -104,7 +111,7 @@ class _Entry(NamedTuple):
 
 
 def parse_jaas_config(text: str) -> JaasConfig:
-    """Return the credentials of a value with one entry of PLAIN, SCRAM or OAUTHBEARER.
+    """Return the credentials of a value with one entry of PLAIN, SCRAM, OAUTHBEARER or Kerberos.
 
     Raises:
         ValueError: The value is wrong. The text has no part of it, except names of modules and
@@ -113,6 +120,8 @@ def parse_jaas_config(text: str) -> JaasConfig:
     entry = _parse_entry(text)
     if entry.mechanisms == _OAUTHBEARER:
         return _oauthbearer(_options(entry.words, _OAUTHBEARER_OPTIONS, _EXTENSION))
+    if entry.mechanisms == _GSSAPI:
+        return _kerberos(_options(entry.words, (*_KERBEROS_OPTIONS, *_KERBEROS_SWITCHES)))
     options = _options(entry.words, _OPTIONS)
     for name in _OPTIONS:
         if not options.get(name):
@@ -128,6 +137,24 @@ def _oauthbearer(options: dict[str, str]) -> JaasConfig:
     return JaasConfig(_OAUTHBEARER, client_id, Secret(secret), scope, extensions)
 
 
+def _kerberos(options: dict[str, str]) -> JaasConfig:
+    on = {name: _BOOLEANS.get(options.get(name, "false").lower()) for name in _KERBEROS_SWITCHES}
+    for name, value in on.items():
+        if value is None:
+            raise ValueError(f"its {name} is neither true nor false")
+    if on["renewTGT"]:
+        raise ValueError("it has the option renewTGT; tickets are not renewed, run kinit")
+    if on["useKeyTab"] == on["useTicketCache"]:
+        raise ValueError("it has neither or both of useKeyTab=true and useTicketCache=true")
+    service_name, keytab, cache, principal = (options.get(name, "") for name in _KERBEROS_OPTIONS)
+    if bool(keytab) != on["useKeyTab"]:
+        raise ValueError("it has one of useKeyTab=true and keyTab")
+    if cache and not on["useTicketCache"]:
+        raise ValueError("it has ticketCache without useTicketCache=true")
+    login = KerberosLogin(service_name, keytab, cache, principal)
+    return JaasConfig(_GSSAPI, "", Secret(""), "", {}, login)
+
+
 def parse_server_jaas_config(text: str) -> ServerJaasConfig:
     """Return the login module of a listener, with the users of PLAIN.
 
@@ -137,6 +164,8 @@ def parse_server_jaas_config(text: str) -> ServerJaasConfig:
         ValueError: As `parse_jaas_config`.
     """
     entry = _parse_entry(text)
+    if entry.mechanisms == _GSSAPI:
+        raise ValueError("listeners do not authenticate by Kerberos in this version")
     if entry.mechanisms == _OAUTHBEARER and entry.words:
         raise ValueError("a listener's OAuthBearerLoginModule has no options here")
     of_plain = entry.mechanisms == ("PLAIN",)

@@ -2,10 +2,12 @@
 
 import pytest
 
-from kclient.network.sasl.jaas_config import MAX_LENGTH, parse_jaas_config
+from kclient.network.sasl.credentials import KerberosLogin
+from kclient.network.sasl.jaas_config import MAX_LENGTH, parse_jaas_config, parse_server_jaas_config
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 
@@ -45,6 +47,28 @@ def test_oauthbearer_has_client_credentials_and_extensions() -> None:
     assert (empty.username, empty.password.reveal(), empty.scope) == ("", "", "")
 
 
+@pytest.mark.parametrize(
+    ("options", "login"),
+    [
+        ("useTicketCache=true serviceName=kafka", KerberosLogin("kafka", "", "", "")),
+        (
+            'useTicketCache=true ticketCache="/tmp/a" principal="a@B" renewTGT=false',
+            KerberosLogin("", "", "/tmp/a", "a@B"),  # noqa: S108 (is not opened)
+        ),
+        (
+            'useKeyTab=True storeKey=true doNotPrompt=true keyTab="/a.keytab" principal="a@B"',
+            KerberosLogin("", "/a.keytab", "", "a@B"),
+        ),
+    ],
+)
+def test_kerberos_has_keytab_or_tickets(options: str, login: KerberosLogin) -> None:
+    found = parse_jaas_config(f"{KERBEROS} required {options};")
+    assert found.mechanisms == ("GSSAPI",)
+    assert found.kerberos == login
+    with pytest.raises(ValueError, match="listeners do not authenticate by Kerberos"):
+        parse_server_jaas_config(f"{KERBEROS} required {options};")
+
+
 @pytest.mark.parametrize("flag", ["required", "requisite", "sufficient", "optional", "REQUIRED"])
 def test_each_control_flag_is_accepted(flag: str) -> None:
     found = parse_jaas_config(f"\n {SCRAM}\n{flag} username=a password=b ; // end")
@@ -79,7 +103,6 @@ def test_each_control_flag_is_accepted(flag: str) -> None:
             f"{OAUTHBEARER} required extension_canary='a\\1';",
             "an option extension_NAME, or its val",
         ),
-        ("com.sun.security.auth.module.Krb5LoginModule required;", "the module com.sun.security"),
         (f"{PLAIN};", "no control flag after the module: one of required, requisite, suff"),
         (f"{PLAIN} username=a password=canary;", "no control flag after the module"),
         (f"{PLAIN} = a;", "no control flag after the module"),
@@ -98,6 +121,22 @@ def test_each_control_flag_is_accepted(flag: str) -> None:
         (f"{PLAIN} required username=canary;", "it has no password"),
         (f"{PLAIN} required username=canary password='';", "it has no password"),
         (f"{PLAIN} required;", "it has no username"),
+        (f"{KERBEROS} required;", "it has neither or both of useKeyTab=true and"),
+        (f"{KERBEROS} required useKeyTab=canary;", "its useKeyTab is neither true nor false"),
+        (f"{KERBEROS} required useKeyTab=true;", "it has one of useKeyTab=true and keyTab"),
+        (
+            f"{KERBEROS} required useTicketCache=true keyTab=canary;",
+            "it has one of useKeyTab=true and keyTab",
+        ),
+        (
+            f"{KERBEROS} required useKeyTab=true keyTab=a ticketCache=canary;",
+            "it has ticketCache without useTicketCache=true",
+        ),
+        (f"{KERBEROS} required renewTGT=true;", "it has the option renewTGT; tickets are not ren"),
+        (
+            f"{KERBEROS} required canary=a;",
+            "is none of serviceName, keyTab, ticketCache, principal",
+        ),
         (" " * MAX_LENGTH + "canary", "it is longer than 65536 characters"),
     ],
 )

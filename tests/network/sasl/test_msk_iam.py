@@ -124,7 +124,7 @@ def test_wrong_arguments_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_page(tmp_path: Path) -> None:
-    *_, code = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
+    *_, code, _ = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
     assert "MskIamTokenProvider" in code
     with script(tmp_path, f"{code}\nproducer.close(0)\nprint('closed')") as process:
         process.finish()
