@@ -21,7 +21,7 @@ from kclient.protocol.message import Response
 from kclient.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from kclient.protocol.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from kclient.testing import EmbeddedCluster
-from tests.support.certificates import CertificateAuthority
+from kclient.testing.certificate_authority import CertificateAuthority
 from tests.support.checks.closing import Closing
 from tests.support.checks.shown_locals import shown_locals
 from tests.support.clients.wire import Wire, joined

@@ -17,7 +17,7 @@ from kclient.protocol.messages.sasl import (
     SaslHandshakeResponse,
 )
 from kclient.testing import EmbeddedCluster
-from tests.support.certificates import CertificateAuthority
+from kclient.testing.certificate_authority import CertificateAuthority
 from tests.support.clients.wire import Wire
 from tests.support.processes.broker_process import BrokerProcess
 from tests.support.processes.process_stats import resident_bytes

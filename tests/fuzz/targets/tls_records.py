@@ -23,12 +23,12 @@ from kclient.protocol.message import Request
 from kclient.protocol.messages.api_versions import ApiVersionsRequest
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from kclient.testing.certificate_authority import CertificateAuthority
 from tests.fuzz.mutation import spoil
 from tests.fuzz.stepped_broker import SteppedBroker
 from tests.fuzz.target import CANARY, MEBIBYTE, Target
 from tests.fuzz.targets.frames import framed
 from tests.fuzz.workspace import workspace
-from tests.support.certificates import CertificateAuthority
 from tests.support.clients.wire import joined
 
 _PIECE, _RECEIVED_PIECE, _DAMAGE, _REPEAT, _SWAP, _END = range(6)

@@ -5,7 +5,7 @@ import ssl
 from kclient.common.secret import Secret
 from kclient.network.tls.server_context import server_context
 from kclient.network.tls.tls_stores import TlsStores
-from tests.support.certificates import CertificateAuthority
+from kclient.testing.certificate_authority import CertificateAuthority
 
 
 def test_context_has_no_renegotiation_compression_and_tickets() -> None:
