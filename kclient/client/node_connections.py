@@ -88,12 +88,11 @@ class ConnectionFailures:
         if not refusals:
             return None
         first = next(iter(refusals.values()))
-        if len(refusals) == 1:
-            return first
         is_common = all(type(each) is type(first) for each in refusals.values())
         kind = type(first) if is_common else AuthenticationError
         causes = "; ".join(f"{address}: {cause}" for address, cause in refusals.items())
-        error = kind(f"each address refused the authentication: {causes}")
+        what = "" if len(refusals) == 1 else "each address refused the authentication: "
+        error = kind(f"{what}{causes}")
         error.__cause__ = first
         return error
 

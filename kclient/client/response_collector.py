@@ -185,7 +185,9 @@ class ResponseCollector:
             self.end_connection(node_id, now_ms, reason, blame=failed)
             if ended.state is State.AUTHENTICATION_FAILED:
                 self._states.authentication_failed(node_id, now_ms, ended.reason)
-                self._metadata_updater.authentication_failed(ended.reason)
+                error = type(ended.reason)(f"{self._connections.describe(node_id)}: {ended.reason}")
+                error.__cause__ = ended.reason
+                self._metadata_updater.authentication_failed(error)
 
     def _may_close(self, node_id: str) -> bool:
         """Return whether the end of a connection does not count as a failure of the node.

@@ -105,12 +105,12 @@ def test_error_of_different_refusals_has_their_common_type() -> None:
     assert "10.0.0.2:9092: sasl.mechanism: got PLAIN, the listener has enabled" in str(error)
 
 
-def test_single_address_raises_its_refusal() -> None:
+def test_refusal_of_a_single_address_names_it() -> None:
     world = SaslWorld(1)
     world.serve(1, REFUSED)
     error = world.error_within(10_000)
     assert type(error) is SaslAuthenticationError
-    assert str(error).startswith("the broker refused user 'alice'")
+    assert str(error).startswith("10.0.0.1:9092: the broker refused user 'alice'")
 
 
 def test_refusal_of_one_address_waits_for_the_other() -> None:
