@@ -196,9 +196,12 @@ class KafkaTools:
             raise HarnessError(msg)
         return found
 
-    def verifiable_producer(self, topic: str, records: int, acks: int = -1) -> RunningTool:
+    def verifiable_producer(
+        self, topic: str, records: int, acks: int = -1, per_second: int = -1
+    ) -> RunningTool:
         """Starts a producer of the values "0", "1", …; its events are producer_send_success …"""
         arguments = ["--topic", topic, "--max-messages", str(records), "--acks", str(acks)]
+        arguments += ["--throughput", str(per_second)]
         return self._spawn(
             "VerifiableProducer", [*arguments, *self._connect(self._dialect.producer_config)]
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Self
 
-from integration.harness.go_member import FRANZ_GO, franz_go_member
+from integration.harness.go_programs import FRANZ_GO, franz_go_program
 from kclient import TopicPartition
 from tests.support.checks.closing import Closing
 from tests.support.clients.clients import Clients
@@ -136,7 +136,7 @@ class Crowd(Closing):
             self._topic,
             self._directory / name,
             client=client,
-            program=franz_go_member() if client == FRANZ_GO else None,
+            program=franz_go_program("member") if client == FRANZ_GO else None,
         )
         self.history.members.append(self._ending.enter_context(member))
         return member

@@ -4,14 +4,12 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import confluent_kafka
 import pytest
-from aiokafka.abc import AbstractTokenProvider as AiokafkaTokenProvider
-from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kclient import AdminClient, Consumer, Producer
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
@@ -31,9 +29,7 @@ from kclient.testing.certificate_authority import CertificateAuthority, Identity
 from tests.support.certificates import encrypted
 from tests.support.checks.shown_locals import shown_locals
 from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
-from tests.support.clients.foreign_aiokafka import AiokafkaClient
-from tests.support.clients.foreign_confluent import ConfluentClient
-from tests.support.clients.foreign_kafka_python import KafkaPythonClient
+from tests.support.clients.foreign_security import options_of_librdkafka, secured_foreign_client
 from tests.support.clients.wire import Wire
 from tests.support.identity_provider import IdentityProvider
 
@@ -98,66 +94,7 @@ class Secured(NamedTuple):
 
     def foreign(self, name: str, listener: str, mechanism: str = "PLAIN") -> Any:
         """Return another project's client."""
-        own = self.options(listener, mechanism)
-        servers = own.pop("bootstrap_servers")
-        if name == "confluent-kafka":
-            return ConfluentClient(servers, _of_librdkafka(own))
-        if name == "aiokafka":
-            return AiokafkaClient(servers, _of_aiokafka(own))
-        return KafkaPythonClient(servers, _of_kafka_python(own))
-
-
-class KafkaPythonTokens(AbstractTokenProvider):  # type: ignore[misc]  # has no types
-    """Tokens for kafka-python."""
-
-    def token(self) -> str:
-        return token()[0]
-
-
-class AiokafkaTokens(AiokafkaTokenProvider):  # type: ignore[misc]  # has no types
-    """Tokens for aiokafka."""
-
-    async def token(self) -> str:
-        return token()[0]
-
-
-def _of_librdkafka(own: Mapping[str, Any]) -> dict[str, Any]:
-    names = {"ssl_truststore_location": "ssl.ca.location"}
-    found = {names.get(name, name).replace("_", "."): value for name, value in own.items()}
-    if found.pop("sasl.token.provider", None):
-        found["oauth_cb"] = lambda _: token()
-    store = found.pop("ssl.keystore.location", None)
-    if store is not None:
-        found |= {"ssl.certificate.location": store, "ssl.key.location": store}
-    return found
-
-
-def _of_kafka_python(own: Mapping[str, Any]) -> dict[str, Any]:
-    names = {
-        "ssl_truststore_location": "ssl_cafile",
-        "ssl_keystore_location": "ssl_certfile",
-        "sasl_username": "sasl_plain_username",
-        "sasl_password": "sasl_plain_password",
-    }
-    found = {names.get(name, name): value for name, value in own.items()}
-    if "ssl_certfile" in found:
-        found["ssl_keyfile"] = found["ssl_certfile"]
-    if found.pop("sasl_token_provider", None):
-        found["sasl_oauth_token_provider"] = KafkaPythonTokens()
-    return found
-
-
-def _of_aiokafka(own: Mapping[str, Any]) -> dict[str, Any]:
-    found = _of_kafka_python(own)
-    if "sasl_oauth_token_provider" in found:
-        found["sasl_oauth_token_provider"] = AiokafkaTokens()
-    stores = {name: found.pop(name) for name in list(found) if name.startswith("ssl_")}
-    if stores:
-        context = ssl.create_default_context(cafile=stores["ssl_cafile"])
-        if "ssl_certfile" in stores:
-            context.load_cert_chain(stores["ssl_certfile"])
-        found["ssl_context"] = context
-    return found
+        return secured_foreign_client(name, self.options(listener, mechanism))
 
 
 def format_with_user(directory: Path, user: str, password: str) -> None:
@@ -295,11 +232,8 @@ def test_sessions_of_librdkafka_are_renewed(
     secured: Secured, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="kclient")
-    own = secured.options(SHORT)
-    servers = own.pop("bootstrap_servers")
-    producer = confluent_kafka.Producer(
-        {"bootstrap.servers": servers, "linger.ms": 0, **_of_librdkafka(own)}
-    )
+    options = options_of_librdkafka(secured.options(SHORT))
+    producer = confluent_kafka.Producer({"linger.ms": 0, **options})
     offsets: list[int | None] = []
     ends_at = time.monotonic() + 3.5 * SESSION_MS / 1000
     while time.monotonic() < ends_at:

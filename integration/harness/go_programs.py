@@ -1,4 +1,4 @@
-"""The group member in Go, with franz-go, built where Go is installed."""
+"""Programs in Go, with franz-go, built where Go is installed."""
 
 import shutil
 import subprocess
@@ -15,8 +15,11 @@ _TIMEOUT = 300.0
 
 
 @cache
-def franz_go_member() -> Path:
-    """Return the program, built if it is not up to date.
+def franz_go_program(name: str) -> Path:
+    """Return a program, built if it is not up to date.
+
+    Args:
+        name: Its directory below ``integration/franz_go``.
 
     Raises:
         HarnessError: Go is missing, or fails; with its output.
@@ -28,9 +31,9 @@ def franz_go_member() -> Path:
     home = cache_directory() / "franz_go"
     home.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home) as fresh:
-        built, program = Path(fresh) / "member", home / "member"
+        built, program = Path(fresh) / name, home / name
         done = subprocess.run(
-            [go, "build", "-o", str(built), "."],
+            [go, "build", "-o", str(built), f"./{name}"],
             cwd=_SOURCE,
             check=False,
             capture_output=True,
