@@ -12,6 +12,10 @@ import confluent_kafka
 import pytest
 
 from kclient import AdminClient, Consumer, Producer
+from kclient.admin import (
+    ScramCredentialInfo,
+    UserScramCredentialUpsertion,
+)
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
 from kclient.broker.network.request_channel import Request
 from kclient.common.broker_errors import SaslAuthenticationError, UnsupportedSaslMechanismError
@@ -351,6 +355,42 @@ def test_refusals_name_their_cause(
         admin.describe_cluster()
     assert "canary" not in str(caught.value)
     assert "canary" not in shown_locals(caught.value)
+
+
+def test_no_secret_is_in_a_log_line_or_a_repr(
+    secured: Secured, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Of clients and the broker, at the lowest level (CVE-2026-33558)."""
+    caplog.set_level(1)
+    (tmp_path / "client.pem").write_text(encrypted(secured.client, "canary-key"))
+    shown: list[object] = [secured.cluster.broker]
+    for mechanism in MECHANISMS:
+        with (
+            Producer(**secured.options(SHORT, mechanism)) as producer,
+            Consumer(**secured.options(SHORT, mechanism), group_id="logged") as consumer,
+        ):
+            consumer.subscribe(["logged"])
+            ends_at = time.monotonic() + 1.2 * SESSION_MS / 1000
+            while time.monotonic() < ends_at:
+                producer.send("logged", b"a").result(10)
+                consumer.poll(0.05)
+            shown += [producer, consumer, producer.metrics(), consumer.metrics()]
+        wrong = secured.options(
+            "SASL_SSL", mechanism, sasl_password="canary-wrong", default_api_timeout_ms=3000
+        )
+        with AdminClient(**wrong) as admin, pytest.raises(SaslAuthenticationError):
+            admin.describe_cluster()
+    key = {"ssl_keystore_location": str(tmp_path / "client.pem"), "ssl_key_password": "canary-key"}
+    with AdminClient(**secured.options("MTLS", **key)) as admin:
+        found = ScramCredentialInfo("SCRAM-SHA-512", 4096)
+        created = UserScramCredentialUpsertion("carol", found, "canary-new")
+        admin.alter_user_scram_credentials([created])
+        shown += [admin, created, admin.describe_broker_configs(1)]
+    assert "renewed the session" in caplog.text
+    assert len(caplog.records) > 100
+    for record in caplog.records:
+        assert "canary" not in f"{record.getMessage()} {record.exc_text} {record.__dict__}"
+    assert "canary" not in repr(shown)
 
 
 def test_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
