@@ -118,6 +118,7 @@ IMPOSTORS: dict[str, tuple[Responses, type[KafkaError], str]] = {
 """Responses to a client that authenticates by SCRAM, and its error."""
 
 
+@pytest.mark.fault("A7")
 @pytest.mark.parametrize(("responses", "kind", "text"), IMPOSTORS.values(), ids=IMPOSTORS)
 def test_impostor_gets_no_password_and_no_request(
     responses: Responses, kind: type[KafkaError], text: str
@@ -175,6 +176,7 @@ RESPONSES_WITHOUT_TLS = {
 }
 
 
+@pytest.mark.fault("A7", "C15")
 @pytest.mark.parametrize("response", RESPONSES_WITHOUT_TLS.values(), ids=RESPONSES_WITHOUT_TLS)
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
 def test_failed_tls_is_never_followed_by_plaintext(protocol: str, response: bytes) -> None:
@@ -193,6 +195,7 @@ def test_failed_tls_is_never_followed_by_plaintext(protocol: str, response: byte
     assert "canary" not in f"{caught.value} {shown_locals(caught.value)}"
 
 
+@pytest.mark.fault("C4")
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT"])
 def test_broker_that_sends_nothing_does_not_delay_the_others(protocol: str, tmp_path: Path) -> None:
     """A handshake that never ends counts as a connection that cannot be set up."""

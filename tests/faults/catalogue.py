@@ -15,8 +15,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "fault-cases.md"
 
-_TLS = "encryption is not available yet"
-_SASL = "authentication is not available yet"
 _TRANSACTIONS = "transactions are not available yet"
 _ASYNCIO = "the asyncio API is not available yet"
 _REPLICATION = "clusters of several companion brokers are not available yet"
@@ -111,22 +109,18 @@ CONNECTIONS = Chapter(
         "C15": Case(
             "A certificate or a handshake is invalid",
             "the error has host and reason; there is no fallback to plain text",
-            _TLS,
         ),
         "C16": Case(
             "A password, a user or a mechanism is rejected",
             "one error with the reason, without repeated attempts",
-            _SASL,
         ),
         "C17": Case(
             "An authentication expires with requests in flight",
             "it is renewed, and the requests continue in order",
-            _SASL,
         ),
         "C18": Case(
             "A token provider fails, hangs, or returns an expired token",
             "the network thread does not wait for it, and the error has the reason",
-            _SASL,
         ),
         "C19": Case(
             "The client's process is out of file descriptors",
@@ -501,7 +495,57 @@ BROKER = Chapter(
     },
 )
 
-CHAPTERS = (CONNECTIONS, PROTOCOL, PRODUCER, CONSUMER, BROKER)
+AUTHENTICATION = Chapter(
+    "Peers before and during authentication",
+    {
+        "A1": Case(
+            "A client announces a large frame, or sends it slowly or never",
+            "a size limit and a time limit of its own; other clients are served",
+        ),
+        "A2": Case(
+            "Clients leave TLS handshakes and SASL exchanges unfinished",
+            "the oldest beyond the limit are closed, and all of them after a time",
+        ),
+        "A3": Case(
+            "Clients without credentials make the broker allocate memory",
+            "what they hold is bounded by their number and the size of a frame",
+        ),
+        "A4": Case(
+            "A client repeats requests that do not advance the exchange",
+            "the connection is closed, and a network thread serves the others",
+        ),
+        "A5": Case(
+            "A client tries to find out which users exist",
+            "an unknown user has the exchange of a wrong password",
+        ),
+        "A6": Case(
+            "A client requests another identity, or fetches as a replica",
+            "the authentication or the request is refused",
+        ),
+        "A7": Case(
+            "A broker is an impostor, or offers less than the client requires",
+            "the client sends neither a password nor a request, and never plaintext after TLS",
+        ),
+        "A8": Case(
+            "A TLS stream is cut, damaged or repeated",
+            "only whole frames are delivered, and the connection ends",
+        ),
+        "A9": Case(
+            "A secret is in the way of a log line, an error, a repr or a traceback",
+            "none of them has it",
+        ),
+        "A10": Case(
+            "A text of a configuration names a class, a login module or a file",
+            "nothing is loaded or resolved; the name is refused",
+        ),
+        "A11": Case(
+            "One of several ACLs of a resource is deleted",
+            "the others stay in force, also after a restart",
+        ),
+    },
+)
+
+CHAPTERS = (CONNECTIONS, PROTOCOL, PRODUCER, CONSUMER, BROKER, AUTHENTICATION)
 CASES = {name: case for chapter in CHAPTERS for name, case in chapter.cases.items()}
 IN_SCOPE = [name for name, case in CASES.items() if not case.not_yet]
 

@@ -245,6 +245,7 @@ def test_secret_is_kept_as_a_secret() -> None:
 JNDI_MODULE = 'com.sun.security.auth.module.JndiLoginModule required user.provider.url="ldap://a";'
 
 
+@pytest.mark.fault("A10")
 @pytest.mark.parametrize(
     "given",
     [
@@ -273,6 +274,7 @@ def test_no_class_is_loaded_by_its_name(given: dict[str, Any]) -> None:
         Producer(bootstrap_servers="127.0.0.1:1", **given)
 
 
+@pytest.mark.fault("A10")
 def test_references_in_values_are_not_resolved(tmp_path: Path) -> None:
     """A value with the syntax of Kafka's config providers is a text (CVE-2024-31141)."""
     (tmp_path / "secret").write_text("user=canary")

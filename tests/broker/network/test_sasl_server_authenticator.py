@@ -101,6 +101,7 @@ def test_scram(sessions: str, asks: Sequence[Ask], expected: Sequence[str]) -> N
         assert outcomes(wire, asks) == list(expected)
 
 
+@pytest.mark.fault("A5")
 def test_exchange_does_not_show_whether_a_user_exists() -> None:
     """The transcripts are equal but for nonces and salts, and an unknown user keeps its salt."""
     config = {
@@ -203,6 +204,7 @@ def test_request_has_the_principal_of_the_client() -> None:
 UNNAMED = Ask(ApiVersionsRequest(client_software_name="-"), 3)
 
 
+@pytest.mark.fault("A4")
 @pytest.mark.parametrize(
     ("ask", "refused"), [(TOO_NEW, "35 of 12 bytes"), (UNNAMED, "42")], ids=["version", "name"]
 )

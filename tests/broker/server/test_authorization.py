@@ -98,6 +98,7 @@ def test_acls_restrict_a_host(cluster: EmbeddedCluster) -> None:
         assert wire.fetch("t", 0).error_code == 0
 
 
+@pytest.mark.fault("A11")
 def test_deletion_of_an_acl_leaves_the_others_of_its_resource(cluster: EmbeddedCluster) -> None:
     """Also after a restart (CVE-2024-27309)."""
     topic, deny = ResourceType.TOPIC, AclPermissionType.DENY
@@ -121,6 +122,7 @@ def test_deletion_of_an_acl_leaves_the_others_of_its_resource(cluster: EmbeddedC
         assert sorted(admin.describe_acls()) == sorted([allowed, denied[1]])
 
 
+@pytest.mark.fault("A6")
 def test_client_cannot_fetch_as_a_replica(cluster: EmbeddedCluster) -> None:
     """Neither with READ on the topic, nor with a replica that exists (CVE-2018-1288)."""
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:

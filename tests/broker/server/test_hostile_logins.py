@@ -94,6 +94,7 @@ def is_closed(peer: socket.socket) -> bool:
     return True
 
 
+@pytest.mark.fault("A1")
 @pytest.mark.parametrize("size", [2**31 - 1, -1, -(2**31), MAX_SIZE + 1])
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_size_of_a_frame_is_limited_before_authentication(
@@ -151,6 +152,7 @@ HALF_OPEN: list[tuple[str, bool, Begin]] = [
 ]
 
 
+@pytest.mark.fault("A2")
 @pytest.mark.parametrize(("listener", "encrypted", "begin"), HALF_OPEN)
 def test_half_open_connections_end_and_others_are_served(
     attacked: Attacked, listener: str, encrypted: bool, begin: Begin
@@ -175,6 +177,7 @@ def test_half_open_connections_end_and_others_are_served(
         assert is_served(later)
 
 
+@pytest.mark.fault("A1")
 @pytest.mark.parametrize("listener", ["SSL", "SASL_PLAINTEXT"])
 def test_bytes_that_trickle_do_not_extend_the_time(attacked: Attacked, listener: str) -> None:
     """Each byte of a TLS or SASL message arrives; the message never ends."""
@@ -198,6 +201,7 @@ def test_bytes_that_trickle_do_not_extend_the_time(attacked: Attacked, listener:
         assert is_served(other)
 
 
+@pytest.mark.fault("A3")
 def test_memory_of_clients_without_authentication_is_bounded(tmp_path: Path) -> None:
     """A bounded number of clients holds a frame of bounded size each (CVE-2022-34917)."""
     settings = (

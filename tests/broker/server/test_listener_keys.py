@@ -140,6 +140,7 @@ def test_refused_login_modules(jaas: str, complaint: str) -> None:
     assert "canary" not in str(caught.value)
 
 
+@pytest.mark.fault("A10")
 @pytest.mark.parametrize(
     "key",
     [
@@ -159,6 +160,7 @@ def test_no_class_is_loaded_by_its_name(key: str) -> None:
         EmbeddedCluster(config={**ONE, key: "a.B"}).start()
 
 
+@pytest.mark.fault("A10")
 def test_login_modules_of_java_are_refused() -> None:
     """Some of them connect to a server that the entry names (CVE-2023-25194)."""
     for module in ("com.sun.security.auth.module.JndiLoginModule", "a.LdapLoginModule"):

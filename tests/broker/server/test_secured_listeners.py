@@ -208,6 +208,7 @@ def test_clients_authenticate_by_scram(secured: Secured, name: str, mechanism: s
         assert [record.value for record in client.read_all(topic)] == [b"first"]
 
 
+@pytest.mark.fault("C17")
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_sessions_are_renewed_under_load(
     secured: Secured, caplog: pytest.LogCaptureFixture, mechanism: str
@@ -285,6 +286,7 @@ def test_request_has_the_principal_of_the_client(
     assert seen == {f"{expected} at {listener}"}
 
 
+@pytest.mark.fault("A9", "C16")
 @pytest.mark.parametrize(
     ("listener", "wrong", "error", "text"),
     [
@@ -357,6 +359,7 @@ def test_refusals_name_their_cause(
     assert "canary" not in shown_locals(caught.value)
 
 
+@pytest.mark.fault("A9")
 def test_no_secret_is_in_a_log_line_or_a_repr(
     secured: Secured, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:

@@ -98,6 +98,7 @@ def test_token_is_kept_for_most_of_its_life() -> None:
     assert token.value == Secret("token-2")
 
 
+@pytest.mark.fault("C18")
 def test_valid_token_outlives_a_failure_to_get_another(caplog: pytest.LogCaptureFixture) -> None:
     home = VirtualHome()
     outcomes: list[Callable[[], tuple[str, float]]] = [
@@ -121,6 +122,7 @@ def test_valid_token_outlives_a_failure_to_get_another(caplog: pytest.LogCapture
     assert str(source.failure()) == "sasl_token_provider: the function raised ConnectionError"
 
 
+@pytest.mark.fault("C18")
 def test_function_runs_once_at_a_time_and_not_in_the_callers_thread() -> None:
     release, threads = threading.Event(), []
 

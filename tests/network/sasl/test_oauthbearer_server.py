@@ -72,6 +72,7 @@ def test_malformed_messages_are_refused(message: bytes) -> None:
     assert not server.complete
 
 
+@pytest.mark.fault("A6")
 def test_other_authorization_id_is_refused() -> None:
     server = OAuthBearerSaslServer(OneToken())
     with pytest.raises(SaslAuthenticationError, match=r"\(bob\) that is different .*\(alice\)"):

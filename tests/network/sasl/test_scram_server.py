@@ -135,6 +135,7 @@ def test_extensions_are_ignored_and_delegation_tokens_refused() -> None:
         server().evaluate_response(first(rest=",tokenauth=true"))
 
 
+@pytest.mark.fault("A6")
 def test_other_authorization_id_is_refused_before_the_user_is_looked_up() -> None:
     assert server().evaluate_response(first(header="n,a=user,"))
     for user in ("user", "mallory"):

@@ -178,6 +178,7 @@ def truncated(version: ssl.TLSVersion, frames: Sequence[bytes], left_out: int) -
     return frames_until_the_end(client)
 
 
+@pytest.mark.fault("A8")
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_truncated_stream_has_only_whole_frames(version: ssl.TLSVersion) -> None:
     """An attacker may end the stream at any byte, without close_notify."""
@@ -207,6 +208,7 @@ def limited(version: ssl.TLSVersion, context: ssl.SSLContext) -> ssl.SSLContext:
     return context
 
 
+@pytest.mark.fault("C15")
 @pytest.mark.parametrize(
     ("client", "server", "host", "text"),
     [
@@ -324,6 +326,7 @@ def test_peer_without_tls() -> None:
     server.close()
 
 
+@pytest.mark.fault("A8")
 def test_any_damage_ends_the_connection() -> None:
     chance = random.Random(7)
     for _ in range(60):
