@@ -46,7 +46,7 @@ endif
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-start bench-handshake bench-scale bench-endless bench-recovery bench-spark wheel build-ext clean'
+	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-start bench-handshake bench-attacks bench-scale bench-endless bench-recovery bench-spark wheel build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -223,6 +223,11 @@ bench-start: build-ext
 .PHONY: bench-handshake
 bench-handshake: build-ext
 	$(RUN) -m integration.benchmarks.handshake $(BENCH_ARGS)
+
+# Latency of clients during attacks on a listener: make bench-attacks BENCH_ARGS='--seconds 20'
+.PHONY: bench-attacks
+bench-attacks: build-ext
+	$(RUN) -m integration.benchmarks.attacks $(BENCH_ARGS)
 
 # CPU time of a record by the number of partitions and brokers: make bench-scale BENCH_ARGS='--rounds 3'
 .PHONY: bench-scale
