@@ -1,5 +1,6 @@
 """Channels of a listener: transport layer and authenticator of its security protocol."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -33,6 +34,8 @@ from kclient.network.transport_layer import PlaintextTransportLayer, TransportLa
 
 if TYPE_CHECKING:
     from kclient.network.tls.ssl_transport_layer import SslTransportLayer
+
+_log = logging.getLogger(__name__)
 
 READ_AHEAD = 1024
 """Bytes that are read with the size of a frame: most requests, and few to copy of a larger one."""
@@ -81,7 +84,7 @@ class ServerChannelBuilder:
             )
             for name, settings in security.mechanisms.items()
         }
-        self._tls = None if security.tls is None else _tls_transports(security.tls)
+        self._tls = None if security.tls is None else _tls_transports(security.tls, clock)
         rules = "DEFAULT" if security.tls is None else security.tls.principal_mapping_rules
         self._mapper = SslPrincipalMapper(rules)
         # An authenticator reads from the transport, where no bytes of a later exchange may lack;
@@ -129,18 +132,24 @@ class _TlsTransports(Protocol):
     def __call__(self, stream: StreamSocket) -> "SslTransportLayer": ...
 
 
-def _tls_transports(tls: TlsSettings) -> _TlsTransports:
+def _tls_transports(tls: TlsSettings, clock: Clock) -> _TlsTransports:
     # Imported when they are needed: TLS takes long to import.
     contexts = import_module("kclient.network.tls.server_context")
     layers = import_module("kclient.network.tls.ssl_transport_layer")
-    context = contexts.server_context(tls.stores, tls.client_auth)
-    transports: _TlsTransports = partial(
-        layers.SslTransportLayer,
-        context=context,
-        scratch=bytearray(layers.READ_SIZE),
-        server_side=True,
-    )
-    return transports
+    reloading = import_module("kclient.network.tls.reloading_context")
+    create = partial(contexts.server_context, tls.stores, tls.client_auth)
+    locations = (tls.stores.truststore_location, tls.stores.keystore_location)
+    files = [path for path in locations if path is not None]
+    context = reloading.ReloadingContext(files, create, clock, _log)
+    scratch = bytearray(layers.READ_SIZE)
+
+    def transport(stream: StreamSocket) -> "SslTransportLayer":
+        made: SslTransportLayer = layers.SslTransportLayer(
+            stream, context.current(), scratch, server_side=True
+        )
+        return made
+
+    return transport
 
 
 def _new_server(

@@ -1,4 +1,4 @@
-"""TLS context of files that may change while a client runs."""
+"""TLS context of files that may change while a client or a broker runs."""
 
 import logging
 import ssl
@@ -33,7 +33,7 @@ class ReloadingContext:
             files: Paths of the stores.
             create: Returns a context of their present content, or raises ConfigError.
             clock: Clock of the interval.
-            log: Logger of the client.
+            log: Logger of the client or broker.
 
         Raises:
             ConfigError: The first one cannot be created.

@@ -4,7 +4,7 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from kclient.testing import EmbeddedCluster
 from kclient.testing.certificate_authority import CertificateAuthority, Identity
 from tests.support.certificates import encrypted
 from tests.support.checks.shown_locals import shown_locals
+from tests.support.checks.waiting import wait_until
 from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 from tests.support.clients.foreign_security import options_of_librdkafka, secured_foreign_client
 from tests.support.clients.wire import Wire
@@ -402,6 +403,46 @@ def test_certificate_of_another_authority_is_refused(secured: Secured, tmp_path:
     given = secured.options("MTLS", ssl_keystore_location=str(tmp_path / "other.pem"))
     with AdminClient(**given) as admin, pytest.raises(SslAuthenticationError):
         admin.describe_cluster()
+
+
+def test_renewed_certificate_of_a_listener_is_used_without_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authorities = CertificateAuthority("first"), CertificateAuthority("second")
+    stores = [each.issue("broker", ("127.0.0.1",)).pem for each in authorities]
+    store = tmp_path / "server.pem"
+    store.write_text(stores[0])
+    config = {"listeners": "SSL://127.0.0.1:0", "ssl.keystore.location": str(store)}
+    with EmbeddedCluster(config=config) as cluster:
+        assert presented_by(cluster.bootstrap_servers, authorities) == "first"
+        for damaged in ("", stores[1][:200]):
+            caplog.clear()
+            replace(store, damaged)
+            while "cannot be used, and the earlier one is kept: listener SSL" not in caplog.text:
+                assert presented_by(cluster.bootstrap_servers, authorities) == "first"
+        replace(store, stores[1])
+        wait_until(
+            lambda: presented_by(cluster.bootstrap_servers, authorities) == "second",
+            "new connections get the renewed certificate",
+        )
+
+
+def replace(path: Path, text: str) -> None:
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.replace(path)
+
+
+def presented_by(servers: str, authorities: Iterable[CertificateAuthority]) -> str:
+    """Return the name of the authority that has signed the certificate of a listener."""
+    context = ssl.create_default_context(cadata="".join(each.pem for each in authorities))
+    host, port = servers.split(":")
+    with (
+        socket.create_connection((host, int(port)), 20) as plain,
+        context.wrap_socket(plain, server_hostname=host) as connection,
+    ):
+        certificate: Any = connection.getpeercert()
+        return str(dict(field for part in certificate["issuer"] for field in part)["commonName"])
 
 
 def test_subject_without_a_rule_is_refused(secured: Secured, tmp_path: Path) -> None:
