@@ -11,14 +11,13 @@ from kclient.network.endpoint import SecurityProtocol
 from kclient.network.sasl.credentials import KerberosLogin
 from kclient.network.sasl.jaas_config import JaasConfig, parse_jaas_config
 from kclient.network.sasl.oidc_config import OidcConfig, OidcOptions
-from kclient.network.tls.cipher_suites import (
-    CIPHER_SUITES_1_2,
-    CIPHER_SUITES_1_3,
-    TLS_PROTOCOLS,
-    TLS_VERSIONS,
-    versions_in_use,
-)
+from kclient.network.tls.cipher_suites import TlsVersions
 from kclient.network.tls.tls_stores import PKCS12, TlsStores
+from kclient.network.tls.tls_version_keys import (
+    cipher_suites,
+    enabled_protocols,
+    highest_protocol,
+)
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -95,45 +94,6 @@ def _endpoint_algorithm(raw: object) -> str:
     if isinstance(raw, str) and raw.lower() in {"https", ""}:
         return raw.lower()
     raise ValueError
-
-
-def _names(raw: object) -> tuple[str, ...]:
-    """Return the names of a list, or of a str with commas."""
-    names = raw.split(",") if isinstance(raw, str) else raw
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise TypeError
-    if not names:
-        raise ValueError
-    return tuple(name.strip() for name in names)
-
-
-def _tls_versions(raw: object) -> tuple[str, ...]:
-    known = {version.lower(): version for version in TLS_VERSIONS}
-    found = [known.get(name.lower()) for name in _names(raw)]
-    versions = tuple(version for version in found if version is not None)
-    if len(versions) < len(found):
-        raise ValueError("earlier versions are not secure")
-    return versions
-
-
-def _tls_protocol(raw: object) -> str:
-    if raw not in TLS_PROTOCOLS:
-        raise ValueError
-    return str(raw)
-
-
-def _cipher_suites(raw: object) -> tuple[str, ...] | None:
-    if raw is None:
-        return None
-    names = _names(raw)
-    for name in names:
-        if name not in CIPHER_SUITES_1_2 and name not in CIPHER_SUITES_1_3:
-            raise ValueError(
-                f"{name!r:.80} is none of its names; pass an ssl.SSLContext as ssl_context"
-            )
-    if CIPHER_SUITES_1_3.intersection(names) not in (frozenset(), CIPHER_SUITES_1_3):
-        raise ValueError("name all three suites of TLS 1.3, or none of them")
-    return names
 
 
 def _ssl_context(raw: object) -> object:
@@ -303,30 +263,10 @@ class SecurityConfig(OidcConfig):
         "https",
         "Whether the host name must be in the broker's certificate; '' accepts any name.",
     )
-    ssl_enabled_protocols: tuple[str, ...] = key(
-        "ssl.enabled.protocols",
-        ConfigType.LIST,
-        _tls_versions,
-        f"a list of {' and '.join(map(repr, TLS_VERSIONS))}",
-        TLS_VERSIONS,
-        "Versions of TLS that may be used.",
-    )
-    ssl_protocol: str = key(
-        "ssl.protocol",
-        ConfigType.STRING,
-        _tls_protocol,
-        f"one of {', '.join(map(repr, TLS_PROTOCOLS))}",
-        "TLSv1.3",
-        "Highest version of TLS that may be used; 'TLS' for the highest that is enabled.",
-        choices=TLS_PROTOCOLS,
-    )
-    ssl_cipher_suites: tuple[str, ...] | None = key(
-        "ssl.cipher.suites",
-        ConfigType.LIST,
-        _cipher_suites,
-        "a list of IANA names of cipher suites of TLS 1.2 and 1.3, with forward secrecy",
-        None,
-        "Cipher suites that may be used. Those of TLS 1.3 can be used all or not at all.",
+    ssl_enabled_protocols: tuple[str, ...] = enabled_protocols()
+    ssl_protocol: str = highest_protocol()
+    ssl_cipher_suites: tuple[str, ...] | None = cipher_suites(
+        "; pass an ssl.SSLContext as ssl_context"
     )
     ssl_context: "SSLContext | None" = key(
         "ssl.context",
@@ -388,7 +328,7 @@ class SecurityConfig(OidcConfig):
             self._check_sasl()
         self.check_token_endpoint()
         self._check_stores()
-        self._check_tls_versions()
+        self.tls_versions().check()
 
     def _check_unused(self, prefix: str, *, used: bool, expected: str) -> None:
         given = self._given(f"{prefix}_")
@@ -497,18 +437,15 @@ class SecurityConfig(OidcConfig):
             key_password=self.ssl_key_password,
         )
 
-    def _check_tls_versions(self) -> None:
-        enabled, protocol = self.ssl_enabled_protocols, self.ssl_protocol
-        if not versions_in_use(enabled, protocol, None):
-            raise ConfigError(
-                f"ssl_enabled_protocols: got {', '.join(enabled)} with ssl_protocol {protocol},"
-                " expected a common version"
-            )
-        if not versions_in_use(enabled, protocol, self.ssl_cipher_suites):
-            raise ConfigError(
-                f"ssl_cipher_suites: got no suite of {', '.join(enabled)}, expected one of each"
-                " version that is enabled"
-            )
+    def tls_versions(self) -> TlsVersions:
+        """Return versions and cipher suites."""
+        return TlsVersions(
+            owner="",
+            separator="_",
+            enabled=self.ssl_enabled_protocols,
+            protocol=self.ssl_protocol,
+            suites=self.ssl_cipher_suites,
+        )
 
 
 class SecurityOptions(OidcOptions, total=False):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
 from kclient.network.sasl.json_web_token import ClaimRules
+from kclient.network.tls.cipher_suites import TlsVersions
 from kclient.network.tls.tls_stores import TlsStores
 
 
@@ -43,11 +44,13 @@ class TlsSettings(NamedTuple):
 
     Attributes:
         stores: Certificate of the listener, and the authorities of client certificates.
+        versions: Versions and cipher suites.
         client_auth: ``ssl.client.auth``: none, requested or required.
         principal_mapping_rules: ``ssl.principal.mapping.rules``.
     """
 
     stores: TlsStores
+    versions: TlsVersions
     client_auth: str
     principal_mapping_rules: str
 

@@ -137,7 +137,7 @@ def _tls_transports(tls: TlsSettings, clock: Clock) -> _TlsTransports:
     contexts = import_module("kclient.network.tls.server_context")
     layers = import_module("kclient.network.tls.ssl_transport_layer")
     reloading = import_module("kclient.network.tls.reloading_context")
-    create = partial(contexts.server_context, tls.stores, tls.client_auth)
+    create = partial(contexts.server_context, tls.stores, tls.versions, tls.client_auth)
     locations = (tls.stores.truststore_location, tls.stores.keystore_location)
     files = [path for path in locations if path is not None]
     context = reloading.ReloadingContext(files, create, clock, _log)

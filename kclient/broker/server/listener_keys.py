@@ -26,8 +26,14 @@ from kclient.network.sasl.json_web_token import ClaimRules
 from kclient.network.sasl.oauthbearer import OAUTHBEARER
 from kclient.network.sasl.scram import SCRAM_MECHANISMS
 from kclient.network.security_config import store_type
+from kclient.network.tls.cipher_suites import TlsVersions
 from kclient.network.tls.ssl_principal_mapper import SslPrincipalMapper
 from kclient.network.tls.tls_stores import TlsStores
+from kclient.network.tls.tls_version_keys import (
+    cipher_suites,
+    enabled_protocols,
+    highest_protocol,
+)
 
 SERVER_MECHANISMS: Final = ("PLAIN", *SCRAM_MECHANISMS, OAUTHBEARER)
 """Mechanisms of ``sasl.enabled.mechanisms``."""
@@ -176,6 +182,9 @@ class ListenerKeys(Config):
     ssl_truststore_password: Secret | None = password(
         "ssl.truststore.password", "Password of a PKCS12 store."
     )
+    ssl_enabled_protocols: tuple[str, ...] = enabled_protocols()
+    ssl_protocol: str = highest_protocol()
+    ssl_cipher_suites: tuple[str, ...] | None = cipher_suites()
     ssl_client_auth: str = string(
         _CLIENT_AUTH,
         "none",
@@ -336,7 +345,15 @@ def _tls(listener: str, values: ListenerKeys) -> TlsSettings:
             f"={values.ssl_client_auth}, expected a file with the authorities of client"
             " certificates"
         )
-    return TlsSettings(stores, values.ssl_client_auth, values.ssl_principal_mapping_rules)
+    versions = TlsVersions(
+        owner=stores.owner,
+        separator=stores.separator,
+        enabled=values.ssl_enabled_protocols,
+        protocol=values.ssl_protocol,
+        suites=values.ssl_cipher_suites,
+    )
+    versions.check()
+    return TlsSettings(stores, versions, values.ssl_client_auth, values.ssl_principal_mapping_rules)
 
 
 def _mechanism(

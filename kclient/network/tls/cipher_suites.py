@@ -1,6 +1,9 @@
 """Versions and cipher suites of TLS, by the names that Java has."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from kclient.common.errors import ConfigError
 
 TLS_1_2, TLS_1_3 = "TLSv1.2", "TLSv1.3"
 TLS_VERSIONS = (TLS_1_2, TLS_1_3)
@@ -32,21 +35,52 @@ CIPHER_SUITES_1_2: Mapping[str, str] = {
 """OpenSSL's name of each cipher suite of TLS 1.2 with forward secrecy."""
 
 
-def versions_in_use(
-    enabled: Collection[str], protocol: str, suites: Collection[str] | None
-) -> Sequence[str]:
-    """Return the versions that all settings allow, the lowest first.
+class TlsVersions(NamedTuple):
+    """Versions and cipher suites of a client or a listener, as configured.
 
-    Args:
+    Attributes:
+        owner: Start of the names of settings in errors, such as ``listener IN: ``.
+        separator: ``.`` or ``_`` in the names of settings in errors.
         enabled: Versions of ``ssl.enabled.protocols``.
         protocol: Value of ``ssl.protocol``: the highest version, as in Kafka.
         suites: Cipher suites; None for the default ones.
     """
-    versions = [version for version in TLS_VERSIONS if version in enabled]
-    if protocol == TLS_1_2:
-        versions = [version for version in versions if version == TLS_1_2]
-    if suites is not None:
-        of_1_3 = CIPHER_SUITES_1_3.intersection(suites)
-        has_suites = {TLS_1_2: len(of_1_3) < len(set(suites)), TLS_1_3: bool(of_1_3)}
-        versions = [version for version in versions if has_suites[version]]
-    return versions
+
+    owner: str
+    separator: str
+    enabled: Collection[str]
+    protocol: str
+    suites: Collection[str] | None
+
+    def in_use(self) -> Sequence[str]:
+        """Return the versions that all settings allow, the lowest first."""
+        versions = self._without_suites()
+        if self.suites is None:
+            return versions
+        of_1_3 = CIPHER_SUITES_1_3.intersection(self.suites)
+        has_suites = {TLS_1_2: len(of_1_3) < len(set(self.suites)), TLS_1_3: bool(of_1_3)}
+        return [version for version in versions if has_suites[version]]
+
+    def check(self) -> None:
+        """Check the settings against each other.
+
+        Raises:
+            ConfigError: No version is left.
+        """
+        if not self._without_suites():
+            raise ConfigError(
+                f"{self._named('enabled', 'protocols')}: got {', '.join(self.enabled)} with"
+                f" ssl{self.separator}protocol {self.protocol}, expected a common version"
+            )
+        if not self.in_use():
+            raise ConfigError(
+                f"{self._named('cipher', 'suites')}: got no suite of {', '.join(self.enabled)},"
+                " expected one of each version that is enabled"
+            )
+
+    def _without_suites(self) -> Sequence[str]:
+        highest = TLS_1_2 if self.protocol == TLS_1_2 else TLS_1_3
+        return [each for each in TLS_VERSIONS if each in self.enabled and each <= highest]
+
+    def _named(self, *words: str) -> str:
+        return self.owner + self.separator.join(("ssl", *words))

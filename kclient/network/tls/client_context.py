@@ -3,18 +3,13 @@
 import ssl
 
 from kclient.network.security_config import SecurityConfig
-from kclient.network.tls.cipher_suites import (
-    CIPHER_SUITES_1_2,
-    TLS_1_2,
-    TLS_1_3,
-    versions_in_use,
-)
 from kclient.network.tls.store_loading import (
     load_key_store,
     load_trust_store,
     read_pem,
     trust,
 )
+from kclient.network.tls.version_limits import limit_versions
 
 
 def client_context(config: SecurityConfig) -> ssl.SSLContext:
@@ -29,7 +24,7 @@ def client_context(config: SecurityConfig) -> ssl.SSLContext:
     if config.ssl_context is not None:
         return config.ssl_context
     context = _verifying_context()
-    _restrict(context, config)
+    limit_versions(context, config.tls_versions())
     context.check_hostname = config.ssl_endpoint_identification_algorithm == "https"
     stores = config.tls_stores()
     if not load_trust_store(context, stores):
@@ -61,14 +56,3 @@ def _verifying_context() -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     return context
-
-
-def _restrict(context: ssl.SSLContext, config: SecurityConfig) -> None:
-    """Set the versions and the cipher suites."""
-    suites = config.ssl_cipher_suites
-    versions = versions_in_use(config.ssl_enabled_protocols, config.ssl_protocol, suites)
-    known = {TLS_1_2: ssl.TLSVersion.TLSv1_2, TLS_1_3: ssl.TLSVersion.TLSv1_3}
-    context.minimum_version, context.maximum_version = known[versions[0]], known[versions[-1]]
-    names = [CIPHER_SUITES_1_2[name] for name in suites or () if name in CIPHER_SUITES_1_2]
-    if names:
-        context.set_ciphers(":".join(names))

@@ -2,8 +2,10 @@
 
 import ssl
 
+from kclient.network.tls.cipher_suites import TlsVersions
 from kclient.network.tls.store_loading import load_key_store, load_trust_store
 from kclient.network.tls.tls_stores import TlsStores
+from kclient.network.tls.version_limits import limit_versions
 
 _VERIFY_MODES = {
     "none": ssl.CERT_NONE,
@@ -12,19 +14,20 @@ _VERIFY_MODES = {
 }
 
 
-def server_context(stores: TlsStores, client_auth: str) -> ssl.SSLContext:
-    """Return a context of TLS 1.2 and 1.3, without renegotiation, compression and tickets.
+def server_context(stores: TlsStores, versions: TlsVersions, client_auth: str) -> ssl.SSLContext:
+    """Return a context without renegotiation, compression and tickets.
 
     Args:
         stores: Certificate of the listener, and the authorities of client certificates; those of
             the system are not trusted, since they would accept the certificate of anyone.
+        versions: Versions and cipher suites of the listener.
         client_auth: ``ssl.client.auth``: none, requested or required.
 
     Raises:
         ConfigError: A store cannot be read, or has another form.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    limit_versions(context, versions)
     context.options |= (
         ssl.OP_NO_RENEGOTIATION
         | ssl.OP_NO_COMPRESSION

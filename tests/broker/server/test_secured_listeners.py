@@ -475,6 +475,29 @@ def test_listener_has_no_tickets(secured: Secured) -> None:
             assert encrypted.session is None or not encrypted.session.has_ticket
 
 
+def test_listener_uses_configured_versions_and_suites(secured: Secured) -> None:
+    suite = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
+    config = {
+        "listeners": "OLD://127.0.0.1:0,NEW://127.0.0.1:0",
+        "listener.security.protocol.map": "OLD:SSL,NEW:SSL",
+        "ssl.keystore.location": str(secured.directory / "server.pem"),
+        "listener.name.old.ssl.cipher.suites": suite,
+        "listener.name.new.ssl.enabled.protocols": "TLSv1.3",
+    }
+    found = {}
+    context = ssl.create_default_context(cafile=str(secured.directory / "ca.pem"))
+    with EmbeddedCluster(config=config) as cluster:
+        for name in ("OLD", "NEW"):
+            host, _, port = cluster.bootstrap_servers_of(name).rpartition(":")
+            with (
+                socket.create_connection((host, int(port)), 10) as plain,
+                context.wrap_socket(plain, server_hostname=host) as encrypted,
+            ):
+                found[name] = encrypted.version(), encrypted.cipher()
+    assert found["OLD"] == ("TLSv1.2", ("ECDHE-ECDSA-AES256-GCM-SHA384", "TLSv1.2", 256))
+    assert found["NEW"][0] == "TLSv1.3"
+
+
 def test_listener_refuses_tls_1_1(secured: Secured) -> None:
     hello = b"\3\2" + bytes(32) + bytes.fromhex("00 0002 c009 0100")
     message = b"\1" + len(hello).to_bytes(3, "big") + hello
@@ -504,6 +527,15 @@ def test_listener_refuses_tls_1_1(secured: Secured) -> None:
             "a private key that listener SSL: ssl.key.password does not open",
         ),
         ({"ssl.keystore.type": "JKS"}, "ssl.keystore.type: got 'JKS' (str), expected 'PEM'"),
+        ({"ssl.cipher.suites": "RC4"}, "ssl.cipher.suites: got 'RC4' (str), expected a list"),
+        (
+            {
+                "ssl.keystore.location": "SERVER",
+                "ssl.protocol": "TLSv1.2",
+                "ssl.enabled.protocols": "TLSv1.3",
+            },
+            "listener SSL: ssl.enabled.protocols: got TLSv1.3 with ssl.protocol TLSv1.2, expected",
+        ),
         ({"ssl.principal.mapping.rules": "x"}, "ssl.principal.mapping.rules: got 'x'"),
     ],
 )
