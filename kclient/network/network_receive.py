@@ -13,7 +13,20 @@ _ZEROS = memoryview(bytes(1024 * 1024))
 
 _TLS_ALERT = 0x15
 _TLS_HANDSHAKE = 0x16
-_HTTP_WORDS = frozenset({b"HTTP", b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC"})
+_TLS_RECORDS = {
+    # A server sends an alert after the first request, and a client begins with a handshake.
+    _TLS_ALERT: "a TLS alert: the peer expects TLS, this side speaks plaintext; check"
+    " security.protocol",
+    _TLS_HANDSHAKE: "a TLS handshake: the client speaks TLS, and this listener is one without TLS",
+}
+_WORDS = {
+    **dict.fromkeys(
+        (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC"),
+        "an HTTP request: the client speaks HTTP, and this is a Kafka listener",
+    ),
+    b"HTTP": "HTTP: the address is that of a web server or proxy, not of a Kafka listener",
+    b"SSH-": "SSH: the address is that of an SSH server, not of a Kafka listener",
+}
 
 
 class NetworkReceive:
@@ -187,13 +200,10 @@ def foreign_peer(prefix: bytes) -> str | None:
     Args:
         prefix: The first four bytes received.
     """
-    if prefix[0] in {_TLS_ALERT, _TLS_HANDSHAKE} and prefix[1] == 3:
-        kind = "a TLS alert" if prefix[0] == _TLS_ALERT else "a TLS handshake"
-        return f"{kind}: the peer expects TLS, this side speaks plaintext; check security.protocol"
-    if prefix in _HTTP_WORDS:
-        return "HTTP: the address is that of a web server or proxy, not of a Kafka listener"
-    if prefix == b"SSH-":
-        return "SSH: the address is that of an SSH server, not of a Kafka listener"
+    if prefix[1] == 3 and prefix[0] in _TLS_RECORDS:
+        return _TLS_RECORDS[prefix[0]]
+    if prefix in _WORDS:
+        return _WORDS[prefix]
     if all(0x20 <= byte < 0x7F or byte in b"\r\n\t" for byte in prefix):
         return f"text ({prefix!r}), not Kafka's protocol"
     return None

@@ -190,10 +190,10 @@ def test_size_outside_limits_is_refused(size: int) -> None:
 @pytest.mark.parametrize(
     ("prefix", "named"),
     [
-        (b"HTTP", "HTTP"),
-        (b"GET ", "HTTP"),
-        (b"\x15\x03\x03\x00", "a TLS alert"),
-        (b"\x16\x03\x01\x02", "a TLS handshake"),
+        (b"HTTP", "HTTP: the address is that of a web server or proxy"),
+        (b"GET ", "an HTTP request: the client speaks HTTP, and this is a Kafka listener"),
+        (b"\x15\x03\x03\x00", "a TLS alert: the peer expects TLS, this side speaks plaintext"),
+        (b"\x16\x03\x01\x02", "a TLS handshake: the client speaks TLS, .* one without TLS"),
         (b"SSH-", "SSH"),
         (b"220 ", "text"),
     ],

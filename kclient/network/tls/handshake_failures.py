@@ -17,6 +17,12 @@ _UNKNOWN_ISSUER = frozenset({2, 20, 21})
 _OTHER_HOST, _OTHER_IP = 62, 64
 
 _CLIENT_CERTIFICATE_ALERTS = ("CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE")
+_UNTRUSTED_ALERTS = (
+    "ALERT_UNKNOWN_CA",
+    "ALERT_BAD_CERTIFICATE",
+    "ALERT_CERTIFICATE_UNKNOWN",
+    "ALERT_CERTIFICATE_EXPIRED",
+)
 _NO_COMMON = ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "ALERT_HANDSHAKE_FAILURE", "NO_SHARED")
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
@@ -36,7 +42,8 @@ def handshake_failure(error: ssl.SSLError, session: ssl.SSLObject, host: str) ->
     elif isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         failure = closed_in_handshake()
     else:
-        failure = SslAuthenticationError(f"TLS handshake: {_refusal(error)}")
+        refusal = _refusal_by_client if session.server_side else _refusal
+        failure = SslAuthenticationError(f"TLS handshake: {refusal(error)}")
     failure.__cause__ = error
     return failure
 
@@ -56,6 +63,22 @@ def closed_in_handshake() -> DisconnectedError:
     return DisconnectedError(
         "the peer closed the connection in the TLS handshake; the port may be one without TLS"
     )
+
+
+def _refusal_by_client(error: ssl.SSLError) -> str:
+    """Return why a handshake failed, as the broker sees it."""
+    reason = error.reason or str(error)
+    if any(alert in reason for alert in _UNTRUSTED_ALERTS):
+        return f"the client does not trust the certificate of this listener ({reason})"
+    if "DID_NOT_RETURN_A_CERTIFICATE" in reason:
+        return f"the client has no certificate, and ssl.client.auth is required ({reason})"
+    if "HTTP_REQUEST" in reason:
+        return f"the client speaks HTTP, and this listener TLS ({reason})"
+    if any(word in reason for word in _NO_COMMON):
+        return f"no TLS version or cipher suite in common with the client ({reason})"
+    if any(word in reason for word in _NO_TLS):
+        return f"the client does not speak TLS ({reason})"
+    return reason
 
 
 def _refusal(error: ssl.SSLError) -> str:

@@ -301,9 +301,9 @@ def test_half_open_connections_do_not_keep_others_from_connecting() -> None:
 
 
 FOREIGN_BYTES = {
-    "HTTP": b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "an HTTP request: the client speaks HTTP": b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     "SSH": b"SSH-2.0-OpenSSH_9.6\r\n",
-    "a TLS handshake": bytes.fromhex("160301020001000100"),
+    "a TLS handshake: the client speaks TLS": bytes.fromhex("160301020001000100"),
 }
 
 

@@ -326,6 +326,27 @@ def test_peer_without_tls() -> None:
     server.close()
 
 
+def test_server_words_failures_from_its_view() -> None:
+    for sent, text in (
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "the client speaks HTTP, and this listener TLS"),
+        (b"\x00\x00\x00\x2a\x00\x12\x00\x03kclient", "the client does not speak TLS"),
+    ):
+        _, server = ends()
+        pipe = server.socket
+        assert isinstance(pipe, Pipe)
+        pipe.waiting = sent
+        with pytest.raises(SslAuthenticationError, match=text):
+            server.handshake()
+    client, server = ends(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    text = "the client does not trust the certificate of this listener .TLSV1_ALERT_UNKNOWN_CA"
+    client.handshake()
+    server.handshake()
+    with pytest.raises(SslAuthenticationError, match="unknown issuer"):
+        client.handshake()
+    with pytest.raises(SslAuthenticationError, match=text):
+        server.handshake()
+
+
 @pytest.mark.fault("A8")
 def test_any_damage_ends_the_connection() -> None:
     chance = random.Random(7)
