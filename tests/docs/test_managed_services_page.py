@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import load_pem_x509_certificate
 
-from tests.support.certificates import CertificateAuthority
+from kclient.testing.certificate_authority import CertificateAuthority
 from tests.support.checks.document_blocks import all_blocks
 from tests.support.processes.child_process import ROOT, script
 
