@@ -62,6 +62,9 @@ class ServiceTickets:
             SaslAuthenticationError: The KDC has no ticket for the broker.
         """
         found = self._outcomes.get(host)
+        if isinstance(found, DisconnectedError):  # is the cause until another attempt succeeds
+            self._request(login, host)
+            raise DisconnectedError(str(found)) from found
         if isinstance(found, KafkaError):
             del self._outcomes[host]
             raise found

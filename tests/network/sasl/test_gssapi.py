@@ -152,6 +152,21 @@ def test_refusal_is_raised_and_requested_again(caplog: pytest.LogCaptureFixture)
     assert "the ticket for a could not be refreshed: no ticket" in caplog.text
 
 
+def test_unreachable_kdc_is_named_while_the_ticket_is_requested_again() -> None:
+    def fail(_login: KerberosLogin, _host: str) -> NoReturn:
+        raise DisconnectedError("cannot contact any KDC")
+
+    kdc = Kdc()
+    issue, kdc.respond = kdc.respond, fail
+    assert kdc.first_token() is None
+    for _ in range(3):
+        with pytest.raises(DisconnectedError, match="cannot contact any KDC"):
+            kdc.tickets.new_context(LOGIN, "a")
+        kdc.home.sleep(1)
+    kdc.respond = issue
+    assert [kdc.first_token(), kdc.first_token()] == [None, b"1"]
+
+
 def test_slow_kdc_does_not_block_the_caller() -> None:
     released = threading.Event()
     threads: list[threading.Thread] = []
