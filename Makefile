@@ -46,7 +46,7 @@ endif
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-docs bench-pairs bench-start bench-handshake bench-attacks bench-scale bench-endless bench-recovery bench-spark wheel build-ext clean'
+	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites kerberos bench bench-docs bench-pairs bench-start bench-handshake bench-attacks bench-scale bench-endless bench-recovery bench-spark wheel build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -192,6 +192,13 @@ interleave: build-ext
 .PHONY: simulate-mutations
 simulate-mutations: build-ext
 	$(RUN) -m tests.simulation --bug --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
+
+# GSSAPI against Apache Kafka. It needs the server of MIT Kerberos and its headers, on Debian: krb5-kdc,
+# krb5-admin-server, krb5-user and libkrb5-dev.
+.PHONY: kerberos
+kerberos: build-ext
+	$(PIP_INSTALL) 'gssapi>=1.8'
+	$(RUN) -m pytest integration/test_kerberos.py -m kerberos
 
 # kafka-python's own integration tests against the companion broker.
 .PHONY: foreign-suites

@@ -17,6 +17,8 @@ from kclient.common.errors import BootstrapError
 from tests.support.checks.document_blocks import all_blocks
 from tests.support.processes.child_process import ROOT, script
 
+pytestmark = pytest.mark.kerberos
+
 _MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 _LIFETIME_S = 2
 
