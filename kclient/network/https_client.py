@@ -1,4 +1,4 @@
-"""HTTPS requests of clients, for short responses; each waits for its response."""
+"""HTTPS requests of clients and brokers, for short responses; each waits for its response."""
 
 import http.client
 import ssl
@@ -53,12 +53,24 @@ class HttpsClient:
             OSError: The host cannot be reached, or did not respond in time.
             http.client.HTTPException: The response is malformed, or too large.
         """
+        return self._send("POST", headers, body)
+
+    def get(self, headers: Mapping[str, str]) -> HttpResponse:
+        """Send a GET request and return its response, of any status.
+
+        Raises:
+            OSError: The host cannot be reached, or did not respond in time.
+            http.client.HTTPException: The response is malformed, or too large.
+        """
+        return self._send("GET", headers, None)
+
+    def _send(self, method: str, headers: Mapping[str, str], body: bytes | None) -> HttpResponse:
         connection = self._connection()
         try:
             connection.connect()
             connection.sock.settimeout(self._timeouts.read_ms / 1000)
             deadline_ms = self._clock.monotonic_ms() + self._timeouts.read_ms
-            connection.request("POST", self._url.target, body, dict(headers))
+            connection.request(method, self._url.target, body, dict(headers))
             response = connection.getresponse()
             return HttpResponse(response.status, self._body(response, deadline_ms))
         finally:

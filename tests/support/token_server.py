@@ -61,12 +61,19 @@ def token_server(
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             server.received.append(Received(self.path, headers, parse_qs(body.decode())))
-            reply = server.respond(server.received[-1])
+            self._send(server.respond(server.received[-1]))
+
+        def _send(self, reply: Reply) -> None:
             self.send_response(reply.status)
             for name, value in reply.headers:
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(reply.body)
+
+        def do_GET(self) -> None:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            server.received.append(Received(self.path, headers, {}))
+            self._send(server.respond(server.received[-1]))
 
         def log_message(self, *_: object) -> None:
             """Log nothing."""

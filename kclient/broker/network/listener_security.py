@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
+from kclient.network.http_url import HttpUrl
 from kclient.network.sasl.json_web_token import ClaimRules
 from kclient.network.tls.cipher_suites import TlsVersions
 from kclient.network.tls.tls_stores import TlsStores
@@ -16,12 +17,17 @@ class TokenSettings(NamedTuple):
 
     Attributes:
         setting: Name of the setting with the key set, for errors.
-        keys_path: File with the key set of the identity provider.
+        keys: File or URL of the key set of the identity provider.
+        refresh_ms: Time after which the keys of a URL are fetched again.
+        authorities: PEM file with the authorities of the URL's certificate; None for those of the
+            system.
         rules: What the claims of a token must have.
     """
 
     setting: str
-    keys_path: str
+    keys: str | HttpUrl
+    refresh_ms: int
+    authorities: str | None
     rules: ClaimRules
 
 

@@ -19,7 +19,7 @@ from kclient.broker.network.sasl_server_authenticator import (
 )
 from kclient.broker.network.ssl_server_authenticator import SslServerAuthenticator
 from kclient.common.errors import ConfigError
-from kclient.common.runtime import Clock, StreamSocket
+from kclient.common.runtime import Clock, Runtime, StreamSocket
 from kclient.network.authenticator import Authenticator, NoAuthenticator
 from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
 from kclient.network.kafka_channel import KafkaChannel
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from kclient.network.tls.ssl_transport_layer import SslTransportLayer
 
 _log = logging.getLogger(__name__)
+
+_TIMEOUT_MS = 10_000
+"""Time for the connection to an identity provider, and for its response."""
 
 READ_AHEAD = 1024
 """Bytes that are read with the size of a frame: most requests, and few to copy of a larger one."""
@@ -54,7 +57,7 @@ class AuthenticationContext(NamedTuple):
 
 
 def server_channel_builder(
-    security: ListenerSecurity, context: AuthenticationContext, clock: Clock
+    security: ListenerSecurity, context: AuthenticationContext, runtime: Runtime
 ) -> ChannelBuilder:
     """Return the channel builder of a listener, for one network thread.
 
@@ -65,26 +68,26 @@ def server_channel_builder(
     """
     if security.tls is None and not security.protocol.uses_sasl:
         return PlaintextChannelBuilder(READ_AHEAD)
-    return ServerChannelBuilder(security, context, clock)
+    return ServerChannelBuilder(security, context, runtime)
 
 
 class ServerChannelBuilder:
     """Channels with TLS and SASL (Kafka: SslChannelBuilder, SaslChannelBuilder)."""
 
     def __init__(
-        self, security: ListenerSecurity, context: AuthenticationContext, clock: Clock
+        self, security: ListenerSecurity, context: AuthenticationContext, runtime: Runtime
     ) -> None:
         self._security = security
         self._responses = context.responses
-        self._clock = clock
+        self._clock = runtime.clock
         self._mechanisms = {
             name: ServerMechanism(
-                _new_server(name, settings, context.scram_credentials, clock),
+                _new_server(name, settings, context.scram_credentials, runtime),
                 settings.max_reauth_ms,
             )
             for name, settings in security.mechanisms.items()
         }
-        self._tls = None if security.tls is None else _tls_transports(security.tls, clock)
+        self._tls = None if security.tls is None else _tls_transports(security.tls, runtime.clock)
         rules = "DEFAULT" if security.tls is None else security.tls.principal_mapping_rules
         self._mapper = SslPrincipalMapper(rules)
         # An authenticator reads from the transport, where no bytes of a later exchange may lack;
@@ -153,24 +156,35 @@ def _tls_transports(tls: TlsSettings, clock: Clock) -> _TlsTransports:
 
 
 def _new_server(
-    mechanism: str, settings: MechanismSettings, credentials: ScramCredentials, clock: Clock
+    mechanism: str, settings: MechanismSettings, credentials: ScramCredentials, runtime: Runtime
 ) -> Callable[[], SaslServer]:
     if settings.tokens is not None:
-        return partial(OAuthBearerSaslServer, _validator(settings.tokens, clock))
+        return partial(OAuthBearerSaslServer, _validator(settings.tokens, runtime))
     if mechanism in SCRAM_MECHANISMS:
         return partial(ScramSaslServer, SCRAM_MECHANISMS[mechanism], credentials)
     return partial(PlainSaslServer, PlainUsers(settings.users))
 
 
-def _validator(tokens: TokenSettings, clock: Clock) -> Validator:
+def _validator(tokens: TokenSettings, runtime: Runtime) -> Validator:
     try:
         module = import_module("kclient.network.sasl.token_validator")
+        key_sets = import_module("kclient.network.sasl.key_sets")
     except ImportError as error:
         raise ConfigError(
             f"{tokens.setting}: got it without the package cryptography; install"
             f" kclient-kafka[oauth] ({error})"
         ) from error
+    if isinstance(tokens.keys, str):
+        source = key_sets.KeySetFile(tokens.keys, runtime.clock)
+    else:
+        contexts = import_module("kclient.network.tls.client_context")
+        clients = import_module("kclient.network.https_client")
+        context = contexts.https_context("https.ca.location", tokens.authorities)
+        client = clients.HttpsClient(
+            tokens.keys, context, clients.HttpTimeouts(_TIMEOUT_MS, _TIMEOUT_MS), runtime.clock
+        )
+        source = key_sets.KeySetUrl(tokens.keys, client, runtime, tokens.refresh_ms)
     validator: Validator = module.TokenValidator(
-        tokens.setting, tokens.keys_path, tokens.rules, clock
+        tokens.setting, source, tokens.rules, runtime.clock
     )
     return validator

@@ -179,6 +179,7 @@ class SocketServer:
         self._net = runtime.net
         self._tasks = runtime.tasks
         self._clock = runtime.clock
+        self._runtime = runtime
         self._parse = parse
         self._metrics = metrics
         self._quotas = ConnectionQuotas(
@@ -227,7 +228,7 @@ class SocketServer:
             processors = [
                 self._new_processor(
                     security,
-                    server_channel_builder(security, context, self._clock),
+                    server_channel_builder(security, context, self._runtime),
                     next(numbers),
                     dispatch,
                 )

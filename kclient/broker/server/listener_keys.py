@@ -21,6 +21,7 @@ from kclient.common.config_keys import key, password
 from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
 from kclient.network.endpoint import Endpoint, SecurityProtocol
+from kclient.network.http_url import HttpUrl, parse_http_url
 from kclient.network.sasl.jaas_config import ServerJaasConfig, parse_server_jaas_config
 from kclient.network.sasl.json_web_token import ClaimRules
 from kclient.network.sasl.oauthbearer import OAUTHBEARER
@@ -61,16 +62,18 @@ def _jaas_config(raw: object) -> ServerJaasConfig | None:
     raise TypeError
 
 
-def _key_set(raw: object) -> str | None:
-    """Return the path of a file: URL."""
-    if raw is None:
-        return None
+def _key_set(raw: object) -> str | HttpUrl | None:
+    """Return the path of a file: URL, or another URL."""
+    if raw is None or isinstance(raw, HttpUrl):
+        return raw
     if not isinstance(raw, str):
         raise TypeError
+    if not raw.startswith("file:"):
+        return parse_http_url(raw)
     path = raw.removeprefix("file:")
     path = path.removeprefix("//") if path.startswith("///") else path
-    if path == raw or not path.startswith("/") or path.startswith("//") or "%" in path:
-        raise ValueError("keys are not fetched over HTTPS; let another program refresh a file")
+    if not path.startswith("/") or path.startswith("//") or "%" in path:
+        raise ValueError("a file: URL has an absolute path without %")
     return path
 
 
@@ -131,13 +134,26 @@ class ListenerKeys(Config):
         "Time until a client must authenticate again on its connection; 0: never.",
     )
 
-    sasl_oauthbearer_jwks_endpoint_url: str | None = key(
+    sasl_oauthbearer_jwks_endpoint_url: str | HttpUrl | None = key(
         _KEY_SET,
         ConfigType.STRING,
         _key_set,
-        "a file: URL of a JSON Web Key Set",
+        "a file: or https: URL of a JSON Web Key Set",
         None,
-        "Keys that tokens of OAUTHBEARER are signed by; the file is read again if it has changed.",
+        "Keys that tokens of OAUTHBEARER are signed by; a file is read again if it has changed.",
+    )
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int = number(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        ConfigType.LONG,
+        3_600_000,
+        "Time after which keys of an https: URL are fetched again.",
+        low=1,
+    )
+    https_ca_location: str | None = string(
+        "https.ca.location",
+        None,
+        "PEM file with the authorities of the certificate of an https: URL; those of the system by"
+        " default. Not a key of Kafka.",
     )
     sasl_oauthbearer_expected_audience: tuple[str, ...] = names(
         "sasl.oauthbearer.expected.audience", (), "Accepted audiences of tokens; any by default."
@@ -381,8 +397,8 @@ def _mechanism(
 
 def _tokens(prefix: str, values: ListenerKeys) -> TokenSettings:
     """Return how tokens are validated; without keys a broker would accept those of anyone."""
-    path = values.sasl_oauthbearer_jwks_endpoint_url
-    if path is None:
+    keys = values.sasl_oauthbearer_jwks_endpoint_url
+    if keys is None:
         raise ConfigError(
             f"{prefix}{_KEY_SET}: got nothing with OAUTHBEARER, expected"
             f" {_OF_LISTENER[_KEY_SET].expected}"
@@ -393,4 +409,10 @@ def _tokens(prefix: str, values: ListenerKeys) -> TokenSettings:
         clock_skew_s=values.sasl_oauthbearer_clock_skew_seconds,
         subject_claim=values.sasl_oauthbearer_sub_claim_name,
     )
-    return TokenSettings(f"{prefix}{_KEY_SET}", path, rules)
+    return TokenSettings(
+        f"{prefix}{_KEY_SET}",
+        keys,
+        values.sasl_oauthbearer_jwks_endpoint_refresh_ms,
+        values.https_ca_location,
+        rules,
+    )

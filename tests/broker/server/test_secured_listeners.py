@@ -37,6 +37,7 @@ from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 from tests.support.clients.foreign_security import options_of_librdkafka, secured_foreign_client
 from tests.support.clients.wire import Wire
 from tests.support.identity_provider import IdentityProvider
+from tests.support.token_server import Reply, token_server
 
 PASSWORD = "canary pass;word='="
 MECHANISMS = ("PLAIN", *SCRAM_MECHANISMS)
@@ -549,3 +550,32 @@ def test_refused_settings(
         EmbeddedCluster(config={"listeners": "SSL://127.0.0.1:0", **settings}).start()
     assert complaint in str(caught.value)
     assert "canary" not in str(caught.value)
+
+
+def test_keys_of_tokens_are_fetched_from_a_url(tmp_path: Path) -> None:
+    identity = CertificateAuthority("authority of the provider")
+    authorities = tmp_path / "provider.pem"
+    authorities.write_text(identity.pem)
+    reply = Reply(200, json.dumps(PROVIDER.key_set()).encode())
+    with token_server(lambda _: reply, identity.issue("provider", ("localhost",))) as provider:
+        config = {
+            "listeners": "TOKENS://127.0.0.1:0",
+            "listener.security.protocol.map": "TOKENS:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            "listener.name.tokens.oauthbearer.sasl.jaas.config": f"{OAUTH_MODULE} required;",
+            "sasl.oauthbearer.jwks.endpoint.url": provider.url,
+            "sasl.oauthbearer.expected.audience": "kafka",
+            "https.ca.location": str(authorities),
+        }
+        options: Any = {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "OAUTHBEARER",
+            "sasl_token_provider": token,
+        }
+        with (
+            EmbeddedCluster(config=config) as cluster,
+            AdminClient(bootstrap_servers=cluster.bootstrap_servers, **options) as admin,
+        ):
+            assert admin.list_topics() == []
+        with pytest.raises(ConfigError, match=r"jwks\.endpoint\.url: got 'localhost:.*certificate"):
+            EmbeddedCluster(config={**config, "https.ca.location": None}).start()

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from kclient.common.errors import KafkaError
 from kclient.network.sasl.json_web_keys import parse_keys
 from kclient.network.sasl.json_web_token import ClaimRules
+from kclient.network.sasl.key_sets import KeySetFile
 from kclient.network.sasl.oauthbearer_server import OAuthBearerSaslServer
 from kclient.network.sasl.token_validator import TokenValidator
 from kclient.protocol.fields import Struct
@@ -84,7 +85,8 @@ def _validator() -> TokenValidator:
     path = Path(workspace("tokens")) / "keys.json"
     path.write_bytes(_signer().key_set)
     rules = ClaimRules(("kafka",), "https://idp.example", 30, "sub")
-    return TokenValidator("jwks", str(path), rules, _HOME.runtime.clock)
+    clock = _HOME.runtime.clock
+    return TokenValidator("jwks", KeySetFile(str(path), clock), rules, clock)
 
 
 def run(data: bytes) -> None:

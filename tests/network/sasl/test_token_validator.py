@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 
 from kclient.common.errors import ConfigError, ProtocolError
+from kclient.network.http_url import parse_http_url
+from kclient.network.https_client import HttpsClient, HttpTimeouts
 from kclient.network.sasl.json_web_token import ALGORITHMS, MAX_TOKEN, AcceptedToken, ClaimRules
+from kclient.network.sasl.key_sets import KeySetFile, KeySetUrl
 from kclient.network.sasl.token_validator import TokenValidator
+from kclient.network.system_runtime import system_runtime
+from kclient.network.tls.client_context import https_context
+from tests.support.checks.waiting import wait_until
 from tests.support.identity_provider import IdentityProvider, encoded
+from tests.support.token_server import Received, Reply, TokenServer, token_server
 from tests.support.virtual.virtual_home import VirtualHome
 
 PROVIDER = IdentityProvider()
@@ -24,7 +31,8 @@ class World:
         self.path = directory / "jwks.json"
         self.write(PROVIDER)
         self.home = VirtualHome()
-        self.validator = TokenValidator("url", str(self.path), rules, self.home.runtime.clock)
+        clock = self.home.runtime.clock
+        self.validator = TokenValidator("url", KeySetFile(str(self.path), clock), rules, clock)
 
     def write(self, provider: IdentityProvider) -> None:
         temporary = self.path.with_suffix(".new")
@@ -203,5 +211,85 @@ def test_changed_key_set_is_read_for_an_unknown_key(world: World) -> None:
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "jwks.json"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=r"url: got .* expected a file with a JSON Web Key Set"):
-        TokenValidator("url", str(path), RULES, VirtualHome().runtime.clock)
+    clock = VirtualHome().runtime.clock
+    with pytest.raises(ConfigError, match=r"url: got .*jwks.json', expected a JSON Web Key Set"):
+        TokenValidator("url", KeySetFile(str(path), clock), RULES, clock)
+
+
+class Endpoint:
+    """Identity provider with a URL, and a listener's validator of its tokens."""
+
+    def __init__(self, server: TokenServer, refresh_ms: float = 3_600_000) -> None:
+        self.kid = "rsa"
+        self.status = 200
+        server.respond = self.respond
+        runtime = system_runtime()
+        self.clock = VirtualHome().clock
+        runtime = runtime._replace(clock=self.clock)
+        url = parse_http_url(server.url)
+        context = https_context("https.ca.location", None)
+        client = HttpsClient(url, context, HttpTimeouts(5000, 5000), runtime.clock)
+        self.source = KeySetUrl(url, client, runtime, refresh_ms)
+        self.validator = TokenValidator("url", self.source, RULES, runtime.clock)
+        self.server = server
+
+    def respond(self, _received: Received) -> Reply:
+        keys = PROVIDER.key_set()
+        keys["keys"][0]["kid"] = self.kid
+        return Reply(self.status, json.dumps(keys).encode())
+
+    def accepts(self, kid: str) -> bool:
+        now_s = self.clock.wall_ms() / 1000
+        claims = {"sub": "a", "iss": RULES.issuer, "aud": "kafka", "iat": now_s, "exp": now_s + 60}
+        try:
+            return self.validator.validate(PROVIDER.token(claims, kid=kid)).name == "a"
+        except ProtocolError:
+            return False
+
+
+def no_keys(_received: Received) -> Reply:
+    return Reply(503, b"")
+
+
+def test_keys_of_a_url_are_fetched_again_for_an_unknown_key() -> None:
+    with token_server(no_keys) as server:
+        endpoint = Endpoint(server)
+        assert endpoint.accepts("rsa")
+        endpoint.kid = "new"
+        assert not endpoint.accepts("new")
+        assert len(server.received) == 1  # fetched a moment ago
+        endpoint.clock.now_ms += 10_000
+        wait_until(lambda: endpoint.accepts("new"), "the new keys are known")
+        assert not endpoint.accepts("rsa")
+        assert len(server.received) == 2
+        assert {each.path for each in server.received} == {"/token"}
+
+
+def test_failing_url_leaves_the_keys_and_is_asked_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with token_server(no_keys) as server:
+        endpoint = Endpoint(server, refresh_ms=60_000)
+        endpoint.status = 500
+        endpoint.clock.now_ms += 60_000
+        wait_until(
+            lambda: endpoint.accepts("rsa") and "it responded 500" in caplog.text,
+            "the failure is logged",
+        )
+        endpoint.status, count = 200, len(server.received)
+        endpoint.clock.now_ms += 10_000
+        wait_until(
+            lambda: endpoint.accepts("rsa") and len(server.received) > count,
+            "the keys are fetched again",
+        )
+
+
+def test_url_without_keys_is_refused() -> None:
+    with token_server(no_keys) as server:
+        url = parse_http_url(server.url)
+        context = https_context("https.ca.location", None)
+        runtime = system_runtime()
+        client = HttpsClient(url, context, HttpTimeouts(5000, 5000), runtime.clock)
+        source = KeySetUrl(url, client, runtime, 1000)
+        with pytest.raises(ConfigError, match="it responded 503"):
+            TokenValidator("url", source, RULES, runtime.clock)
