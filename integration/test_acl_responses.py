@@ -26,8 +26,10 @@ from kclient.admin import (
     ResourcePattern,
     ResourceType,
 )
+from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition
 from kclient.common.uuids import text_to_uuid
+from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import Struct
 from kclient.protocol.message import Request
 from kclient.protocol.messages import (
@@ -517,6 +519,12 @@ def test_refused_append_without_acks_closes_the_connection(
         with client(broker) as wire:
             wire.send(produce_request(broker, acks=0), 9)
             assert wire.is_closed_by_peer()
+
+
+def test_each_served_api_has_a_case(companion: Broker) -> None:
+    tried = {build(companion).api_key for _, build, _ in CASES}
+    without_authorization = {ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE}
+    assert set(API_TABLE) == tried | without_authorization
 
 
 # --- ACLs themselves, from the host that may alter the cluster

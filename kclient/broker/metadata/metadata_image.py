@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kclient.broker.log.log_file_utils import METADATA_PARTITION
 from kclient.common.types import Node, TopicPartition
 from kclient.network.endpoint import Endpoint
+from kclient.network.sasl.scram import ScramCredential
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -174,18 +175,6 @@ class StandardAcl(NamedTuple):
     host: str
     operation: int
     permission_type: int
-
-
-class ScramCredential(NamedTuple):
-    """SCRAM credential of a user for one mechanism (Kafka: ScramCredentialData)."""
-
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
-
-    def __repr__(self) -> str:
-        return f"ScramCredential(iterations={self.iterations})"  # no secrets in logs
 
 
 class DelegationToken(NamedTuple):

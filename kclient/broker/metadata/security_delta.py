@@ -4,12 +4,12 @@ from kclient.broker.metadata.metadata_changes import MetadataChanges
 from kclient.broker.metadata.metadata_image import (
     DelegationToken,
     MetadataImage,
-    ScramCredential,
     ScramUser,
     StandardAcl,
 )
 from kclient.broker.metadata.shared_mapping import SharedMapping
 from kclient.common.errors import KafkaError
+from kclient.network.sasl.scram import ScramCredential
 from kclient.protocol.messages.metadata_records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,

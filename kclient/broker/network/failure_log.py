@@ -14,7 +14,7 @@ _MAX_ADDRESSES = 1000
 _log = logging.getLogger(__name__)
 
 
-class FailureLog:
+class ConnectionFailureLog:
     """Log of the ends of connections.
 
     Clients that were refused, that were not authenticated in time, or that speak another protocol,

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from kclient.broker.network.connection_quotas import ConnectionQuotas
-from kclient.broker.network.failure_log import FailureLog
+from kclient.broker.network.failure_log import ConnectionFailureLog
 from kclient.broker.network.request_channel import (
     ConnectionContext,
     Dispatch,
@@ -71,7 +71,7 @@ class Processor:
         self._waiting: deque[Request] = deque()
         self._in_progress: dict[str, RequestTimes] = {}  # at most one request of a connection
         self._muted: set[str] = set()
-        self._failures = FailureLog()
+        self._failures = ConnectionFailureLog()
         self._sessions: dict[str, Authenticator] = {}  # of connections whose session can expire
         self._connection_index = itertools.count()
 

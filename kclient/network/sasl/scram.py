@@ -129,6 +129,25 @@ class SaltedPasswords:
         return False
 
 
+class ScramCredential(NamedTuple):
+    """Stored credential of a user for one mechanism (Kafka: ScramCredential).
+
+    Attributes:
+        salt: Salt of the password.
+        stored_key: Hash of the key that proves the client's knowledge of the password.
+        server_key: Key that proves the server's knowledge of the credential.
+        iterations: Iteration count of the salted password.
+    """
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        return f"ScramCredential(iterations={self.iterations})"  # no secrets in logs
+
+
 class ScramKeys(NamedTuple):
     """Keys of a salted password.
 

@@ -7,11 +7,11 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kclient.common.broker_errors import SaslAuthenticationError
 from kclient.common.errors import ProtocolError
-from kclient.network.sasl.scram import ScramMechanism
+from kclient.network.sasl.scram import ScramCredential, ScramMechanism
 from kclient.network.sasl.server_mechanism import NO_EXPIRY
 
 _NONCE_BYTES = 18
@@ -28,39 +28,6 @@ _CLIENT_FINAL = re.compile(
     rb",p=(?P<proof>[A-Za-z0-9+/=]+)" % _NONCE
 )
 _TOKEN_EXTENSION = b"tokenauth=true"
-
-
-class ScramCredential(Protocol):
-    """Stored credential of a user for one mechanism (Kafka: ScramCredential)."""
-
-    @property
-    def salt(self) -> bytes:
-        """Salt of the password."""
-        ...
-
-    @property
-    def stored_key(self) -> bytes:
-        """Hash of the key that proves the client's knowledge of the password."""
-        ...
-
-    @property
-    def server_key(self) -> bytes:
-        """Key that proves the server's knowledge of the credential."""
-        ...
-
-    @property
-    def iterations(self) -> int:
-        """Iteration count of the salted password."""
-        ...
-
-
-class _FalseCredential(NamedTuple):
-    """Credential that no password fits."""
-
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
 
 
 class ScramCredentials:
@@ -91,7 +58,7 @@ class ScramCredentials:
             text = f"{use} {mechanism.name} {user}".encode()
             return hmac.digest(self._secret, text, mechanism.hash_name)
 
-        return _FalseCredential(
+        return ScramCredential(
             derived("salt")[:_SALT_BYTES],
             derived("stored key"),
             derived("server key"),

@@ -7,10 +7,10 @@ from kclient.broker.metadata.metadata_image import (
     DelegationToken,
     MetadataImage,
     PartitionRegistration,
-    ScramCredential,
     StandardAcl,
     TopicImage,
 )
+from kclient.network.sasl.scram import ScramCredential
 
 A_ID, B_ID, C_ID = (bytes(15) + bytes([last]) for last in (101, 102, 103))
 PARTITION = PartitionRegistration((1, 2), (1, 2), 1, 0, 0)

@@ -6,11 +6,11 @@ from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import (
     DelegationToken,
     MetadataImage,
-    ScramCredential,
     StandardAcl,
 )
 from kclient.broker.metadata.security_delta import SecurityDelta
 from kclient.common.errors import KafkaError
+from kclient.network.sasl.scram import ScramCredential
 from kclient.protocol.messages.metadata_records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,

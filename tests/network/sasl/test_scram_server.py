@@ -1,7 +1,6 @@
 """Server of SCRAM: its messages, and what it refuses."""
 
 import base64
-from typing import NamedTuple
 
 import pytest
 
@@ -10,6 +9,7 @@ from kclient.common.errors import ProtocolError
 from kclient.common.secret import Secret
 from kclient.network.sasl.scram import (
     SCRAM_MECHANISMS,
+    ScramCredential,
     ScramKeys,
     ScramMechanism,
     ScramSaslClient,
@@ -22,24 +22,15 @@ SERVER_NONCE = FULL_NONCE.removeprefix(NONCE)
 SHA_256 = SCRAM_MECHANISMS["SCRAM-SHA-256"]
 
 
-class Stored(NamedTuple):
-    """Credential of a user."""
-
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
-
-
-def stored(mechanism: ScramMechanism, password: str) -> Stored:
+def stored(mechanism: ScramMechanism, password: str) -> ScramCredential:
     salt = base64.b64decode(SALT)
     keys = ScramKeys.of(
         mechanism.hash_name, salted_password(mechanism.hash_name, password.encode(), salt, 4096)
     )
-    return Stored(salt, keys.stored_key, keys.server_key, 4096)
+    return ScramCredential(salt, keys.stored_key, keys.server_key, 4096)
 
 
-def lookup(mechanism: ScramMechanism, user: str) -> Stored | None:
+def lookup(mechanism: ScramMechanism, user: str) -> ScramCredential | None:
     users = {"user": "pencil", "a=b,c": "d"}
     return stored(mechanism, users[user]) if user in users else None
 

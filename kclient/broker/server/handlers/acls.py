@@ -7,6 +7,7 @@ have, fails alone with INVALID_REQUEST; there the whole request fails with UNKNO
 the connection is closed.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from kclient.broker.authorizer.acl_filter import filter_of, matches
@@ -16,6 +17,8 @@ from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import NONE, SecurityDisabledError, code_of
 from kclient.common.errors import KafkaError
+from kclient.protocol.message import Request as RequestMessage
+from kclient.protocol.message import Response as ResponseMessage
 from kclient.protocol.messages.acls import (
     AclCreationResult,
     AclDescription,
@@ -71,17 +74,7 @@ def _resource_of(
 
 def _create_acls(services: BrokerServices, request: Request, body: CreateAclsRequest) -> None:
     """Add ACLs; each succeeds or fails alone."""
-    services.auth.require_cluster(request, AclOperation.ALTER)
-    _require_authorizer(services)
-    services.controller.change(body, partial(_respond_creation, request, body))
-
-
-def _respond_creation(
-    request: Request, body: CreateAclsRequest, outcome: CreateAclsResponse | KafkaError
-) -> None:
-    if isinstance(outcome, KafkaError):
-        outcome = _failed_creation(body, code_of(outcome))
-    request.respond(outcome)
+    _change(services, request, body, partial(_failed_creation, body))
 
 
 def _failed_creation(body: CreateAclsRequest, code: int) -> CreateAclsResponse:
@@ -92,17 +85,7 @@ def _failed_creation(body: CreateAclsRequest, code: int) -> CreateAclsResponse:
 
 def _delete_acls(services: BrokerServices, request: Request, body: DeleteAclsRequest) -> None:
     """Remove the ACLs that match any of the filters."""
-    services.auth.require_cluster(request, AclOperation.ALTER)
-    _require_authorizer(services)
-    services.controller.change(body, partial(_respond_deletion, request, body))
-
-
-def _respond_deletion(
-    request: Request, body: DeleteAclsRequest, outcome: DeleteAclsResponse | KafkaError
-) -> None:
-    if isinstance(outcome, KafkaError):
-        outcome = _failed_deletion(body, code_of(outcome))
-    request.respond(outcome)
+    _change(services, request, body, partial(_failed_deletion, body))
 
 
 def _failed_deletion(body: DeleteAclsRequest, code: int) -> DeleteAclsResponse:
@@ -111,6 +94,22 @@ def _failed_deletion(body: DeleteAclsRequest, code: int) -> DeleteAclsResponse:
             DeleteAclsFilterResult(error_code=code, error_message=None) for _ in body.filters
         ]
     )
+
+
+def _change(
+    services: BrokerServices,
+    request: Request,
+    body: RequestMessage,
+    failed: Callable[[int], ResponseMessage],
+) -> None:
+    """Send a change to the controller, and respond when this broker has applied it."""
+    services.auth.require_cluster(request, AclOperation.ALTER)
+    _require_authorizer(services)
+
+    def on_done(outcome: ResponseMessage | KafkaError) -> None:
+        request.respond(failed(code_of(outcome)) if isinstance(outcome, KafkaError) else outcome)
+
+    services.controller.change(body, on_done)
 
 
 def _require_authorizer(services: BrokerServices) -> None:
