@@ -115,22 +115,29 @@ class AwaitableOutcome(
             IllegalStateError: No asyncio loop is running.
             KafkaError: As `result`.
         """
-        loop = running_event_loop("await")
+        loop, thread = running_event_loop("await"), get_ident()
         wakeup = loop.create_future()
 
         def wake() -> None:
             if not wakeup.done():  # the awaiting task may have been cancelled
                 wakeup.set_result(None)
 
-        def wake_from_other_thread() -> None:
+        def known() -> None:
+            if get_ident() == thread:  # a producer of this event loop
+                wake()
+                return
             try:
                 loop.call_soon_threadsafe(wake)
             except RuntimeError:  # the loop was closed
                 if not loop.is_closed():
                     raise
 
-        if self.add_done_call(wake_from_other_thread):
-            yield from wakeup
+        if self.add_done_call(known):
+            try:
+                yield from wakeup
+            finally:
+                if not wakeup.done() or wakeup.cancelled():
+                    self.remove_done_call(known)
         return self.result()
 
     # -- private attributes of Future that concurrent.futures and asyncio read -------------------

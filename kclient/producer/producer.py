@@ -1,7 +1,6 @@
 """The producer: its public methods."""
 
 import itertools
-import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -9,28 +8,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, NoReturn, Self, Unpack
 
 from kclient.client.cluster import PartitionInfo
-from kclient.common.arguments import check_timeout
 from kclient.common.config_def import merged
 from kclient.common.errors import (
-    ClosedError,
-    ForkedClientError,
     InvalidTypeError,
-    KafkaError,
 )
-from kclient.common.event_loop import refuse_in_event_loop
+from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.foreign_names import WithForeignNames, refuse_keywords
-from kclient.common.interrupts import deferred_signals, signals_take_effect
-from kclient.common.log_context import LogContext
+from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Clock, Runtime
-from kclient.common.types import check_topic_name
-from kclient.common.waiting import Steps, run_steps
+from kclient.common.waiting import run_steps
 from kclient.network.system_runtime import system_runtime
-from kclient.producer.batch_delivery import BatchDelivery, Segment
+from kclient.producer.batch_delivery import BatchDelivery
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.foreign_names import PRODUCER_NAMES, SEND_MANY
 from kclient.producer.hot_path import SendPath
-from kclient.producer.interceptors import ProducerInterceptors
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import (
     PRODUCER_CONFIG,
@@ -39,23 +31,16 @@ from kclient.producer.producer_config import (
     keep_bytes,
 )
 from kclient.producer.producer_core import ProducerCore
-from kclient.producer.record_preparer import RecordPreparer
-from kclient.producer.record_tracer import RecordTrace, RecordTracer
-from kclient.producer.rows import Rows, SingleRecord, all_bytes
+from kclient.producer.record_appender import RecordAppender
+from kclient.producer.record_tracer import RecordTracer
 from kclient.producer.send_arguments import (
     K_contra,
-    ProducerRecord,
     SerializedKey,
     SerializedValue,
     V_contra,
-    check_headers,
-    check_on_delivery,
-    check_partition,
-    check_rows,
-    check_timestamps,
 )
-from kclient.producer.topic_info import PartitionQueue, TopicInfo
-from kclient.record import Header, encode_headers, record_size_upper_bound
+from kclient.producer.topic_info import TopicInfo
+from kclient.record import Header
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,8 +74,6 @@ class Producer(
     milliseconds; timeouts of methods are seconds.
     """
 
-    _closed = True  # for __del__, if __init__ raises
-
     def __init__(
         self: "Producer[SerializedKey, SerializedValue]",
         config: Mapping[str, object] | None = None,
@@ -122,42 +105,20 @@ class Producer(
         }
         settings = PRODUCER_CONFIG.parse(merged(config, {**options, **given}))
         runtime = system_runtime() if runtime is None else runtime
-        name = settings.client_id or f"kclient-producer-{next(_numbers)}"
-        log_context = LogContext("Producer", {"clientId": name})
-        core = ProducerCore(settings, runtime, name, log_context)
+        core = ProducerCore(settings, runtime, _topic_hint)
         super().__init__(
-            core.topics,
-            partial(_append_to_new_batch, core, runtime.clock, settings.max_block_ms),
+            core.appender.topics,
+            partial(_append_to_new_batch, core.appender, runtime.clock),
             runtime.clock.wall_ns,
         )
         self._core = core
         self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
-        self._process_id = runtime.tasks.process_id
-        self._created_in = self._process_id()
-        self._log = log_context.logger(__name__)
-        problem = None if settings.enable_idempotence else settings.idempotence_problem()
-        if problem is not None:
-            self._log.info("idempotence is off: %s", problem)
         self._clock = runtime.clock
-        self._max_block_ms: float = settings.max_block_ms
-        self._interceptors = ProducerInterceptors(settings.interceptor_classes, log_context)
-        self._preparer = RecordPreparer(
-            settings.key_serializer,
-            settings.value_serializer,
-            self._interceptors,
-            runtime.clock.wall_ms,
-        )
-        self._ending = runtime.tasks.lock()  # guards: _ended
-        self._ended = False  # so that only one caller of close() closes the interceptors
-        self._tracer: RecordTracer | None = None
-        self._trace_next = False
-        # Bytes can be appended as they are, and partitions are chosen by Kafka's rules.
-        self._has_fast_path = core.is_partitioner_default and not self._preparer.changes_records
-        self._fast_path_enabled = self._has_fast_path
+        self._set_fast_path()
         try:
             with deferred_signals():
                 core.start()
-                self._closed = False
+                self._set_fast_path()
         except BaseException:  # also of a signal handler, at the end of the block
             self.close(0)
             raise
@@ -176,61 +137,23 @@ class Producer(
         timestamp_ms: int | None,
         on_delivery: OnDelivery | None,
     ) -> DeliveryFuture:
-        if self._closed or self._process_id() != self._created_in:
-            self._refuse("send")
-        check_on_delivery(on_delivery)
-        trace = None if self._tracer is None else self._begin_trace(self._tracer)
-        record = ProducerRecord(topic, value, key, headers, partition, timestamp_ms)
+        core = self._core
+        core.check_usable("send")
+        appender = core.appender
         try:
-            prepared = self._preparer.prepare(record, trace)
-            # Before any wait: the error does not depend on a reachable cluster.
-            self._core.check_size(
-                record_size_upper_bound(prepared.key, prepared.value, prepared.headers)
+            record = appender.prepare(
+                topic, value, key, headers, partition, timestamp_ms, on_delivery
             )
-            info, left_ms = self._topic(prepared.topic, prepared.partition)
-            queue = self._core.choose_queue(info, prepared.partition, prepared.key)
-            reported = self._interceptors.before(on_delivery)
-            if trace is not None:
-                trace.partitioned()
-                reported = trace.until_delivery(reported)
-            return _append(
-                self._core,
-                self._clock,
-                left_ms,
-                info,
-                queue,
-                prepared.timestamp_ms,
-                prepared.key,
-                prepared.value,
-                encode_headers(prepared.headers),
-                reported,
-            )
-        except KafkaError as error:
-            if trace is not None:
-                trace.refused()
-            if isinstance(error, ClosedError):
-                self._refuse("send")
-            self._interceptors.on_acknowledgement(None, error)
-            raise
+            future = appender.try_append(record)
+        finally:
+            if appender.tracer is not None:
+                self._set_fast_path()
+        return run_steps(appender.append(record), self._clock) if future is None else future
 
-    def _begin_trace(self, tracer: RecordTracer) -> RecordTrace | None:
-        """Return the trace of this record; the fast path serves those that are not traced."""
-        if not (tracer.traces_all or self._trace_next):
-            return None
-        self._trace_next = False
-        self._set_fast_path(tracer)
-        return tracer.start()
-
-    def _set_fast_path(self, tracer: RecordTracer | None) -> None:
-        traces_all = tracer is not None and tracer.traces_all
-        self._fast_path_enabled = self._has_fast_path and not (traces_all or self._closed)
-
-    def _topic(self, topic: str, partition: int | None) -> tuple[TopicInfo, float]:
-        """Return a topic with known partitions, and the time that `send` may still wait."""
-        info = self._core.known_topic(topic, partition)
-        if info is not None:
-            return info, self._max_block_ms
-        return run_steps(self._core.await_topic(topic, partition), self._clock)
+    def _set_fast_path(self) -> None:
+        """Use the fast path for records that are not traced."""
+        appender, closed = self._core.appender, self._core.closed
+        self._fast_path_enabled = not closed and appender.has_fast_path and not appender.traces()
 
     def send_many(
         self,
@@ -264,63 +187,11 @@ class Producer(
         """
         if _unknown:
             refuse_keywords("Producer.send_many", _unknown, SEND_MANY)
-        if self._closed or self._process_id() != self._created_in:
-            self._refuse("send_many")
-        rows = check_rows("values", values)
-        key_rows = None if keys is None else check_rows("keys", keys, len(rows))
-        times = check_timestamps(timestamps_ms, len(rows))
-        if self._preparer.changes_records:
-            return self._send_one_by_one(topic, rows, key_rows, headers, partition, times)
-        check_topic_name(topic)
-        check_partition(partition)
-        header_list = check_headers(headers)
-        value_bytes = all_bytes("value", rows)
-        key_bytes = None if key_rows is None else all_bytes("key", key_rows)
-        if not rows:
-            return BatchDelivery([], self._clock)
-        if times is None:
-            times = self._clock.wall_ms()
-        segments: list[Segment] = []
-        try:
-            run_steps(
-                self._core.append_rows(
-                    topic, partition, Rows(times, key_bytes, value_bytes, header_list), segments
-                ),
-                self._clock,
-            )
-        except ClosedError:
-            self._refuse("send_many")
-        except KafkaError as error:
-            _note_queued(error, segments, len(rows))
-            raise
-        return BatchDelivery(segments, self._clock)
-
-    def _send_one_by_one(
-        self,
-        topic: str,
-        values: list[Any],
-        keys: list[Any] | None,
-        headers: Sequence[Header] | None,
-        partition: int | None,
-        times: int | list[int] | None,
-    ) -> BatchDelivery:
-        segments: list[Segment] = []
-        try:
-            for row, value in enumerate(values):
-                future = self.send(
-                    topic,
-                    value,
-                    None if keys is None else keys[row],
-                    headers=headers,
-                    partition=partition,
-                    timestamp_ms=times[row] if isinstance(times, list) else times,
-                )
-                segments.append(future.segment())
-        except KafkaError as error:
-            if segments:
-                _note_queued(error, segments, len(values))
-            raise
-        return BatchDelivery(segments, self._clock)
+        self._core.check_usable("send_many")
+        steps = self._core.appender.send_many(
+            topic, values, keys, headers, partition, timestamps_ms
+        )
+        return run_steps(steps, self._clock)
 
     def send_arrow(self, topic: str | None, batch: "pa.RecordBatch | pa.Table") -> BatchDelivery:
         """Queue the records of an Arrow batch or table, without an object for each record.
@@ -356,51 +227,8 @@ class Producer(
             RecordTooLargeError: A row is larger than ``max.request.size`` or all memory.
             KafkaError: As `send`.
         """
-        if self._closed or self._process_id() != self._created_in:
-            self._refuse("send_arrow")
-        from kclient.producer import arrow_records  # noqa: PLC0415 (imported if used)
-
-        batches = arrow_records.arrow_batches(topic, batch)
-        if self._preparer.changes_records:
-            return self._send_rows_one_by_one(topic, batches)
-        now_ms = self._clock.wall_ms()
-        parts = arrow_records.arrow_parts(topic, batches, now_ms, self._core.check_columns)
-        segments: list[Segment] = []
-        try:
-            run_steps(self._core.append_columns(parts, segments), self._clock)
-        except ClosedError:
-            self._refuse("send_arrow")
-        except KafkaError as error:
-            taken = sum(segment.count for segment in segments)
-            count = sum(part.columns.length for part in parts)
-            error.add_note(f"send_arrow: {taken} of {count} records were queued before")
-            raise
-        return BatchDelivery(segments, self._clock)
-
-    def _send_rows_one_by_one(self, topic: str | None, batches: list[Any]) -> BatchDelivery:
-        from kclient.producer import arrow_records  # noqa: PLC0415 (imported if used)
-
-        keys, values = self._preparer.serializes_keys, self._preparer.serializes_values
-        parts, count = [], 0
-        for batch in batches:
-            parts.append(arrow_records.ArrowRows.of(topic, batch, count, keys=keys, values=values))
-            count += batch.num_rows
-        segments: list[Segment] = []
-        try:
-            for row in itertools.chain.from_iterable(parts):
-                future = self.send(
-                    row.topic,
-                    row.value,
-                    row.key,
-                    headers=row.headers,
-                    partition=row.partition,
-                    timestamp_ms=row.timestamp_ms,
-                )
-                segments.append(future.segment())
-        except KafkaError as error:
-            error.add_note(f"send_arrow: {len(segments)} of {count} records were queued before")
-            raise
-        return BatchDelivery(segments, self._clock)
+        self._core.check_usable("send_arrow")
+        return run_steps(self._core.appender.send_arrow(topic, batch), self._clock)
 
     # -- metadata and metrics ---------------------------------------------------------------------
 
@@ -412,15 +240,9 @@ class Producer(
             EventLoopError: Called inside a running event loop.
             ClosedError: The producer was closed.
         """
-        if self._closed or self._process_id() != self._created_in:
-            self._refuse("partitions_for")
-        check_topic_name(topic)
+        self._core.check_usable("partitions_for")
         refuse_in_event_loop("partitions_for", "producer.partitions_for, …")
-        try:
-            self._topic(topic, None)
-        except ClosedError:
-            self._refuse("partitions_for")
-        return list(self._core.cluster().partitions_for(topic))
+        return run_steps(self._core.appender.partitions_for(topic), self._clock)
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics by Kafka's names.
@@ -428,8 +250,8 @@ class Producer(
         Raises:
             ForkedClientError: The producer was created in another process.
         """
-        if self._process_id() != self._created_in:
-            self._refuse("metrics")
+        if self._core.is_foreign():
+            self._core.refuse("metrics")
         return self._core.metrics()
 
     # -- tracing ----------------------------------------------------------------------------------
@@ -442,20 +264,18 @@ class Producer(
     def set_tracer(self, tracer: RecordTracer | None) -> None:
         """Trace records, or none any more; used by `kclient.journey.Journey`."""
         self._core.set_tracer(tracer)
-        self._tracer = tracer
-        self._set_fast_path(tracer)
+        self._set_fast_path()
 
     def trace_next(self) -> None:
         """Trace the next record given to `send`, unless all are traced. For any thread."""
-        if self._tracer is not None:
-            self._trace_next = True
-            self._fast_path_enabled = False
+        if self._core.appender.tracer is not None:
+            self._core.appender.trace_next = True
+            self._set_fast_path()
 
     def end_traces(self) -> None:
         """Trace no further record; those in flight still are, until `set_tracer`."""
-        self._tracer = None
-        self._trace_next = False
-        self._set_fast_path(None)
+        self._core.appender.end_traces()
+        self._set_fast_path()
 
     # -- flushing and closing ---------------------------------------------------------------------
 
@@ -474,15 +294,9 @@ class Producer(
             EventLoopError: It would wait inside a running event loop.
             ClosedError: The producer was closed.
         """
-        timeout_ms = check_timeout(timeout, default_ms=math.inf)
-        if self._closed or self._process_id() != self._created_in:
-            self._refuse("flush")
-        if self._core.failure() is not None:
-            self._refuse("flush")
-        self._core.check_not_in_callback("flush()")
-        if timeout_ms:
+        if timeout != 0:
             refuse_in_event_loop("flush", "producer.flush, …")
-        run_steps(self._core.flush(self._clock.monotonic_ms() + timeout_ms), self._clock)
+        run_steps(self._core.flush(timeout), self._clock)
 
     def close(self, timeout: float | None = None) -> None:
         """Send queued records, then stop the thread and close the connections.
@@ -496,27 +310,11 @@ class Producer(
         Raises:
             IllegalStateError: Called in the producer's own thread, as in a delivery callback.
         """
-        timeout_ms = check_timeout(timeout, default_ms=math.inf)
-        if self._process_id() != self._created_in:
-            self._closed = True  # the thread and the connections are the parent's
-            self._fast_path_enabled = False
-            return
-        self._core.check_not_in_callback("close()")
-        self._closed = True
-        self._fast_path_enabled = False
-        run_steps(self._close(self._clock.monotonic_ms() + timeout_ms), self._clock)
-
-    def _close(self, until_ms: float) -> Steps[None]:
-        lost = yield from self._core.close(until_ms)
-        with self._ending:
-            first, self._ended = not self._ended, True
-        if not first:
-            return
-        if lost:
-            cause = self._core.failure_cause()
-            self._log.warning("close: %d record(s) had no outcome and failed%s", lost, cause)
-        with signals_take_effect():  # code of the application
-            self._interceptors.close()
+        steps = self._core.close(timeout)
+        try:
+            run_steps(steps, self._clock)
+        finally:
+            self._set_fast_path()
 
     def __enter__(self) -> Self:
         """Return the producer; the end of the block closes it.
@@ -524,8 +322,7 @@ class Producer(
         Raises:
             ClosedError: The producer was closed.
         """
-        if self._closed or self._process_id() != self._created_in:
-            self._refuse("with")
+        self._core.check_usable("with")
         return self
 
     def __exit__(
@@ -557,65 +354,27 @@ class Producer(
         core: ProducerCore | None = getattr(self, "_core", None)  # missing if __init__ raises
         if core is None:
             return "<Producer>"
-        closed = ", closed" if self._closed else ""
+        closed = ", closed" if core.closed else ""
         return f"<Producer {core.client_id!r} of {self._servers}{closed}>"
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         # At interpreter exit, modules are cleared before this is called.
-        if self._closed or self._process_id() != self._created_in:
+        core: ProducerCore | None = getattr(self, "_core", None)  # missing if __init__ raises
+        if core is None or core.closed or core.is_foreign():
             return
-        self._core.initiate_close()
+        core.initiate_close()
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
-    def _refuse(self, call: str) -> NoReturn:
-        """Raise the error for a call of an unusable producer.
 
-        Raises:
-            ForkedClientError: It was created in another process.
-            ProducerFatalError: It stopped permanently.
-            ClosedError: It was closed.
-        """
-        if self._process_id() != self._created_in:
-            raise ForkedClientError(
-                f"{call}: the producer was created in process {self._created_in}, this is "
-                f"{self._process_id()}; create one after fork()"
-            )
-        failure = self._core.failure()
-        if failure is not None:
-            # The error is shared by all calls: its traceback would grow with every raise.
-            raise failure.with_traceback(None)
-        raise ClosedError(f"{call}: the producer is closed")
+def _append_to_new_batch(appender: RecordAppender, clock: Clock, *record: Any) -> DeliveryFuture:
+    return run_steps(appender.append_to_new_batch(*record), clock)
 
 
-def _append(
-    core: ProducerCore,
-    clock: Clock,
-    max_wait_ms: float,
-    info: TopicInfo,
-    queue: PartitionQueue | None,
-    *record: Any,
-) -> DeliveryFuture:
-    """Append a record, given as the fields of `SingleRecord`, and return its future."""
-    target = queue or info.sticky_queue
-    future = None if target is None else target.try_append(*record)
-    if future is not None:
-        return future
-    return _append_to_new_batch(core, clock, max_wait_ms, info, queue, target, *record)
-
-
-def _append_to_new_batch(
-    core: ProducerCore,
-    clock: Clock,
-    max_wait_ms: float,
-    info: TopicInfo,
-    queue: PartitionQueue | None,
-    missed: PartitionQueue | None,
-    *record: Any,
-) -> DeliveryFuture:
-    rows = SingleRecord(*record)
-    return run_steps(core.append_to_new_batch(info, queue, missed, rows, max_wait_ms), clock)
-
-
-def _note_queued(error: KafkaError, segments: Iterable[Segment], count: int) -> None:
-    taken = sum(segment.count for segment in segments)
-    error.add_note(f"send_many: {taken} of {count} records were queued before")
+def _topic_hint() -> str:
+    if not is_inside_event_loop():
+        return ""
+    return (
+        "; in an event loop, use kclient.aio.Producer, or await "
+        "asyncio.to_thread(producer.partitions_for, topic) before the first send and set "
+        "max_block_ms=0"
+    )

@@ -22,7 +22,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "concurrent": ("producer/compression_pool.py",),
     "multiprocessing": (),
     "subprocess": ("cli/processes.py", "spark/environment/machine.py"),
-    "asyncio": (),
+    "asyncio": ("aio/",),
     "mmap": (),
     "fcntl": ("common/system_files.py",),
     "shutil": ("common/system_files.py", "spark/environment/machine.py"),

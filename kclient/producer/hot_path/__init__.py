@@ -12,6 +12,7 @@ from kclient.record import IMPLEMENTATION
 
 if TYPE_CHECKING:
     from kclient.producer.hot_path.reference import (
+        FastPath,
         OpenQueue,
         RecordHandle,
         SendPath,
@@ -24,10 +25,11 @@ else:
     if IMPLEMENTATION == "compiled":
         with suppress(ImportError):  # built without a compiler
             from kclient.producer.hot_path import _speed as _implementation
+    FastPath = _implementation.FastPath
     OpenQueue = _implementation.OpenQueue
     RecordHandle = _implementation.RecordHandle
     SendPath = _implementation.SendPath
     TopicView = _implementation.TopicView
     all_bytes_or_none = _implementation.all_bytes_or_none
 
-__all__ = ["OpenQueue", "RecordHandle", "SendPath", "TopicView", "all_bytes_or_none"]
+__all__ = ["FastPath", "OpenQueue", "RecordHandle", "SendPath", "TopicView", "all_bytes_or_none"]

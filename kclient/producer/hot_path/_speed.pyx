@@ -300,8 +300,8 @@ cdef class TopicView:
 
 
 @cython.auto_pickle(False)
-cdef class SendPath:
-    """Base of the producer: the fast path of `send`, for bytes and known partitions."""
+cdef class FastPath:
+    """Base of producers: the fast path of `send`, for bytes and known partitions."""
     cdef public bint _fast_path_enabled
     cdef readonly dict _topics
     cdef object _append, _wall_ns, _checked_callback
@@ -316,6 +316,15 @@ cdef class SendPath:
         # The system's clock is read in C: the call and its result, an int, cost as much as the rest
         # of an append.
         self._reads_system_clock = HAS_REALTIME and wall_ns is time_ns
+
+    def _try_send(self, topic, value, key, headers, partition, timestamp_ms, on_delivery):
+        """Append a record and return its future, or None if the slow path is needed."""
+        return try_send(self, topic, value, key, headers, partition, timestamp_ms, on_delivery)
+
+
+@cython.auto_pickle(False)
+cdef class SendPath(FastPath):
+    """Base of the blocking producer: `send`."""
 
     def send(
         self,
@@ -352,7 +361,7 @@ explain_keywords(SendPath.send, refuse_unknown_keywords, SEND)
 # Functions, not methods: a class with C methods has a visible attribute for their table.
 
 cdef object try_send(
-    SendPath self, object topic, object value, object key, object headers, object partition,
+    FastPath self, object topic, object value, object key, object headers, object partition,
     object timestamp_ms, object on_delivery,
 ):
     """Fast path: append a record and return its future, or None if the slow path is needed."""
@@ -391,7 +400,7 @@ cdef object try_send(
 
 
 cdef object append_fast(
-    SendPath self, TopicView info, OpenQueue queue, int64_t timestamp_ms, object key,
+    FastPath self, TopicView info, OpenQueue queue, int64_t timestamp_ms, object key,
     object value, bytes headers, object on_delivery,
 ):
     cdef OpenQueue target = info.sticky_queue if queue is None else queue

@@ -189,7 +189,7 @@ Append = Callable[
         bytes,
         "OnDelivery | None",
     ],
-    "DeliveryFuture",
+    "DeliveryFuture | None",
 ]
 """Appends a record to a new batch: topic, queue, queue without space, fields of the record.
 
@@ -199,8 +199,8 @@ The headers are encoded.
 Topic = TypeVar("Topic", bound=TopicView)
 
 
-class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
-    """Base of the producer: the fast path of `send`, for bytes and known partitions."""
+class FastPath(Generic[Topic, K_contra, V_contra]):
+    """Base of producers: the fast path of `send`, for bytes and known partitions."""
 
     def __init__(
         self,
@@ -214,7 +214,8 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
             topics: Topics whose present partitions are known, by name. The owner removes them when
                 the cluster changes, and in the child of a fork: a look-up replaces three checks.
             append: Appends a record that needs a new batch, given the topic, the queue of the
-                partition (None: the sticky one), the queue without space, and the record.
+                partition (None: the sticky one), the queue without space, and the record. It
+                returns None if the slow path is needed.
             wall_ns: Returns the current time in nanoseconds since the epoch.
         """
         self._fast_path_enabled = False
@@ -222,6 +223,74 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         self._append = append
         self._wall_ns = wall_ns
         self._checked_callback: OnDelivery | None = None
+
+    def _try_send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Sequence[Header] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        on_delivery: "OnDelivery | None",
+    ) -> "DeliveryFuture | None":
+        """Fast path: append a record and return its future.
+
+        Returns None, without side effects, if the slow path is needed: closed, a topic that is
+        unknown, or was removed, or unusual arguments.
+        """
+        if not self._fast_path_enabled:
+            return None
+        if (
+            type(topic) is not str
+            or (value is not None and type(value) is not bytes)
+            or (key is not None and type(key) is not bytes)
+        ):
+            return None
+        info = self._topics.get(topic)
+        if info is None:
+            return None
+        if not (
+            (partition is None or _is_within(partition, info.partition_count - 1))
+            and (timestamp_ms is None or _is_within(timestamp_ms, _MAX_TIMESTAMP_MS))
+        ):
+            return None
+        if on_delivery is not None and on_delivery is not self._checked_callback:
+            check_on_delivery(on_delivery)
+            self._checked_callback = on_delivery
+        if partition is None and key is not None:
+            partition = (murmur2(key) & 0x7FFFFFFF) % info.partition_count
+        if timestamp_ms is None:
+            timestamp_ms = self._wall_ns() // 1_000_000
+        queue = None if partition is None else info.queues[partition]
+        encoded = encode_headers(headers)
+        return self._append_fast(info, queue, timestamp_ms, key, value, encoded, on_delivery)
+
+    def _append_fast(
+        self,
+        info: Topic,
+        queue: OpenQueue | None,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: bytes,
+        on_delivery: "OnDelivery | None",
+    ) -> "DeliveryFuture | None":
+        info.used = True
+        target = queue or info.sticky_queue
+        if target is not None:
+            with target.lock:  # as `try_append`, without its call
+                future = target.append(timestamp_ms, key, value, headers, on_delivery)
+            if future is not None:
+                return future
+        try:
+            return self._append(info, queue, target, timestamp_ms, key, value, headers, on_delivery)
+        except ClosedError:  # the slow path raises the error
+            return None
+
+
+class SendPath(FastPath[Topic, K_contra, V_contra], ABC):
+    """Base of the blocking producer: `send`."""
 
     def send(
         self,
@@ -291,70 +360,6 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         on_delivery: "OnDelivery | None",
     ) -> "DeliveryFuture":
         """Check, serialize and append a record that the fast path does not handle."""
-
-    def _try_send(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        headers: Sequence[Header] | None,
-        partition: int | None,
-        timestamp_ms: int | None,
-        on_delivery: "OnDelivery | None",
-    ) -> "DeliveryFuture | None":
-        """Fast path: append a record and return its future.
-
-        Returns None, without side effects, if the slow path is needed: closed, a topic that is
-        unknown, or was removed, or unusual arguments.
-        """
-        if not self._fast_path_enabled:
-            return None
-        if (
-            type(topic) is not str
-            or (value is not None and type(value) is not bytes)
-            or (key is not None and type(key) is not bytes)
-        ):
-            return None
-        info = self._topics.get(topic)
-        if info is None:
-            return None
-        if not (
-            (partition is None or _is_within(partition, info.partition_count - 1))
-            and (timestamp_ms is None or _is_within(timestamp_ms, _MAX_TIMESTAMP_MS))
-        ):
-            return None
-        if on_delivery is not None and on_delivery is not self._checked_callback:
-            check_on_delivery(on_delivery)
-            self._checked_callback = on_delivery
-        if partition is None and key is not None:
-            partition = (murmur2(key) & 0x7FFFFFFF) % info.partition_count
-        if timestamp_ms is None:
-            timestamp_ms = self._wall_ns() // 1_000_000
-        queue = None if partition is None else info.queues[partition]
-        encoded = encode_headers(headers)
-        return self._append_fast(info, queue, timestamp_ms, key, value, encoded, on_delivery)
-
-    def _append_fast(
-        self,
-        info: Topic,
-        queue: OpenQueue | None,
-        timestamp_ms: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: bytes,
-        on_delivery: "OnDelivery | None",
-    ) -> "DeliveryFuture | None":
-        info.used = True
-        target = queue or info.sticky_queue
-        if target is not None:
-            with target.lock:  # as `try_append`, without its call
-                future = target.append(timestamp_ms, key, value, headers, on_delivery)
-            if future is not None:
-                return future
-        try:
-            return self._append(info, queue, target, timestamp_ms, key, value, headers, on_delivery)
-        except ClosedError:  # the slow path raises the error
-            return None
 
 
 def all_bytes_or_none(rows: list[Any]) -> bool:

@@ -11,7 +11,6 @@ from typing import TypeVar
 from kclient import NewTopic, TopicPartition
 from kclient.admin import cluster_calls, group_calls, topic_calls
 from kclient.admin.admin_core import ADMIN_CONFIG, AdminCall, AdminCore
-from kclient.common.log_context import LogContext
 from kclient.common.runtime import Clock, Runtime
 from kclient.common.types import OffsetAndMetadata
 from kclient.common.waiting import Steps
@@ -21,13 +20,12 @@ from kclient.consumer.commits import CommitCallback
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
 from kclient.consumer.wiring import Wiring
-from kclient.producer.batch_delivery import BatchDelivery, Segment
+from kclient.producer.batch_delivery import BatchDelivery
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.producer.producer_core import ProducerCore
-from kclient.producer.rows import Rows, SingleRecord
-from kclient.record import ConsumerRecord, encode_headers
+from kclient.record import ConsumerRecord
 
 T = TypeVar("T")
 
@@ -101,14 +99,8 @@ class SteppedProducer:
     """Producer of bytes."""
 
     def __init__(self, runtime: Runtime, **options: object) -> None:
-        name = f"stepped-producer-{next(_numbers)}"
         self._clock = runtime.clock
-        self._core = ProducerCore(
-            PRODUCER_CONFIG.parse(options),
-            runtime,
-            name,
-            LogContext("Producer", {"clientId": name}),
-        )
+        self._core = ProducerCore(PRODUCER_CONFIG.parse(options), runtime)
         self._core.start()
 
     def send(
@@ -120,33 +112,22 @@ class SteppedProducer:
         on_delivery: OnDelivery | None = None,
     ) -> Steps[DeliveryFuture]:
         """Queue a record."""
-        info, left_ms = yield from self._core.await_topic(topic, partition)
-        queue = self._core.choose_queue(info, partition, None)
-        target = queue or info.sticky_queue
-        record = (self._clock.wall_ms(), None, value, encode_headers(None), on_delivery)
-        future = None if target is None else target.try_append(*record)
-        if future is not None:
-            return future
-        return (
-            yield from self._core.append_to_new_batch(
-                info, queue, target, SingleRecord(*record), left_ms
-            )
-        )
+        appender = self._core.appender
+        record = appender.prepare(topic, value, None, None, partition, None, on_delivery)
+        future = appender.try_append(record)
+        return (yield from appender.append(record)) if future is None else future
 
     def send_many(self, topic: str, values: list[bytes | None]) -> Steps[BatchDelivery]:
         """Queue many records."""
-        segments: list[Segment] = []
-        rows = Rows(self._clock.wall_ms(), None, values, None)
-        yield from self._core.append_rows(topic, None, rows, segments)
-        return BatchDelivery(segments, self._clock)
+        return self._core.appender.send_many(topic, values, None, None, None, None)
 
     def flush(self, timeout: float) -> Steps[None]:
         """Wait until each queued record has its outcome."""
-        return self._core.flush(deadline_ms(self._clock, timeout))
+        return self._core.flush(timeout)
 
     def close(self, timeout: float) -> Steps[int]:
         """Close; return the number of records without an outcome."""
-        return self._core.close(deadline_ms(self._clock, timeout))
+        return self._core.close(timeout)
 
 
 class SteppedConsumer:

@@ -1,0 +1,20 @@
+"""The asyncio clients against Apache Kafka."""
+
+import asyncio
+import uuid
+
+from integration.harness.running_kafka import RunningKafka
+from kclient.aio import Producer
+
+
+def test_records_are_produced_in_an_event_loop(kafka: RunningKafka) -> None:
+    topic = f"aio-{uuid.uuid4().hex[:8]}"
+
+    async def test() -> None:
+        async with Producer(bootstrap_servers=kafka.bootstrap) as producer:
+            futures = [await producer.send(topic, b"%d" % number) for number in range(500)]
+            assert [(await each).offset for each in futures] == list(range(500))
+            assert await (await producer.send_many(topic, [b"many"] * 500)) == 500
+            assert (await producer.send_and_wait(topic, b"last")).offset == 1_000
+
+    asyncio.run(test())

@@ -1,0 +1,143 @@
+"""Driver of a client on an asyncio event loop: performs the waits of its calls and loops.
+
+A call runs in the task that awaits it. A loop of the client, such as the producer's sender, runs in
+callbacks of the event loop and is no task, so that nothing outside of the client can cancel it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from threading import get_ident
+from typing import TypeVar
+
+from kclient.aio.loop_runtime import LoopNet, LoopPoller, LoopTasks
+from kclient.aio.loop_task import LoopTask, resume
+from kclient.aio.loop_turns import LoopTurns
+from kclient.common.errors import ForkedClientError, IllegalStateError
+from kclient.common.runtime import Runtime
+from kclient.common.waiting import Steps
+from kclient.network.system_runtime import system_runtime
+
+T = TypeVar("T")
+
+
+class LoopDriver:
+    """Performs the waits of one client.
+
+    Attributes:
+        runtime: Runtime of the client.
+        running: Loop of steps that runs now, None in a task.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Create a driver that binds itself to the event loop of the first call.
+
+        Args:
+            name: Name of the client, for errors.
+        """
+        self._name = name
+        self.running: LoopTask | None = None
+        system = system_runtime()
+        self.runtime = Runtime(
+            system.clock, system.random, LoopTasks(self), LoopNet(self), system.files
+        )
+        self._poller: LoopPoller | None = None
+        self._turns: LoopTurns | None = None  # once the client is bound to a loop
+        self._thread = 0
+        self._process = self.runtime.tasks.process_id()
+        self._tasks: list[LoopTask] = []  # that have not ended
+
+    def poller(self) -> LoopPoller:
+        """Return the poller of the client's connections."""
+        if self._poller is None:
+            self._poller = LoopPoller(self)
+        return self._poller
+
+    def bind(self) -> LoopTurns:
+        """Bind the client to the running event loop at its first call.
+
+        Raises:
+            IllegalStateError: The client is bound to another loop, or the loop is unsuitable.
+            ForkedClientError: The client is bound to a loop of the parent process.
+        """
+        loop, process = asyncio.get_running_loop(), self.runtime.tasks.process_id()
+        turns = self._turns
+        if turns is not None:
+            if turns.loop is not loop or self._process != process:
+                self._refuse(turns.loop)
+            return turns
+        turns = LoopTurns(loop, self.poller(), self.runtime.clock, self._name)
+        self._turns, self._thread, self._process = turns, get_ident(), process
+        for each in self._tasks:
+            turns.call_soon(each.advance)
+        return turns
+
+    def _refuse(self, bound: asyncio.AbstractEventLoop) -> None:
+        process = self.runtime.tasks.process_id()
+        if process != self._process:
+            raise ForkedClientError(
+                f"{self._name}: bound to an event loop of process {self._process}, this is "
+                f"{process}; create a client after fork()"
+            )
+        state = "closed" if bound.is_closed() else "not the loop that runs"
+        raise IllegalStateError(
+            f"{self._name}: the event loop of its first call is {state}; "
+            "create a client in each event loop, and close it there"
+        )
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Run a call; its waits suspend the calling task, whose cancellation is raised there."""
+        turns = self.bind()
+        try:
+            wait = resume(steps, None)
+            while True:
+                try:
+                    await turns.perform(wait)
+                except BaseException as error:  # noqa: BLE001 (raised again by the steps)
+                    wait = resume(steps, error)
+                else:
+                    wait = resume(steps, None)
+        except StopIteration as returned:
+            result: T = returned.value
+            return result
+
+    def start(self, name: str, steps: Steps[None]) -> LoopTask:
+        """Run a loop of the client in callbacks, once the client is bound to an event loop."""
+        task = LoopTask(name, steps, self)
+        self._tasks.append(task)
+        if self._turns is not None:
+            self._turns.call_soon(task.advance)
+        return task
+
+    def ended(self, task: LoopTask) -> None:
+        """Forget a loop that has ended."""
+        self._tasks.remove(task)
+
+    def abandon(self, initiate_close: Callable[[], None], force_close: Callable[[], None]) -> None:
+        """Close a client that its application has dropped, from any thread.
+
+        Args:
+            initiate_close: Ends the client's loops once their work is done.
+            force_close: Ends the client's loops at their next step.
+        """
+        if self._turns is not None and not self._turns.loop.is_closed():
+            initiate_close()
+            return
+        force_close()
+        for each in self._tasks:
+            each.run_out()
+
+    def wakeup(self) -> None:
+        """End the present waits for the network. For any thread."""
+        turns = self._turns
+        if turns is None or turns.loop.is_closed():
+            return  # nothing waits
+        if get_ident() == self._thread:
+            turns.turn_soon()
+        else:
+            turns.turn_soon_from_thread()
+
+    def stop_watching(self) -> None:
+        """Stop watching the poller, before it is closed."""
+        # In the child of a fork, the descriptor is watched by the parent.
+        if self._turns is not None and self.runtime.tasks.process_id() == self._process:
+            self._turns.stop_watching()

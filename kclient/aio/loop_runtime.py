@@ -1,0 +1,152 @@
+"""Runtime of clients on an asyncio event loop: nothing of it blocks, and no client has a thread."""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from kclient.common.errors import IllegalStateError
+from kclient.common.runtime import Clock, Condition, Lock, Poller, Task
+from kclient.common.system_tasks import SystemTasks
+from kclient.common.waiting import Steps
+from kclient.network.system_net import SystemNet, SystemPoller
+
+if TYPE_CHECKING:
+    from kclient.aio.loop_driver import LoopDriver
+    from kclient.aio.loop_turns import LoopWait
+
+
+class LoopCondition:
+    """Condition of one event loop, where no other code runs between two waits.
+
+    Its lock is always free. `LoopDriver` adds the waits.
+
+    Attributes:
+        waits: Waits that have not ended, the oldest first.
+    """
+
+    __slots__ = ("waits",)
+
+    def __init__(self) -> None:
+        self.waits: list[LoopWait] = []
+
+    def __enter__(self) -> bool:
+        return True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        pass
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Refuse to block the loop.
+
+        Raises:
+            IllegalStateError: Always.
+        """
+        raise IllegalStateError(f"a client of an event loop waited {timeout} s outside of steps")
+
+    def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Return `predicate()`; refuse to wait for it.
+
+        Raises:
+            IllegalStateError: It is false, and `timeout` is not 0.
+        """
+        met = predicate()
+        return met if met or timeout == 0 else self.wait(timeout)
+
+    def notify(self, n: int = 1) -> None:
+        """End up to `n` waits that are met."""
+        for each in self.waits[:n]:
+            if not each.check():
+                each.check_later()  # the caller may change more before it returns to the loop
+
+    def notify_all(self) -> None:
+        """End every wait that is met."""
+        self.notify(len(self.waits))
+
+
+class LoopPoller(SystemPoller):
+    """Poller that never waits; it notes how long the caller would have waited.
+
+    Attributes:
+        wait_ms: How long the last `poll` would have waited; 0 if it returned events.
+    """
+
+    def __init__(self, driver: "LoopDriver") -> None:
+        super().__init__()
+        self._driver = driver
+        self.wait_ms = 0.0
+        self.wakeup = driver.wakeup
+
+    def poll(self, timeout_ms: float | None) -> list[tuple[object, int]]:
+        """Return what is ready now."""
+        found = super().poll(0)
+        self.wait_ms = 0.0 if found else math.inf if timeout_ms is None else timeout_ms
+        return found
+
+    def close(self) -> None:
+        """Release the descriptors, after the loop has stopped watching them."""
+        self._driver.stop_watching()
+        super().close()
+
+
+class LoopNet(SystemNet):
+    """Sockets of this machine, with a poller that does not wait."""
+
+    def __init__(self, driver: "LoopDriver") -> None:
+        super().__init__()
+        self._driver = driver
+
+    def poller(self) -> Poller:
+        """Return a poller that does not wait."""
+        return self._driver.poller()
+
+
+class LoopTasks(SystemTasks):
+    """Loops of steps as callbacks of the event loop; the callers of a client are its tasks."""
+
+    def __init__(self, driver: "LoopDriver") -> None:
+        self._driver = driver
+
+    def spawn(self, name: str, step: Callable[[], bool]) -> Task:
+        """Refuse a loop that may block.
+
+        Raises:
+            IllegalStateError: Always.
+        """
+        raise IllegalStateError(f"{name}: {step} may block, and cannot run in an event loop")
+
+    def run(self, name: str, steps: Steps[None], clock: Clock) -> Task:
+        """Run a loop of steps in callbacks, as soon as the client is bound to a loop."""
+        return self._driver.start(name, steps)
+
+    def condition(self) -> Condition:
+        """Return a condition without a lock of the system."""
+        return LoopCondition()
+
+    def lock(self) -> Lock:
+        """Return a lock that is always free."""
+        return LoopCondition()
+
+    def at_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Register nothing: the event loop that `callback` needs has ended at that time."""
+        return _nothing
+
+    def caller_id(self) -> int:
+        """Return an id of the running loop of steps, or of the running task."""
+        running = self._driver.running
+        if running is None:
+            with contextlib.suppress(RuntimeError):  # no loop runs
+                return id(asyncio.current_task())
+        return id(running)
+
+
+def _nothing() -> None:
+    return

@@ -1,0 +1,89 @@
+"""Loop of a client's steps in callbacks of an asyncio event loop."""
+
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
+from kclient.common.errors import IllegalStateError
+from kclient.common.interrupts import deferred_signals
+from kclient.common.waiting import Steps, Wait
+
+if TYPE_CHECKING:
+    from kclient.aio.loop_driver import LoopDriver
+    from kclient.aio.loop_turns import LoopWait
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class LoopTask:
+    """Loop of a client's steps, which callbacks of the event loop run.
+
+    Attributes:
+        name: Name, for log lines.
+        waits: Waits for its end.
+    """
+
+    def __init__(self, name: str, steps: Steps[None], driver: "LoopDriver") -> None:
+        self.name = name
+        self.waits: list[LoopWait] = []
+        self._steps = steps
+        self._driver = driver
+        self._ended = False
+
+    def advance(self, error: Exception | None = None) -> None:
+        """Run to the next wait, or to the end; an error is raised in the present wait."""
+        driver = self._driver
+        outer, driver.running = driver.running, self
+        try:
+            wait = resume(self._steps, error)
+        except StopIteration:
+            self._end()
+        except BaseException:
+            # The top of a thread elsewhere: there is no caller.
+            _log.exception("%s ended by an unexpected error", self.name)
+            self._end()
+            raise
+        else:
+            driver.bind().watch(wait, self.advance)
+        finally:
+            driver.running = outer
+
+    def run_out(self) -> None:
+        """Run to the end without waiting, after a request to end."""
+        for _ in self._steps:
+            continue
+
+    def _end(self) -> None:
+        self._ended = True
+        self._driver.ended(self)
+        for each in list(self.waits):
+            each.check()
+
+    def has_ended(self) -> bool:
+        """Return whether the loop has ended."""
+        return self._ended
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Return whether the loop has ended; refuse to wait for it.
+
+        Raises:
+            IllegalStateError: It has not ended, and `timeout` is not 0.
+        """
+        if not self._ended and timeout != 0:
+            raise IllegalStateError(f"the end of {self.name} was awaited outside of steps")
+        return self._ended
+
+    def is_alive(self) -> bool:
+        """Return whether the loop is running."""
+        return not self._ended
+
+    def is_current(self) -> bool:
+        """Return whether the caller runs in this loop."""
+        return self._driver.running is self
+
+
+def resume(steps: Steps[T], error: BaseException | None) -> Wait:
+    """Run steps up to their next wait; an error is raised where they wait."""
+    with deferred_signals():
+        return next(steps) if error is None else steps.throw(error)

@@ -1,0 +1,355 @@
+"""The asyncio producer: its public methods."""
+
+import asyncio
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from kclient.aio.loop_driver import LoopDriver
+from kclient.aio.loop_task import LoopTask
+from kclient.client.cluster import PartitionInfo
+from kclient.common.arguments import check_timeout
+from kclient.common.config_def import merged
+from kclient.common.errors import KafkaError
+from kclient.common.interrupts import deferred_signals
+from kclient.common.process_bound import ProcessBound
+from kclient.common.types import RecordMetadata
+from kclient.common.waiting import Steps, TaskWait
+from kclient.producer.batch_delivery import BatchDelivery
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.hot_path import FastPath
+from kclient.producer.produce_request_result import OnDelivery
+from kclient.producer.producer_config import (
+    PRODUCER_CONFIG,
+    OptionsWithoutSerializers,
+    SerializerOf,
+    keep_bytes,
+)
+from kclient.producer.producer_core import ProducerCore
+from kclient.producer.record_appender import RecordAppender
+from kclient.producer.send_arguments import (
+    K_contra,
+    SerializedKey,
+    SerializedValue,
+    V_contra,
+    check_on_delivery,
+)
+from kclient.producer.topic_info import TopicInfo
+from kclient.record import Header
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Producer(ProcessBound, FastPath[TopicInfo, K_contra, V_contra]):
+    """Sends records to topics, in an asyncio event loop (Kafka: KafkaProducer).
+
+    Options, defaults and errors are those of `kclient.Producer`. The producer has no thread: its
+    sender runs in callbacks of the event loop of the first call, and serves that loop only.
+
+    ``async with Producer(...) as producer`` closes it at the end of the block. Cancelling a call
+    leaves the producer usable: a record that is queued is delivered, a record that is not queued is
+    not sent.
+    """
+
+    def __init__(
+        self: "Producer[SerializedKey, SerializedValue]",
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        # The default gives type checkers the type of keys and values without a serializer.
+        key_serializer: SerializerOf[SerializedKey] | None = keep_bytes,  # type: ignore[assignment]
+        value_serializer: SerializerOf[SerializedValue] | None = keep_bytes,  # type: ignore[assignment]
+        **options: Unpack[OptionsWithoutSerializers],
+    ) -> None:
+        """Create a producer, without input or output; an event loop need not run.
+
+        Args:
+            config: Options by dotted name.
+            key_serializer: Converts keys to bytes; without one, keys are bytes-like or None.
+            value_serializer: Converts values to bytes; without one, values are bytes-like or None.
+            options: Options by keyword.
+
+        Raises:
+            ConfigError: An option is unknown or invalid, or two contradict each other.
+        """
+        serializers = {"key_serializer": key_serializer, "value_serializer": value_serializer}
+        given = {
+            name: each
+            for name, each in serializers.items()
+            if each is not None and each is not keep_bytes
+        }
+        settings = PRODUCER_CONFIG.parse(merged(config, {**options, **given}))
+        driver = LoopDriver("this producer")
+        core = ProducerCore(settings, driver.runtime)
+        super().__init__(
+            core.appender.topics,
+            partial(_append_now, core.appender, driver),
+            driver.runtime.clock.wall_ns,
+        )
+        self._core = core
+        self._driver = driver
+        self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
+        self._closing: LoopTask | None = None
+        core.start()
+        self._fast_path_enabled = core.appender.has_fast_path
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        topic: str,
+        value: V_contra | None = None,
+        key: K_contra | None = None,
+        *,
+        headers: Sequence[Header] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryFuture:
+        """Queue a record and return the future of its delivery, which can be awaited.
+
+        The call waits only while the topic's partitions are unknown or ``buffer.memory`` is full,
+        at most ``max.block.ms`` in all. Without `await` it sends nothing.
+
+        Args:
+            topic: Topic name.
+            value: Bytes-like, None for a tombstone, or an argument of ``value.serializer``.
+            key: Bytes-like, None, or an argument of ``key.serializer``.
+            headers: Pairs of str and bytes or None.
+            partition: Partition number.
+            timestamp_ms: Milliseconds since the epoch; by default the current time.
+            on_delivery: Called as ``on_delivery(metadata, error)``, one of them None, in the event
+                loop and with the context variables of this call. Its exceptions are logged.
+
+        Raises:
+            KafkaError: As `kclient.Producer.send`.
+            IllegalStateError: The producer serves another event loop.
+        """
+        if on_delivery is not None:
+            on_delivery = _in_context(on_delivery)
+        future = self._try_send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
+        if future is None:
+            future = await self._send_slow(
+                topic, value, key, headers, partition, timestamp_ms, on_delivery
+            )
+        return future
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: V_contra | None = None,
+        key: K_contra | None = None,
+        *,
+        headers: Sequence[Header] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """Send a record and return its metadata, once the brokers have acknowledged it.
+
+        A record whose call is cancelled after it was queued is delivered; a note of the
+        `CancelledError` says so.
+
+        Raises:
+            KafkaError: As `send`, or the record failed; the class is the kind of failure.
+        """
+        future = await self.send(
+            topic, value, key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+        )
+        try:
+            return await future
+        except asyncio.CancelledError as error:
+            error.add_note(
+                f"{future!r} is queued and will be delivered; its outcome is not awaited"
+            )
+            raise
+
+    async def send_many(
+        self,
+        topic: str,
+        values: Iterable[V_contra | None],
+        keys: Iterable[K_contra | None] | None = None,
+        *,
+        headers: Sequence[Header] | None = None,
+        partition: int | None = None,
+        timestamps_ms: int | Iterable[int] | None = None,
+    ) -> BatchDelivery:
+        """Queue many records of one topic; return their pending outcome, which can be awaited.
+
+        Arguments and errors are those of `kclient.Producer.send_many`. If the call fails or is
+        cancelled midway, a note of the error has the number of records that were queued.
+        """
+        self._core.check_usable("send_many")
+        steps = self._core.appender.send_many(
+            topic, values, keys, headers, partition, timestamps_ms
+        )
+        return await self._driver.run(steps)
+
+    async def send_arrow(
+        self, topic: str | None, batch: "pa.RecordBatch | pa.Table"
+    ) -> BatchDelivery:
+        """Queue the records of an Arrow batch or table; return their pending outcome.
+
+        Columns, checks and errors are those of `kclient.Producer.send_arrow`.
+        """
+        self._core.check_usable("send_arrow")
+        return await self._driver.run(self._core.appender.send_arrow(topic, batch))
+
+    async def _send_slow(
+        self,
+        topic: str,
+        value: object,
+        key: object,
+        headers: Sequence[Header] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        on_delivery: OnDelivery | None,
+    ) -> DeliveryFuture:
+        self._core.check_usable("send")
+        fairness = self._driver.bind().fairness
+        if fairness.is_due():
+            await fairness.pause()  # before the append: if it is cancelled, the record is not sent
+        appender = self._core.appender
+        record = appender.prepare(topic, value, key, headers, partition, timestamp_ms, on_delivery)
+        future = appender.try_append(record)
+        if future is None:
+            fairness.work += 1
+            future = await self._driver.run(appender.append(record))
+        return future
+
+    # -- metadata and metrics ---------------------------------------------------------------------
+
+    async def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """Return the partitions of a topic, waiting for them at most ``max.block.ms``.
+
+        Raises:
+            KafkaTimeoutError: No broker described the topic in time.
+            ClosedError: The producer was closed.
+        """
+        self._core.check_usable("partitions_for")
+        return await self._driver.run(self._core.appender.partitions_for(topic))
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics by Kafka's names."""
+        if self._core.is_foreign():
+            self._core.refuse("metrics")
+        return self._core.metrics()
+
+    @property
+    def client_id(self) -> str:
+        """The ``client.id`` that brokers receive."""
+        return self._core.client_id
+
+    # -- flushing and closing ---------------------------------------------------------------------
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Send queued records without linger, and wait until each has its outcome.
+
+        Failed records count as done; their futures raise the error.
+
+        Args:
+            timeout: Seconds to wait at most; None is limited by ``delivery.timeout.ms`` only.
+
+        Raises:
+            KafkaTimeoutError: Records are in flight at the end of the timeout.
+            ProducerFatalError: The producer stopped permanently; `__cause__` is the reason.
+            ClosedError: The producer was closed.
+        """
+        await self._driver.run(self._core.flush(timeout))
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Send queued records, then close the connections.
+
+        If the call is cancelled, closing continues in the event loop. Further calls wait until the
+        producer is closed.
+
+        Args:
+            timeout: Seconds to wait for deliveries; then records without an outcome fail, and a
+                warning with their number is logged. None is limited by ``delivery.timeout.ms``.
+        """
+        check_timeout(timeout, default_ms=0.0)
+        self._fast_path_enabled = False
+        if self._core.is_foreign():
+            self._core.closed = True  # the connections are the parent's
+            return
+        if self._closing is None:
+            # At once, also if this call is cancelled before the loop of the closing runs.
+            self._core.closed = True
+            self._closing = self._driver.start("close", self._close(timeout))
+        await self._driver.run(_ended(self._closing))
+
+    def _close(self, timeout: float | None) -> Steps[None]:
+        yield from self._core.close(timeout)
+
+    async def __aenter__(self) -> Self:
+        """Bind the producer to the running event loop; the end of the block closes it.
+
+        Raises:
+            ClosedError: The producer was closed.
+        """
+        self._core.check_usable("async with")
+        self._driver.bind()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        core: ProducerCore | None = getattr(self, "_core", None)  # missing if __init__ raises
+        if core is None:
+            return "<aio.Producer>"
+        closed = ", closed" if core.closed else ""
+        return f"<aio.Producer {core.client_id!r} of {self._servers}{closed}>"
+
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        # At interpreter exit, modules are cleared before this is called.
+        core: ProducerCore | None = getattr(self, "_core", None)
+        if core is None or core.closed or core.is_foreign():
+            return
+        core.closed = True
+        self._driver.abandon(core.initiate_close, core.force_close)
+        warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+
+
+def _append_now(
+    appender: RecordAppender, driver: LoopDriver, *record: Any
+) -> DeliveryFuture | None:
+    """Append a record to a new batch; return None if the caller must wait."""
+    fairness = driver.bind().fairness
+    if fairness.is_due():
+        return None
+    fairness.work += 1
+    steps: Steps[DeliveryFuture] = appender.append_to_new_batch(*record)
+    try:
+        with deferred_signals():
+            next(steps)
+    except StopIteration as returned:
+        future: DeliveryFuture = returned.value
+        return future
+    steps.close()  # no memory is free: nothing was appended
+    return None
+
+
+def _in_context(on_delivery: OnDelivery) -> OnDelivery:
+    """Return a delivery callback that runs with the caller's context variables."""
+    check_on_delivery(on_delivery)
+    context = copy_context()
+
+    def run(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        context.run(on_delivery, metadata, error)
+
+    return run
+
+
+def _ended(task: LoopTask) -> Steps[None]:
+    """Wait for the end of a loop."""
+    while task.is_alive():
+        yield TaskWait(task, float("inf"))
