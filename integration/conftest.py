@@ -6,10 +6,10 @@ topic         topic(partitions=1, configs={}) -> the name of a new topic
 tools         Kafka's own tools of that version, pointed at `kafka`
 foreign       kafka-python, aiokafka and confluent-kafka in turn, pointed at `kafka`
 start_cluster start_cluster(ClusterOptions(nodes=3), version="4.3.1") -> a cluster of one test
-tools_for     tools_for(bootstrap, client_properties, version) -> tools pointed at anything
+tools_for     tools_for(bootstrap, client_properties, version, jvm_options) -> tools for any cluster
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
@@ -45,6 +45,7 @@ class ToolsFor(Protocol):
         bootstrap: str,
         client_properties: Mapping[str, str] | None = None,
         version: str = ...,
+        jvm_options: Sequence[str] = ...,
     ) -> KafkaTools: ...
 
 
@@ -144,9 +145,11 @@ def tools_for(
             bootstrap: str,
             client_properties: Mapping[str, str] | None = None,
             version: str = NEWEST,
+            jvm_options: Sequence[str] = (),
         ) -> KafkaTools:
             directory = tmp_path_factory.mktemp("tools-")
-            made = KafkaTools(runtimes(version), directory, bootstrap, client_properties)
+            runtime = runtimes(version)
+            made = KafkaTools(runtime, directory, bootstrap, client_properties, jvm_options)
             ending.callback(made.close)
             return made
 

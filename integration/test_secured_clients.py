@@ -3,9 +3,12 @@
 A cell is a client, a listener and a mechanism. One broker, in this process, has all listeners.
 """
 
+import json
 import logging
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,14 +27,17 @@ from kclient.admin import (
     ResourcePattern,
     ResourceType,
 )
+from kclient.network.sasl.oauthbearer import OAUTHBEARER
 from kclient.testing import EmbeddedCluster
 from kclient.testing.certificate_authority import CertificateAuthority, Identity
 from tests.support.checks.waiting import HarnessError
+from tests.support.identity_provider import IdentityProvider
 
-SHORT = "SHORT"
+SHORT, OAUTH = "SHORT", "OAUTH"
 SESSION_MS = 2_000
 PERIODS = 3.5
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+PROVIDER = IdentityProvider()
 USERS = {"alice": "alice-secret", "bob": "bob-secret"}
 PROTOCOLS = {
     "PLAINTEXT": "PLAINTEXT",
@@ -40,10 +46,12 @@ PROTOCOLS = {
     "SASL_PLAINTEXT": "SASL_PLAINTEXT",
     "SASL_SSL": "SASL_SSL",
     SHORT: "SASL_SSL",
+    OAUTH: "SASL_SSL",
 }
 CELLS = [
     *((listener, None) for listener in ("PLAINTEXT", "SSL", "MTLS")),
     *((listener, name) for listener in ("SASL_PLAINTEXT", "SASL_SSL") for name in MECHANISMS),
+    (OAUTH, OAUTHBEARER),
 ]
 LOGINS = [("MTLS", None), *(("SASL_SSL", name) for name in MECHANISMS)]
 
@@ -61,6 +69,12 @@ REFUSED_PASSWORD = {
     "kafka-python": "Unable to bootstrap|Authentication",
     "aiokafka": "Unable to bootstrap|Authentication",
 }
+REFUSED_TOKEN = {  # aiokafka does not check the response, and retries without an error
+    JAVA: "SaslAuthenticationException.*invalid_token",
+    FRANZ_GO: "unexpected data in oauth response",
+    "confluent-kafka": "_AUTHENTICATION",
+    "kafka-python": "Unable to bootstrap|Authentication",
+}
 DENIED = {
     JAVA: "AuthorizationException",
     FRANZ_GO: "TOPIC_AUTHORIZATION_FAILED",
@@ -73,6 +87,13 @@ DENIED = {
 def allowed(user: str, kind: ResourceType) -> AclBinding:
     entry = AccessControlEntry(f"User:{user}", "*", AclOperation.ALL, AclPermissionType.ALLOW)
     return AclBinding(ResourcePattern(kind, "cell-", PatternType.PREFIXED), entry)
+
+
+def token(user: str, audience: str = "kafka") -> tuple[str, float]:
+    """Return a token of a user for an audience, and its expiry."""
+    now_s = time.time()
+    claims = {"sub": user, "aud": audience, "iat": now_s, "exp": now_s + 600}
+    return PROVIDER.token(claims), now_s + 600
 
 
 class Secured(NamedTuple):
@@ -99,6 +120,9 @@ class Secured(NamedTuple):
             given["ssl_keystore_location"] = str(self.directory / f"{user}.pem")
         if mechanism is not None:
             given["sasl_mechanism"] = mechanism
+        if mechanism == OAUTHBEARER:
+            given["sasl_token_provider"] = partial(token, user)
+        elif mechanism is not None:
             given["sasl_username"] = user
             given["sasl_password"] = USERS[user]
         return given
@@ -117,6 +141,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     for user in USERS:
         (directory / f"{user}.pem").write_text(authority.issue(user, (user,)).pem)
     (directory / "other.pem").write_text(other.issue("alice", ("alice",)).pem)
+    (directory / "jwks.json").write_text(json.dumps(PROVIDER.key_set()))
     server = authority.issue("broker", ("localhost", "127.0.0.1"))
     acls = [
         allowed(user, kind)
@@ -124,12 +149,17 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         for kind in (ResourceType.TOPIC, ResourceType.GROUP)
     ]
     with EmbeddedCluster(
-        security="sasl_plaintext", users=USERS, acls=acls, config=settings(server, authority)
+        security="sasl_plaintext",
+        users=USERS,
+        acls=acls,
+        config=settings(server, authority, directory),
     ) as cluster:
         yield Secured(cluster, directory)
 
 
-def settings(server: Identity, authority: CertificateAuthority) -> dict[str, object]:
+def settings(
+    server: Identity, authority: CertificateAuthority, directory: Path
+) -> dict[str, object]:
     """Return the settings of all listeners; those of SASL_PLAINTEXT are the cluster's own."""
     users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
     module = "org.apache.kafka.common.security"
@@ -150,6 +180,12 @@ def settings(server: Identity, authority: CertificateAuthority) -> dict[str, obj
         "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
         "listener.name.mtls.ssl.client.auth": "required",
         "listener.name.short.connections.max.reauth.ms": SESSION_MS,
+        "listener.name.oauth.sasl.enabled.mechanisms": OAUTHBEARER,
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": (
+            f"{module}.oauthbearer.OAuthBearerLoginModule required;"
+        ),
+        "sasl.oauthbearer.jwks.endpoint.url": (directory / "jwks.json").as_uri(),
+        "sasl.oauthbearer.expected.audience": "kafka",
         **{
             f"listener.name.{name}.{mechanism}.sasl.jaas.config": text
             for name in ("sasl_ssl", "short")
@@ -185,7 +221,17 @@ def test_client_with_wrong_credentials_is_refused(
         secured_client(name, options, tools_for).fail("cell-refused")
 
 
-@pytest.mark.parametrize(("listener", "mechanism"), [LOGINS[0], LOGINS[-1]])
+@pytest.mark.parametrize("name", REFUSED_TOKEN)
+def test_client_with_token_for_another_audience_is_refused(
+    secured: Secured, tools_for: ToolsFor, name: str
+) -> None:
+    options = secured.options(OAUTH, OAUTHBEARER)
+    options["sasl_token_provider"] = partial(token, "alice", "other")
+    with pytest.raises(HarnessError, match=REFUSED_TOKEN[name]):
+        secured_client(name, options, tools_for).fail("cell-refused")
+
+
+@pytest.mark.parametrize(("listener", "mechanism"), [LOGINS[0], LOGINS[-1], (OAUTH, OAUTHBEARER)])
 @pytest.mark.parametrize("name", CLIENTS)
 def test_client_without_permission_is_denied(
     secured: Secured, tools_for: ToolsFor, name: str, listener: str, mechanism: str | None

@@ -99,6 +99,7 @@ class KafkaTools:
         directory: Path,
         bootstrap: str,
         client_properties: Mapping[str, str] | None = None,
+        jvm_options: Sequence[str] = (),
     ) -> None:
         """Describes the tools.
 
@@ -107,11 +108,13 @@ class KafkaTools:
             directory: where their files go; it exists and the runtime can see it.
             bootstrap: "host:port[,host:port]".
             client_properties: given to every tool, such as security.protocol and sasl.jaas.config.
+            jvm_options: given to every tool, such as -Dname=value.
         """
         self.bootstrap = bootstrap
         self._runtime = runtime
         self._directory = directory
         self._client_properties = dict(client_properties or {})
+        self._jvm_options = (*_QUICK_START, *jvm_options)
         self._dialect = _KAFKA_4 if runtime.version >= (4, 2) else _KAFKA_3
         self._numbers = count(1)
         self._running: list[RunningTool] = []
@@ -288,7 +291,7 @@ class KafkaTools:
 
     def _command(self, main_class: str, arguments: Sequence[str]) -> JavaCommand:
         name = f"{next(self._numbers):03}-{main_class.rpartition('.')[2]}"
-        return JavaCommand(main_class, arguments, self._directory, name, _QUICK_START)
+        return JavaCommand(main_class, arguments, self._directory, name, self._jvm_options)
 
     def _connect(self, config_option: str) -> list[str]:
         arguments = ["--bootstrap-server", self.bootstrap]

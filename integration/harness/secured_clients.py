@@ -7,7 +7,9 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
 
 import confluent_kafka
 from kafka import KafkaConsumer, KafkaProducer
@@ -29,6 +31,7 @@ CLIENTS = (JAVA, FRANZ_GO, _CONFLUENT, _KAFKA_PYTHON, "aiokafka")
 RENEWING = (JAVA, FRANZ_GO, _CONFLUENT, _KAFKA_PYTHON)
 """Clients that renew their sessions (KIP-368); aiokafka 0.14 does not."""
 
+_OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer"
 _PER_SECOND = 100
 _PATIENCE_S = 20.0
 
@@ -75,7 +78,12 @@ def secured_client(name: str, options: Options, tools_for: ToolsFor) -> SecuredC
 
 class _JavaClient:
     def __init__(self, options: Options, tools_for: ToolsFor) -> None:
-        self._tools = tools_for(options["bootstrap_servers"], options_of_java(options))
+        properties = options_of_java(options)
+        jvm_options: list[str] = []
+        if "sasl_token_provider" in options:
+            more, jvm_options = _token_of_java(options)
+            properties |= more
+        self._tools = tools_for(options["bootstrap_servers"], properties, jvm_options=jvm_options)
 
     def fail(self, topic: str) -> None:
         self._tools.create_topic(topic)  # the console tools only log their errors
@@ -101,9 +109,27 @@ class _JavaClient:
         )
 
 
+def _token_of_java(options: Options) -> tuple[dict[str, str], list[str]]:
+    """Return the properties and JVM options for a token, in a file next to the trust store."""
+    file = Path(options["ssl_truststore_location"]).with_name(f"{uuid4()}.jwt")
+    file.write_text(options["sasl_token_provider"]()[0])
+    properties = {
+        "sasl.oauthbearer.token.endpoint.url": file.as_uri(),
+        "sasl.oauthbearer.jwt.retriever.class": f"{_OAUTHBEARER}.FileJwtRetriever",
+        "sasl.login.callback.handler.class": f"{_OAUTHBEARER}.OAuthBearerLoginCallbackHandler",
+        "sasl.jaas.config": f"{_OAUTHBEARER}.OAuthBearerLoginModule required;",
+    }
+    allowed = {"urls": file.as_uri(), "files": file}
+    return properties, [
+        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.{name}={value}"
+        for name, value in allowed.items()
+    ]
+
+
 class _FranzGoClient:
     def __init__(self, options: Options) -> None:
-        self._password = options.get("sasl_password", "")
+        provider = options.get("sasl_token_provider")
+        self._secret = provider()[0] if provider else options.get("sasl_password", "")
         names = {
             "bootstrap": "bootstrap_servers",
             "ca": "ssl_truststore_location",
@@ -140,7 +166,7 @@ class _FranzGoClient:
             capture_output=True,
             check=False,
             timeout=60,
-            env={**os.environ, "KAFKA_PASSWORD": self._password},
+            env={**os.environ, "KAFKA_SECRET": self._secret},
         )
         if done.returncode:
             raise HarnessError(done.stderr.decode())

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
@@ -40,15 +41,17 @@ func tlsConfig(authorities, store string) *tls.Config {
 	return config
 }
 
-func login(mechanism, user, password string) kgo.Opt {
-	asScram := scram.Auth{User: user, Pass: password}
+func login(mechanism, user, secret string) kgo.Opt {
+	asScram := scram.Auth{User: user, Pass: secret}
 	switch mechanism {
+	case "OAUTHBEARER":
+		return kgo.SASL(oauth.Auth{Token: secret}.AsMechanism())
 	case "SCRAM-SHA-256":
 		return kgo.SASL(asScram.AsSha256Mechanism())
 	case "SCRAM-SHA-512":
 		return kgo.SASL(asScram.AsSha512Mechanism())
 	}
-	return kgo.SASL(plain.Auth{User: user, Pass: password}.AsMechanism())
+	return kgo.SASL(plain.Auth{User: user, Pass: secret}.AsMechanism())
 }
 
 func connect(options []kgo.Opt) *kgo.Client {
@@ -126,8 +129,8 @@ func main() {
 		options = append(options, kgo.DialTLSConfig(tlsConfig(*text["ca"], *text["store"])))
 	}
 	if *text["mechanism"] != "" {
-		password := os.Getenv("KAFKA_PASSWORD")
-		options = append(options, login(*text["mechanism"], *text["user"], password))
+		secret := os.Getenv("KAFKA_SECRET")
+		options = append(options, login(*text["mechanism"], *text["user"], secret))
 	}
 	member := append([]kgo.Opt{
 		kgo.ConsumerGroup(*text["group"]),

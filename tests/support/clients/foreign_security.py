@@ -99,7 +99,8 @@ def options_of_java(own: Mapping[str, Any]) -> dict[str, str]:
     found = {
         name.replace("_", "."): str(value)
         for name, value in own.items()
-        if name not in {"bootstrap_servers", "sasl_username", "sasl_password"}
+        if name
+        not in {"bootstrap_servers", "sasl_username", "sasl_password", "sasl_token_provider"}
     }
     found |= {name.replace("location", "type"): "PEM" for name in found if "store" in name}
     if "sasl_password" in own:
