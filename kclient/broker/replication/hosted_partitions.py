@@ -183,7 +183,9 @@ class HostedPartitions:
         offline = self._offline.get(topic_partition)
         if offline is not None:
             # A new object for each caller: a shared one would accumulate tracebacks.
-            return KafkaStorageError(str(offline.error))
+            error = KafkaStorageError(str(offline.error))
+            error.__cause__ = offline.error.__cause__
+            return error
         return UnknownTopicOrPartitionError(f"This server does not host {topic_partition}")
 
     def set_aside_stray_logs(self, image: MetadataImage) -> list[TopicPartition]:

@@ -1,5 +1,6 @@
 """Broker that crashes, or gets an error, at each modification of its files."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -41,6 +42,7 @@ class Patient(BrokerLife):
 
     refusals = 0
     has_ended = False
+    waited_ms = 0.0
 
     def attempt(self, action: Callable[[], T]) -> T:
         for _ in range(_ATTEMPTS):
@@ -52,6 +54,7 @@ class Patient(BrokerLife):
             except KafkaError:
                 self.refusals += 1
                 self._note_end()
+                self._wait()
         return action()
 
     def _note_end(self) -> None:
@@ -61,6 +64,12 @@ class Patient(BrokerLife):
             except KafkaStorageError:
                 self.broker.kill()
                 self.has_ended = True
+
+    def _wait(self) -> None:
+        """Let the backoff of the group coordinator pass, which loads its partition again."""
+        if self.broker.is_running:
+            self.waited_ms += 20_000
+            self.services.groups.step(time.monotonic() * 1000 + self.waited_ms)
 
 
 @pytest.mark.fault("B11", "B14")

@@ -20,6 +20,8 @@ class LoadProgress(Enum):
     """The log is read, but its end is not committed yet; or this broker does not lead it yet."""
     LOADED = auto()
     """The shard has all records of the log, and all are committed."""
+    RETRYING = auto()
+    """The step failed for lack of disk space or descriptors, and changed nothing."""
 
 
 class CoordinatorLoader:

@@ -10,10 +10,12 @@ from kclient.broker.coordinator.runtime.coordinator_loader import CoordinatorLoa
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorShard
 from kclient.broker.coordinator.runtime.partition_log import PartitionLog
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
+from kclient.broker.log.log_dir_failure_channel import is_transient
 from kclient.common.broker_errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     FencedLeaderEpochError,
+    KafkaStorageError,
     NotCoordinatorError,
     NotLeaderOrFollowerError,
 )
@@ -26,6 +28,10 @@ _LEADERSHIP_LOST = (FencedLeaderEpochError, NotLeaderOrFollowerError)
 
 _WAIT_MS = 5.0
 """Time between two looks at a high watermark that has to advance."""
+
+_RETRY_MS = 100.0
+_RETRY_MAX_MS = 10_000.0
+"""Time after which a failed step of loading is repeated: doubles from the first to the second."""
 
 T = TypeVar("T")
 ShardT = TypeVar("ShardT", bound=CoordinatorShard)
@@ -82,10 +88,32 @@ class _Coordinator(Generic[ShardT]):
         self.loader = loader
         self.state = CoordinatorState.INITIAL
         self.due_ms = 0.0
+        self.failed_attempts = 0
 
     def transition_to(self, state: CoordinatorState) -> None:
         check_transition(self.partition, self.state, state)
         self.state = state
+
+    def load_step(self) -> LoadProgress | None:
+        """Run one step of loading; return its progress, or None if it has failed."""
+        try:
+            return self.loader.step()
+        except _LEADERSHIP_LOST as error:
+            _log.info("partition %d: loading ended: %s", self.partition, error)
+        except Exception as error:  # noqa: BLE001 (the others must still be loaded)
+            if isinstance(error, KafkaStorageError) and is_transient(error):
+                level = logging.DEBUG if self.failed_attempts else logging.WARNING
+                _log.log(level, "partition %d: loading is retried: %s", self.partition, error)
+                return LoadProgress.RETRYING
+            _log.exception("partition %d: loading failed", self.partition)
+        return None
+
+    def delay_ms(self, progress: LoadProgress) -> float:
+        """Return the time until the next step of loading."""
+        if progress is LoadProgress.RETRYING:
+            self.failed_attempts += 1
+            return min(_RETRY_MS * 2.0 ** (self.failed_attempts - 1), _RETRY_MAX_MS)
+        return _WAIT_MS if progress is LoadProgress.WAITING else 0.0
 
 
 class CoordinatorRuntime(Generic[ShardT]):
@@ -262,15 +290,7 @@ class CoordinatorRuntime(Generic[ShardT]):
             if ready is None:
                 return min((each.due_ms for each in self._loading), default=None)
             self._loading.remove(ready)
-        progress: LoadProgress | None
-        try:
-            progress = ready.loader.step()
-        except _LEADERSHIP_LOST as error:
-            _log.info("partition %d: loading ended: %s", ready.partition, error)
-            progress = None
-        except Exception:  # noqa: BLE001 (the others must still be loaded)
-            _log.exception("partition %d: loading failed", ready.partition)
-            progress = None
+        progress = ready.load_step()
         with self._lock:
             if self._coordinators.get(ready.partition) is ready:
                 self._take_progress(ready, progress, now_ms)
@@ -287,10 +307,13 @@ class CoordinatorRuntime(Generic[ShardT]):
             coordinator.transition_to(CoordinatorState.ACTIVE)
             active = (context, coordinator.shard)
             self._active = {**self._active, coordinator.partition: active}
+            if coordinator.failed_attempts:
+                loaded = "partition %d is loaded after %d failed attempts"
+                _log.info(loaded, coordinator.partition, coordinator.failed_attempts)
         else:
-            waits = progress is LoadProgress.WAITING
-            coordinator.due_ms = now_ms + _WAIT_MS if waits else now_ms
-            self._loading.insert(len(self._loading) if waits else 0, coordinator)
+            delay_ms = coordinator.delay_ms(progress)
+            coordinator.due_ms = now_ms + delay_ms
+            self._loading.insert(len(self._loading) if delay_ms else 0, coordinator)
 
     # -- requests --------------------------------------------------------------------------
 

@@ -1,6 +1,8 @@
 """Coordinator of a partition follows its leader: states, epochs, responses in each state."""
 
+import errno
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -146,6 +148,39 @@ def test_failed_load_is_repeated_in_the_next_epoch() -> None:
         world.coordinator.fetch_offsets("g")
     world.lead(3)
     assert world.coordinator.fetch_offsets("g")[TP].offset == 1
+
+
+def without_descriptors() -> KafkaError:
+    error = e.KafkaStorageError("__consumer_offsets-0: load: Too many open files")
+    error.__cause__ = OSError(errno.EMFILE, "Too many open files")
+    return error
+
+
+def test_load_without_descriptors_is_retried_with_backoff(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", logger="kclient.broker.coordinator")
+    world = World()
+    world.commit(1)
+    world.log.failure_of_reads = without_descriptors()
+    becomes_leader(world)
+    attempts_ms = [world.clock.now_ms]
+    while len(attempts_ms) < 10:
+        next_ms = world.coordinator.load_step(attempts_ms[-1])
+        while next_ms is not None and next_ms <= attempts_ms[-1]:
+            next_ms = world.coordinator.load_step(attempts_ms[-1])
+        assert next_ms is not None
+        attempts_ms.append(next_ms)
+    delays_ms = [after - before for before, after in pairwise(attempts_ms)]
+    assert delays_ms == [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
+    with pytest.raises(LOADING):
+        world.coordinator.fetch_offsets("g")
+    assert caplog.text.count("Too many open files") == world.log.partition_count
+    world.log.failure_of_reads = None
+    world.clock.now_ms = attempts_ms[-1]
+    world.coordinator.load_now()
+    assert world.coordinator.fetch_offsets("g")[TP].offset == 1
+    assert caplog.text.count("is loaded after 9 failed attempts") == world.log.partition_count
 
 
 def test_members_get_a_full_session_after_loading() -> None:
