@@ -4,20 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from kclient.common.config_def import ConfigType, describe
-from kclient.common.config_keys import key, password, text
+from kclient.common.config_keys import key
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
 from kclient.network.sasl.credentials import KerberosLogin
 from kclient.network.sasl.jaas_config import JaasConfig, parse_jaas_config
 from kclient.network.sasl.oidc_config import OidcConfig, OidcOptions
-from kclient.network.tls.cipher_suites import TlsVersions
-from kclient.network.tls.tls_stores import PKCS12, TlsStores
-from kclient.network.tls.tls_version_keys import (
-    cipher_suites,
-    enabled_protocols,
-    highest_protocol,
-)
+from kclient.network.tls.tls_config import cipher_suites
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -66,28 +60,6 @@ def _jaas_config(raw: object) -> JaasConfig | None:
     if isinstance(raw, str):
         return parse_jaas_config(raw)
     raise TypeError
-
-
-_STORE_TYPES = ("PEM", PKCS12)
-
-
-def _known_store_type(raw: object) -> str:
-    if isinstance(raw, str) and raw.upper() in _STORE_TYPES:
-        return raw.upper()
-    raise ValueError("convert other stores with keytool")
-
-
-def store_type(name: str) -> str:
-    """Declare the key of the format of a store."""
-    return key(
-        name,
-        ConfigType.STRING,
-        _known_store_type,
-        "'PEM' or 'PKCS12'",
-        "PEM",
-        "Format of the store; PKCS12 needs the extra pkcs12. Java's default is JKS.",
-        choices=_STORE_TYPES,
-    )
 
 
 def _endpoint_algorithm(raw: object) -> str:
@@ -225,36 +197,6 @@ class SecurityConfig(OidcConfig):
         "First part of the Kerberos principals of the brokers, often 'kafka'; required with GSSAPI,"
         " here or as serviceName in sasl.jaas.config.",
     )
-    ssl_truststore_location: str | None = text(
-        "ssl.truststore.location",
-        None,
-        "File with the certificates of trusted authorities; without one, the system's are trusted.",
-    )
-    ssl_truststore_certificates: str | None = text(
-        "ssl.truststore.certificates", None, "The same as PEM text instead of a file (KIP-651)."
-    )
-    ssl_truststore_type: str = store_type("ssl.truststore.type")
-    ssl_truststore_password: Secret | None = password(
-        "ssl.truststore.password", "Password of a PKCS12 store."
-    )
-    ssl_keystore_location: str | None = text(
-        "ssl.keystore.location",
-        None,
-        "File with this client's private key and certificate chain, for brokers that require one.",
-    )
-    ssl_keystore_key: Secret | None = password(
-        "ssl.keystore.key", "Private key as PEM text instead of a file (KIP-651)."
-    )
-    ssl_keystore_certificate_chain: str | None = text(
-        "ssl.keystore.certificate.chain", None, "Certificate chain of ssl.keystore.key as PEM text."
-    )
-    ssl_keystore_type: str = store_type("ssl.keystore.type")
-    ssl_keystore_password: Secret | None = password(
-        "ssl.keystore.password", "Password of a PKCS12 store."
-    )
-    ssl_key_password: Secret | None = password(
-        "ssl.key.password", "Password of an encrypted private key."
-    )
     ssl_endpoint_identification_algorithm: str = key(
         "ssl.endpoint.identification.algorithm",
         ConfigType.STRING,
@@ -263,8 +205,6 @@ class SecurityConfig(OidcConfig):
         "https",
         "Whether the host name must be in the broker's certificate; '' accepts any name.",
     )
-    ssl_enabled_protocols: tuple[str, ...] = enabled_protocols()
-    ssl_protocol: str = highest_protocol()
     ssl_cipher_suites: tuple[str, ...] | None = cipher_suites(
         "; pass an ssl.SSLContext as ssl_context"
     )
@@ -419,33 +359,6 @@ class SecurityConfig(OidcConfig):
             other = next(name for name in given if name != "ssl_context")
             raise ConfigError(f"ssl_context: got it with {other}, expected one of them")
         self.tls_stores().check()
-
-    def tls_stores(self) -> TlsStores:
-        """Return key store and trust store."""
-        return TlsStores(
-            owner="",
-            separator="_",
-            truststore_type=self.ssl_truststore_type,
-            truststore_location=self.ssl_truststore_location,
-            truststore_password=self.ssl_truststore_password,
-            truststore_certificates=self.ssl_truststore_certificates,
-            keystore_type=self.ssl_keystore_type,
-            keystore_location=self.ssl_keystore_location,
-            keystore_password=self.ssl_keystore_password,
-            keystore_key=self.ssl_keystore_key,
-            keystore_certificate_chain=self.ssl_keystore_certificate_chain,
-            key_password=self.ssl_key_password,
-        )
-
-    def tls_versions(self) -> TlsVersions:
-        """Return versions and cipher suites."""
-        return TlsVersions(
-            owner="",
-            separator="_",
-            enabled=self.ssl_enabled_protocols,
-            protocol=self.ssl_protocol,
-            suites=self.ssl_cipher_suites,
-        )
 
 
 class SecurityOptions(OidcOptions, total=False):

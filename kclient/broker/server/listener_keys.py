@@ -16,8 +16,8 @@ from kclient.broker.network.listener_security import (
     TokenSettings,
 )
 from kclient.broker.server.broker_keys import names, number, string
-from kclient.common.config_def import Config, ConfigKey, ConfigType
-from kclient.common.config_keys import key, password
+from kclient.common.config_def import ConfigKey, ConfigType
+from kclient.common.config_keys import key
 from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
 from kclient.network.endpoint import Endpoint, SecurityProtocol
@@ -26,15 +26,8 @@ from kclient.network.sasl.jaas_config import ServerJaasConfig, parse_server_jaas
 from kclient.network.sasl.json_web_token import ClaimRules
 from kclient.network.sasl.oauthbearer import OAUTHBEARER
 from kclient.network.sasl.scram import SCRAM_MECHANISMS
-from kclient.network.security_config import store_type
-from kclient.network.tls.cipher_suites import TlsVersions
 from kclient.network.tls.ssl_principal_mapper import SslPrincipalMapper
-from kclient.network.tls.tls_stores import TlsStores
-from kclient.network.tls.tls_version_keys import (
-    cipher_suites,
-    enabled_protocols,
-    highest_protocol,
-)
+from kclient.network.tls.tls_config import TlsConfig
 
 SERVER_MECHANISMS: Final = ("PLAIN", *SCRAM_MECHANISMS, OAUTHBEARER)
 """Mechanisms of ``sasl.enabled.mechanisms``."""
@@ -90,7 +83,7 @@ def _mapping_rules(raw: object) -> str:
     return raw
 
 
-class ListenerKeys(Config):
+class ListenerKeys(TlsConfig):
     """Keys that can have another value for a listener."""
 
     sasl_enabled_mechanisms: tuple[str, ...] = names(
@@ -170,37 +163,6 @@ class ListenerKeys(Config):
     sasl_oauthbearer_sub_claim_name: str = string(
         "sasl.oauthbearer.sub.claim.name", "sub", "Claim with the name of the principal."
     )
-    ssl_keystore_location: str | None = string(
-        "ssl.keystore.location", None, "PEM file with private key and certificate chain."
-    )
-    ssl_keystore_key: Secret | None = password(
-        "ssl.keystore.key", "Private key as PEM text instead of a file (KIP-651)."
-    )
-    ssl_keystore_certificate_chain: str | None = string(
-        "ssl.keystore.certificate.chain", None, "Certificate chain of ssl.keystore.key as PEM text."
-    )
-    ssl_keystore_type: str = store_type("ssl.keystore.type")
-    ssl_keystore_password: Secret | None = password(
-        "ssl.keystore.password", "Password of a PKCS12 store."
-    )
-    ssl_key_password: Secret | None = password(
-        "ssl.key.password", "Password of an encrypted private key."
-    )
-    ssl_truststore_location: str | None = string(
-        "ssl.truststore.location",
-        None,
-        "PEM file with the authorities of client certificates.",
-    )
-    ssl_truststore_certificates: str | None = string(
-        "ssl.truststore.certificates", None, "The same as PEM text instead of a file (KIP-651)."
-    )
-    ssl_truststore_type: str = store_type("ssl.truststore.type")
-    ssl_truststore_password: Secret | None = password(
-        "ssl.truststore.password", "Password of a PKCS12 store."
-    )
-    ssl_enabled_protocols: tuple[str, ...] = enabled_protocols()
-    ssl_protocol: str = highest_protocol()
-    ssl_cipher_suites: tuple[str, ...] | None = cipher_suites()
     ssl_client_auth: str = string(
         _CLIENT_AUTH,
         "none",
@@ -334,20 +296,7 @@ def _resolve_one(
 
 
 def _tls(listener: str, values: ListenerKeys) -> TlsSettings:
-    stores = TlsStores(
-        owner=f"listener {listener}: ",
-        separator=".",
-        truststore_type=values.ssl_truststore_type,
-        truststore_location=values.ssl_truststore_location,
-        truststore_password=values.ssl_truststore_password,
-        truststore_certificates=values.ssl_truststore_certificates,
-        keystore_type=values.ssl_keystore_type,
-        keystore_location=values.ssl_keystore_location,
-        keystore_password=values.ssl_keystore_password,
-        keystore_key=values.ssl_keystore_key,
-        keystore_certificate_chain=values.ssl_keystore_certificate_chain,
-        key_password=values.ssl_key_password,
-    )
+    stores = values.tls_stores(f"listener {listener}: ", ".")
     stores.check()
     if stores.keystore_location is None and stores.keystore_key is None:
         raise ConfigError(
@@ -361,13 +310,7 @@ def _tls(listener: str, values: ListenerKeys) -> TlsSettings:
             f"={values.ssl_client_auth}, expected a file with the authorities of client"
             " certificates"
         )
-    versions = TlsVersions(
-        owner=stores.owner,
-        separator=stores.separator,
-        enabled=values.ssl_enabled_protocols,
-        protocol=values.ssl_protocol,
-        suites=values.ssl_cipher_suites,
-    )
+    versions = values.tls_versions(stores.owner, stores.separator)
     versions.check()
     return TlsSettings(stores, versions, values.ssl_client_auth, values.ssl_principal_mapping_rules)
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypedDict
 
-from kclient.common.config_def import Config, ConfigType
+from kclient.common.config_def import ConfigType
 from kclient.common.config_keys import INT_MAX, key, password, switch, text, whole_number
 from kclient.common.errors import ConfigError
 from kclient.common.secret import Secret
 from kclient.network.http_url import HttpUrl, parse_http_url
 from kclient.network.sasl.credentials import is_extension
 from kclient.network.sasl.jaas_config import JaasConfig
+from kclient.network.tls.tls_config import TlsConfig
 
 _HANDLERS = tuple(
     f"org.apache.kafka.common.security.oauthbearer{package}.OAuthBearerLoginCallbackHandler"
@@ -61,8 +62,8 @@ def _handler(raw: object) -> str | None:
     raise ValueError("classes are not loaded by name here")
 
 
-class OidcConfig(Config):
-    """Where a client gets its tokens for OAUTHBEARER."""
+class OidcConfig(TlsConfig):
+    """Where a client gets its tokens for OAUTHBEARER, after the keys of TLS."""
 
     sasl_jaas_config: JaasConfig | None
 
@@ -168,8 +169,11 @@ class OidcConfig(Config):
         """
         request = self.token_request
         if request is None:
-            rows = OidcConfig.CONFIG_KEYS.items()
-            given = [name for name, row in rows if getattr(self, name) != row.default]
+            given = [
+                name
+                for name, row in OidcConfig.CONFIG_KEYS.items()
+                if name not in TlsConfig.CONFIG_KEYS and getattr(self, name) != row.default
+            ]
             if given:
                 raise ConfigError(
                     f"{given[0]}: got it without sasl_oauthbearer_token_endpoint_url, expected both"
