@@ -13,6 +13,7 @@ from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
 from kclient.common.errors import (
     AuthenticationError,
     BootstrapError,
+    CredentialsPendingError,
     DisconnectedError,
     KafkaError,
 )
@@ -32,11 +33,14 @@ Rank = tuple[int, float]
 
 
 class _Failure(NamedTuple):
-    """Last failure of a node, and the number of failures in a row."""
+    """Last failure of a node, and the number of failed attempts in a row.
+
+    An attempt that waits for the credentials is not counted.
+    """
 
     node: Node
     cause: KafkaError
-    failures: int = 1
+    failures: int
 
     def attempts(self) -> str:
         """Return the number of attempts as text; empty for one."""
@@ -59,12 +63,13 @@ class ConnectionFailures:
             Whether it differs from the last failure since the node was ready.
         """
         known = self._failures.get(node.id)
-        if known is None or known.node != node:
-            self._failures[node.id] = _Failure(node, cause)
-            return True
-        is_new = str(known.cause) != str(cause)
-        self._failures[node.id] = _Failure(node, cause, known.failures + 1)
-        return is_new
+        if known is not None and known.node != node:
+            known = None
+        failures = 0 if known is None else known.failures
+        if not isinstance(cause, CredentialsPendingError):
+            failures += 1
+        self._failures[node.id] = _Failure(node, cause, failures)
+        return known is None or str(known.cause) != str(cause)
 
     def succeeded(self, node_id: int) -> int:
         """Discard the failures of a node that is ready; return their number."""
@@ -416,7 +421,7 @@ class NodeConnections:
 
 def _failure_level(reason: KafkaError, *, first: bool, was_ready: bool) -> int:
     # Brokers close idle connections: warn only of a connection that cannot be opened.
-    if not first or was_ready:
+    if not first or was_ready or isinstance(reason, CredentialsPendingError):
         return logging.DEBUG
     # The calls that need the broker raise errors of authentication at once.
     return logging.INFO if isinstance(reason, AuthenticationError) else logging.WARNING

@@ -153,6 +153,10 @@ class DisconnectedError(InvalidMetadataError):
     """The connection was closed before the response arrived (Kafka: DisconnectException)."""
 
 
+class CredentialsPendingError(DisconnectedError):
+    """The connection was closed while its credentials are computed or requested."""
+
+
 class CorrelationIdMismatchError(DisconnectedError):
     """A response does not belong to a request that was written; the connection was closed."""
 

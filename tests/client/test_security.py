@@ -223,6 +223,15 @@ def test_iterations_are_computed_up_to_the_limit(iterations: int) -> None:
     assert list(world.metadata.cluster().nodes) == [1]
 
 
+def test_computation_of_many_iterations_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", logger="kclient.client")
+    assert scram_world(100_001).error_within(30_000) is None
+    (line,) = [record for record in caplog.records if "are computed before" in record.message]
+    assert line.levelname == "DEBUG"
+    assert "failed attempts" not in caplog.text
+    assert "connected to bootstrap server" in caplog.text
+
+
 def test_more_iterations_are_refused() -> None:
     error = scram_world(1_000_001).error_within(30_000)
     assert "got 1000001 iterations from the server, expected at most 1000000" in str(error)

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from kclient.common.broker_errors import SaslAuthenticationError
-from kclient.common.errors import DisconnectedError
+from kclient.common.errors import CredentialsPendingError
 from kclient.common.runtime import Task, Tasks
 from kclient.common.secret import Secret
 from kclient.network.sasl.mechanism import CREDENTIALS_HINT
@@ -104,12 +104,12 @@ class SaltedPasswords:
         """Return the salted password.
 
         Raises:
-            DisconnectedError: It is being computed.
+            CredentialsPendingError: It is being computed.
         """
         found = self._find((hash_name, password, salt, iterations))
         del password  # error trackers store the variables of a traceback
         if found is None:
-            raise DisconnectedError(
+            raise CredentialsPendingError(
                 f"SCRAM: {iterations} iterations are computed before the connection is opened again"
             )
         return found

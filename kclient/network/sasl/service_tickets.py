@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.errors import CredentialsPendingError, DisconnectedError, KafkaError
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime, Task
 from kclient.network.sasl.credentials import KerberosLogin
@@ -58,7 +58,8 @@ class ServiceTickets:
         """Return a security context with a broker.
 
         Raises:
-            DisconnectedError: The ticket is being requested, or no KDC responds.
+            CredentialsPendingError: The ticket is being requested.
+            DisconnectedError: No KDC responds.
             SaslAuthenticationError: The KDC has no ticket for the broker.
         """
         found = self._outcomes.get(host)
@@ -73,7 +74,7 @@ class ServiceTickets:
             self._request(login, host)
         if found is not None and now_ms < found.expires_at_ms:
             return found.ticket.new_context()
-        raise DisconnectedError(
+        raise CredentialsPendingError(
             f"GSSAPI: a ticket for {host} is requested before the connection is opened again"
         )
 

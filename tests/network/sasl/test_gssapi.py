@@ -9,7 +9,7 @@ import pytest
 
 from kclient import Producer
 from kclient.common.broker_errors import SaslAuthenticationError
-from kclient.common.errors import ConfigError, DisconnectedError
+from kclient.common.errors import ConfigError, CredentialsPendingError, DisconnectedError
 from kclient.common.log_context import NO_LOG_CONTEXT
 from kclient.network.sasl.credentials import KerberosLogin
 from kclient.network.sasl.gssapi import GssapiSaslClient
@@ -112,7 +112,7 @@ class Kdc:
 def test_ticket_is_requested_once_for_each_host() -> None:
     kdc = Kdc()
     with pytest.raises(
-        DisconnectedError, match="a ticket for a is requested before the connection"
+        CredentialsPendingError, match="a ticket for a is requested before the connection"
     ):
         kdc.tickets.new_context(LOGIN, "a")
     kdc.home.sleep(1)

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from kclient.common.broker_errors import SaslAuthenticationError
-from kclient.common.errors import DisconnectedError
+from kclient.common.errors import CredentialsPendingError
 from kclient.common.secret import Secret
 from kclient.network.sasl.plain import PlainSaslClient
 from kclient.network.sasl.scram import (
@@ -160,11 +160,11 @@ def test_many_iterations_are_computed_once_in_another_thread() -> None:
     def found(salt: bytes = b"salt") -> bytes | None:
         try:
             return passwords.get("sha256", b"canary", salt, count)
-        except DisconnectedError:
+        except CredentialsPendingError:
             return None
 
     computed = f"SCRAM: {count} iterations are computed before"
-    with pytest.raises(DisconnectedError, match=computed) as caught:
+    with pytest.raises(CredentialsPendingError, match=computed) as caught:
         passwords.get("sha256", b"canary", b"salt", count)
     assert "canary" not in shown_locals(caught.value)
     for _ in range(3):

@@ -22,6 +22,7 @@ ADVICE = {
     "[asyncio](../how-to/use-in-asyncio-code.md).",
     "FatalError": "Close the client and create a new one.",
     "ForkedClientError": "Create a client in each process, after `fork()`.",
+    "CredentialsPendingError": "Nothing: the connection is opened again.",
     "DecompressedRecordSizeError": "Raise `max.decompressed.record.bytes`.",
     "IllegalStateError": "Correct the order of calls; the text says what is missing.",
     "IncompleteBatchError": "Raise `fetch.max.bytes` and `max.partition.fetch.bytes`. Where that "
