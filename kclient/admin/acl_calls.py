@@ -1,8 +1,13 @@
 """Admin calls for access rules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.admin.requester import Requester, item_error, raise_failures, raising
+from kclient.admin.security_arguments import (
+    check_acl_filter,
+    check_acl_filters,
+    check_bindings,
+)
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.acls import (
     AccessControlEntry,
@@ -32,12 +37,24 @@ from kclient.protocol.messages.acls import (
     DescribeAclsResponse,
 )
 
+_ANY_ACL = AclBindingFilter()
+
 
 def describe_acls(
-    requester: Requester, wanted: AclBindingFilter, deadline_ms: float
+    requester: Requester, wanted: AclBindingFilter = _ANY_ACL, *, timeout: float | None = None
 ) -> Steps[list[AclBinding]]:
-    """Return the rules that meet a condition."""
-    pattern, entry = wanted
+    """Return access rules (DescribeAcls, KIP-140, KIP-290).
+
+    Args:
+        wanted: Condition on the rules; by default every rule.
+        timeout: Timeout in seconds.
+
+    Raises:
+        SecurityDisabledError: The broker has no authorizer.
+        ClusterAuthorizationError: The client may not DESCRIBE the cluster.
+    """
+    pattern, entry = check_acl_filter(wanted)
+    requester.limit(timeout)
     request = DescribeAclsRequest(
         resource_type_filter=pattern.resource_type,
         resource_name_filter=pattern.name,
@@ -63,13 +80,23 @@ def describe_acls(
         ]
 
     builder = SimpleBuilder(request)
-    return requester.send_to_least_loaded(builder, DescribeAclsResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, DescribeAclsResponse, read)
 
 
 def create_acls(
-    requester: Requester, bindings: Sequence[AclBinding], deadline_ms: float
+    requester: Requester, acls: AclBinding | Iterable[AclBinding], *, timeout: float | None = None
 ) -> Steps[None]:
-    """Add rules."""
+    """Add access rules (CreateAcls); those that exist already are left as they are.
+
+    A broker obeys a rule once it has applied the metadata record, shortly after this call.
+
+    Raises:
+        SecurityDisabledError: The broker has no authorizer.
+        InvalidRequestError: The broker refuses a rule.
+        ClusterAuthorizationError: The client may not ALTER the cluster.
+    """
+    bindings = check_bindings(acls)
+    requester.limit(timeout)
     request = CreateAclsRequest(
         creations=[
             AclCreation(
@@ -95,19 +122,25 @@ def create_acls(
                 failures[str(binding)] = error
         return failures
 
-    raise_failures(
-        (
-            yield from requester.send_to_least_loaded(
-                SimpleBuilder(request), CreateAclsResponse, read, deadline_ms
-            )
-        )
-    )
+    return raising(requester.send_to_least_loaded(SimpleBuilder(request), CreateAclsResponse, read))
 
 
 def delete_acls(
-    requester: Requester, filters: Sequence[AclBindingFilter], deadline_ms: float
+    requester: Requester,
+    filters: AclBindingFilter | Iterable[AclBindingFilter],
+    *,
+    timeout: float | None = None,
 ) -> Steps[list[AclBinding]]:
-    """Remove the rules that meet any of the conditions; return them."""
+    """Remove the access rules that meet any of the conditions (DeleteAcls); return them.
+
+    `AclBinding.to_filter` returns the condition of one rule.
+
+    Raises:
+        SecurityDisabledError: The broker has no authorizer.
+        ClusterAuthorizationError: The client may not ALTER the cluster.
+    """
+    wanted = check_acl_filters(filters)
+    requester.limit(timeout)
     request = DeleteAclsRequest(
         filters=[
             DeleteAclsFilter(
@@ -119,12 +152,12 @@ def delete_acls(
                 operation=entry.operation,
                 permission_type=entry.permission_type,
             )
-            for pattern, entry in filters
+            for pattern, entry in wanted
         ]
     )
 
     def read(response: DeleteAclsResponse) -> tuple[list[AclBinding], dict[str, KafkaError]]:
-        _check_count("filters", len(response.filter_results), len(filters))
+        _check_count("filters", len(response.filter_results), len(wanted))
         removed: dict[AclBinding, None] = {}
         failures: dict[str, KafkaError] = {}
         for number, result in enumerate(response.filter_results):
@@ -133,9 +166,15 @@ def delete_acls(
             failures |= errors
         return list(removed), failures
 
-    removed, failures = yield from requester.send_to_least_loaded(
-        SimpleBuilder(request), DeleteAclsResponse, read, deadline_ms
-    )
+    builder = SimpleBuilder(request)
+    return _all_removed(requester.send_to_least_loaded(builder, DeleteAclsResponse, read))
+
+
+def _all_removed(
+    steps: Steps[tuple[list[AclBinding], dict[str, KafkaError]]],
+) -> Steps[list[AclBinding]]:
+    """Return the removed rules; raise the errors by filter or rule, if any."""
+    removed, failures = yield from steps
     raise_failures(failures)
     return removed
 

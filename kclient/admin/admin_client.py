@@ -1,32 +1,50 @@
-"""`AdminClient`: administration of topics, groups and the cluster."""
+"""`AdminClient`: administration of topics, groups, users and the cluster."""
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from kclient.admin import cluster_calls, group_calls, topic_calls
-from kclient.admin.admin_types import (
-    ClusterDescription,
-    ConfigEntry,
-    ConsumerGroupDescription,
-    CreatedTopic,
-    GroupListing,
-    TopicDescription,
-    TopicListing,
+from kclient.admin import (
+    acl_calls,
+    cluster_calls,
+    config_calls,
+    group_calls,
+    log_dir_calls,
+    quorum_calls,
+    replica_calls,
+    scram_calls,
+    topic_calls,
 )
-from kclient.admin.arguments import (
-    check_group_id,
-    check_int,
-    check_list,
-    check_new_topic,
-    check_partitions,
-    check_states,
-    check_total_counts,
-)
-from kclient.admin.cluster_arguments import check_broker_ids
-from kclient.admin.security_methods import SecurityMethods
-from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
+from kclient.admin.admin_core import ADMIN_CONFIG, AdminCore, AdminOptions
+from kclient.admin.described_method import describe
+from kclient.admin.requester import Requester
+from kclient.common.config_def import merged
+from kclient.common.errors import ClosedError, ForkedClientError, IllegalStateError
+from kclient.common.event_loop import refuse_in_event_loop
+from kclient.common.interrupts import deferred_signals
+from kclient.common.process_bound import ProcessBound
+from kclient.common.runtime import Runtime
+from kclient.common.waiting import Steps, run_steps
+from kclient.network.system_runtime import system_runtime
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class AdminClient(SecurityMethods):
+def blocking(
+    call: Callable[Concatenate[Requester, P], Steps[R]],
+) -> Callable[Concatenate["AdminClient", P], R]:
+    """Return a method that runs a call in the calling thread."""
+
+    def method(self: "AdminClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._run(call.__name__, self._core.call(call, *args, **kwargs))
+
+    describe(method, call, "AdminClient")
+    return method
+
+
+class AdminClient(ProcessBound):
     """Administers a cluster (Kafka: Admin).
 
     A call blocks until it has its result or its timeout (seconds; by default
@@ -45,241 +63,120 @@ class AdminClient(SecurityMethods):
         ConfigError: An option is unknown or has a value of the wrong form.
     """
 
-    # -- topics ----------------------------------------------------------------------------
-
-    def create_topics(
+    def __init__(
         self,
-        topics: NewTopic | Iterable[NewTopic],
+        config: Mapping[str, object] | None = None,
         *,
-        validate_only: bool = False,
-        timeout: float | None = None,
-    ) -> dict[str, CreatedTopic]:
-        """Create topics; with `validate_only`, only check whether they could be created.
-
-        Raises:
-            TopicExistsError: A topic of that name exists.
-            InvalidArgumentError: A name or a count is illegal.
-            KafkaTimeoutError: The timeout expired.
-        """
-        wanted = check_list("topics", topics, NewTopic)
-        for topic in wanted:
-            check_new_topic(topic)
-        return self._call(
-            "create_topics",
-            timeout,
-            lambda requester, end: topic_calls.create_topics(
-                requester, wanted, end, validate_only=validate_only
-            ),
-        )
-
-    def delete_topics(self, names: str | Iterable[str], *, timeout: float | None = None) -> None:
-        """Delete topics with all their records.
-
-        Raises:
-            UnknownTopicOrPartitionError: There is no such topic.
-        """
-        checked = [check_topic_name(name) for name in check_list("names", names, str)]
-        self._call(
-            "delete_topics",
-            timeout,
-            lambda requester, end: topic_calls.delete_topics(requester, checked, end),
-        )
-
-    def list_topics(
-        self, *, include_internal: bool = False, timeout: float | None = None
-    ) -> list[TopicListing]:
-        """List the topics."""
-        return self._call(
-            "list_topics",
-            timeout,
-            lambda requester, end: topic_calls.list_topics(
-                requester, end, include_internal=include_internal
-            ),
-        )
-
-    def describe_topics(
-        self,
-        names: str | Iterable[str],
-        *,
-        partition_size_limit_per_response: int = topic_calls.DEFAULT_PAGE_SIZE,
-        timeout: float | None = None,
-    ) -> dict[str, TopicDescription]:
-        """Describe topics by name, through DescribeTopicPartitions where the broker has it.
-
-        Args:
-            names: Names of the topics.
-            partition_size_limit_per_response: Most partitions of a response (KIP-966).
-            timeout: Timeout in seconds.
-
-        Raises:
-            UnknownTopicOrPartitionError: There is no such topic.
-        """
-        checked = [check_topic_name(name) for name in check_list("names", names, str)]
-        page_size = partition_size_limit_per_response
-        check_int("partition_size_limit_per_response", page_size, 1)
-        return self._call(
-            "describe_topics",
-            timeout,
-            lambda requester, end: topic_calls.describe_topics(
-                requester, checked, end, page_size=page_size
-            ),
-        )
-
-    def create_partitions(
-        self,
-        total_counts: Mapping[str, int],
-        *,
-        validate_only: bool = False,
-        timeout: float | None = None,
+        runtime: Runtime | None = None,
+        **options: Unpack[AdminOptions],
     ) -> None:
-        """Increase the partition counts of topics to the given totals.
+        runtime = runtime if runtime is not None else system_runtime()
+        self._clock, self._tasks = runtime.clock, runtime.tasks
+        self._process_id = self._tasks.process_id()
+        self._callers: set[int] = set()  # of the calls in progress
+        settings = ADMIN_CONFIG.parse(merged(config, options))
+        self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
+        self._core = AdminCore(settings, runtime)
+
+    create_topics = blocking(topic_calls.create_topics)
+    delete_topics = blocking(topic_calls.delete_topics)
+    list_topics = blocking(topic_calls.list_topics)
+    describe_topics = blocking(topic_calls.describe_topics)
+    create_partitions = blocking(topic_calls.create_partitions)
+
+    describe_cluster = blocking(cluster_calls.describe_cluster)
+    describe_topic_configs = blocking(cluster_calls.describe_topic_configs)
+    describe_broker_configs = blocking(cluster_calls.describe_broker_configs)
+
+    incremental_alter_configs = blocking(config_calls.incremental_alter_configs)
+    alter_configs = blocking(config_calls.alter_configs)
+    list_config_resources = blocking(config_calls.list_config_resources)
+    describe_client_quotas = blocking(config_calls.describe_client_quotas)
+    alter_client_quotas = blocking(config_calls.alter_client_quotas)
+
+    list_groups = blocking(group_calls.list_groups)
+    describe_consumer_groups = blocking(group_calls.describe_consumer_groups)
+    list_consumer_group_offsets = blocking(group_calls.list_consumer_group_offsets)
+    delete_consumer_groups = blocking(group_calls.delete_consumer_groups)
+    delete_consumer_group_offsets = blocking(group_calls.delete_consumer_group_offsets)
+
+    elect_leaders = blocking(replica_calls.elect_leaders)
+    alter_partition_reassignments = blocking(replica_calls.alter_partition_reassignments)
+    list_partition_reassignments = blocking(replica_calls.list_partition_reassignments)
+    describe_producers = blocking(replica_calls.describe_producers)
+
+    describe_log_dirs = blocking(log_dir_calls.describe_log_dirs)
+    describe_replica_log_dirs = blocking(log_dir_calls.describe_replica_log_dirs)
+    alter_replica_log_dirs = blocking(log_dir_calls.alter_replica_log_dirs)
+
+    describe_metadata_quorum = blocking(quorum_calls.describe_metadata_quorum)
+    add_raft_voter = blocking(quorum_calls.add_raft_voter)
+    remove_raft_voter = blocking(quorum_calls.remove_raft_voter)
+    describe_features = blocking(quorum_calls.describe_features)
+    update_features = blocking(quorum_calls.update_features)
+    unregister_broker = blocking(quorum_calls.unregister_broker)
+
+    describe_user_scram_credentials = blocking(scram_calls.describe_user_scram_credentials)
+    alter_user_scram_credentials = blocking(scram_calls.alter_user_scram_credentials)
+
+    describe_acls = blocking(acl_calls.describe_acls)
+    create_acls = blocking(acl_calls.create_acls)
+    delete_acls = blocking(acl_calls.delete_acls)
+
+    def close(self) -> None:
+        """Close every connection, after the call that runs, if any; idempotent."""
+        if self._is_foreign():
+            self._core.abandon()
+            return
+        with deferred_signals():
+            self._core.close()
+
+    def __enter__(self) -> Self:
+        """Return the client; the end of the block closes it.
 
         Raises:
-            InvalidPartitionsError: A total is not larger than the current count.
+            ClosedError: The client is closed.
         """
-        check_total_counts(total_counts)
-        self._call(
-            "create_partitions",
-            timeout,
-            lambda requester, end: topic_calls.create_partitions(
-                requester, total_counts, end, validate_only=validate_only
-            ),
-        )
+        if self._core.is_closed:
+            raise ClosedError("admin client: closed")
+        return self
 
-    # -- cluster ---------------------------------------------------------------------------
-
-    def describe_cluster(
-        self, *, include_fenced_brokers: bool = False, timeout: float | None = None
-    ) -> ClusterDescription:
-        """Return the id, the controller and the brokers of the cluster (KIP-700).
-
-        Args:
-            include_fenced_brokers: Whether to include brokers that are fenced (KIP-1073).
-            timeout: Timeout in seconds.
-
-        Raises:
-            UnsupportedVersionError: The broker does not report fenced brokers.
-        """
-        return self._call(
-            "describe_cluster",
-            timeout,
-            lambda requester, end: cluster_calls.describe_cluster(
-                requester, end, include_fenced_brokers=include_fenced_brokers
-            ),
-        )
-
-    def describe_topic_configs(
-        self, names: str | Iterable[str], *, timeout: float | None = None
-    ) -> dict[str, dict[str, ConfigEntry]]:
-        """Return the configurations of topics, by topic and dotted name (DescribeConfigs).
-
-        Raises:
-            UnknownTopicOrPartitionError: There is no such topic.
-        """
-        checked = [check_topic_name(name) for name in check_list("names", names, str)]
-        return self._call(
-            "describe_topic_configs",
-            timeout,
-            lambda requester, end: cluster_calls.describe_topic_configs(requester, checked, end),
-        )
-
-    def describe_broker_configs(
-        self, broker_ids: int | Iterable[int], *, timeout: float | None = None
-    ) -> dict[int, dict[str, ConfigEntry]]:
-        """Return the configurations of brokers, by broker id and dotted name (DescribeConfigs).
-
-        Raises:
-            InvalidRequestError: There is no such broker.
-        """
-        wanted = check_broker_ids(broker_ids)
-        return self._call(
-            "describe_broker_configs",
-            timeout,
-            lambda requester, end: cluster_calls.describe_broker_configs(requester, wanted, end),
-        )
-
-    # -- groups ----------------------------------------------------------------------------
-
-    def list_groups(
-        self, *, states: Iterable[str] = (), timeout: float | None = None
-    ) -> list[GroupListing]:
-        """List the groups, all of them or those in the given states, such as "Stable"."""
-        wanted = check_states(states)
-        return self._call(
-            "list_groups",
-            timeout,
-            lambda requester, end: group_calls.list_groups(requester, wanted, end),
-        )
-
-    def describe_consumer_groups(
-        self, group_ids: str | Iterable[str], *, timeout: float | None = None
-    ) -> dict[str, ConsumerGroupDescription]:
-        """Describe groups by name; a group that does not exist is in state "Dead".
-
-        Raises:
-            UnsupportedVersionError: A group is not of type "classic", see `list_groups`.
-        """
-        wanted = [check_group_id(group_id) for group_id in check_list("group_ids", group_ids, str)]
-        return self._call(
-            "describe_consumer_groups",
-            timeout,
-            lambda requester, end: group_calls.describe_groups(requester, wanted, end),
-        )
-
-    def list_consumer_group_offsets(
+    def __exit__(
         self,
-        group_id: str,
-        partitions: TopicPartition | Iterable[TopicPartition] | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return a group's committed offsets, for all partitions or for the given ones.
-
-        Partitions without a committed offset are omitted.
-        """
-        check_group_id(group_id)
-        wanted = None
-        if partitions is not None:
-            wanted = check_partitions(partitions)
-        return self._call(
-            "list_consumer_group_offsets",
-            timeout,
-            lambda requester, end: group_calls.list_offsets(requester, group_id, wanted, end),
-        )
-
-    def delete_consumer_groups(
-        self, group_ids: str | Iterable[str], *, timeout: float | None = None
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
-        """Delete groups with their committed offsets.
+        self.close()
 
-        Raises:
-            GroupNotEmptyError: A group has members.
-            GroupIdNotFoundError: There is no such group.
-        """
-        wanted = [check_group_id(group_id) for group_id in check_list("group_ids", group_ids, str)]
-        self._call(
-            "delete_consumer_groups",
-            timeout,
-            lambda requester, end: group_calls.delete_groups(requester, wanted, end),
-        )
+    def __repr__(self) -> str:
+        return f"<AdminClient of {self._servers}{', closed' if self._core.is_closed else ''}>"
 
-    def delete_consumer_group_offsets(
-        self,
-        group_id: str,
-        partitions: TopicPartition | Iterable[TopicPartition],
-        *,
-        timeout: float | None = None,
-    ) -> None:
-        """Delete a group's committed offsets of partitions (OffsetDelete, KIP-496).
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        # At interpreter exit modules may be gone, hence the argument `warn`.
+        core: AdminCore | None = getattr(self, "_core", None)
+        if core is None or core.is_closed or self._is_foreign():
+            return
+        warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
-        Raises:
-            GroupSubscribedToTopicError: A member of the group is subscribed to a topic.
-            GroupIdNotFoundError: There is no such group.
-        """
-        check_group_id(group_id)
-        wanted = check_partitions(partitions)
-        self._call(
-            "delete_consumer_group_offsets",
-            timeout,
-            lambda requester, end: group_calls.delete_offsets(requester, group_id, wanted, end),
-        )
+    def _run(self, name: str, steps: Steps[R]) -> R:
+        if self._is_foreign():
+            raise ForkedClientError(
+                f"admin client: created in process {self._process_id}; create a new one after fork"
+            )
+        refuse_in_event_loop(name, f"admin.{name}, …")
+        caller = self._tasks.caller_id()
+        if caller in self._callers:
+            raise IllegalStateError(
+                f"{name}: got called inside another call of this client, as by a log handler or a "
+                "finalizer, expected another thread; it would wait for itself"
+            )
+        self._callers.add(caller)
+        try:
+            return run_steps(steps, self._clock)
+        finally:
+            self._callers.discard(caller)
+
+    def _is_foreign(self) -> bool:
+        """Return whether this process was forked from the one that created the client."""
+        return self._tasks.process_id() != self._process_id

@@ -1,7 +1,7 @@
 """Core of the admin client: its calls in steps, one at a time (Kafka: KafkaAdminClient)."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from kclient.admin.requester import Requester
 from kclient.client.client_config import ClientConfig, ClientOptions, max_idle_key
@@ -35,10 +35,8 @@ class AdminOptions(ClientOptions, total=False):
     default_api_timeout_ms: int
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
-
-AdminCall = Callable[[Requester, float], Steps[T]]
-"""A call with its requester and its deadline (ms), as the functions of `topic_calls`."""
 
 _CLIENT_ID = "kclient-admin"
 
@@ -48,7 +46,6 @@ class AdminCore:
 
     Attributes:
         is_closed: Whether calls are refused.
-        timeout_ms: Default timeout of a call, ``default.api.timeout.ms``.
     """
 
     def __init__(self, config: AdminConfig, runtime: Runtime) -> None:
@@ -58,42 +55,59 @@ class AdminCore:
             config: Configuration.
             runtime: Clock, sockets and conditions.
         """
-        self.timeout_ms: float = config.default_api_timeout_ms
+        self._timeout_ms = config.default_api_timeout_ms
         self._clock = runtime.clock
         log_context = LogContext("AdminClient", {"clientId": config.client_id or _CLIENT_ID})
-        metadata = Metadata(runtime, MetadataSettings.of(config), log_context)
-        client = build_network_client(
+        self._metadata = Metadata(runtime, MetadataSettings.of(config), log_context)
+        self._client = build_network_client(
             config,
             runtime,
-            metadata,
+            self._metadata,
             client_id=_CLIENT_ID,
             log_context=log_context,
         )
-        backoff = ExponentialBackoff(
+        self._backoff = ExponentialBackoff(
             config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.random.random
         )
-        self._requester = Requester(client, metadata, runtime.clock, backoff)
-        # guards: _in_call, is_closed. The call that runs has exclusive use of _requester.
+        # guards: _in_call, is_closed. The call that runs has exclusive use of _client.
         self._turn = runtime.tasks.condition()
         self._in_call = False
         self.is_closed = False
 
-    def call(self, call: AdminCall[T], timeout_ms: float) -> Steps[T]:
-        """Run a call once no other call runs.
+    def call(
+        self,
+        call: Callable[Concatenate[Requester, P], Steps[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Steps[T]:
+        """Check the arguments of a call; return its steps, which run once no other call runs.
+
+        Args:
+            call: Function of `topic_calls` or another module of calls.
+            *args: Its arguments.
+            **kwargs: Its arguments by keyword, such as its timeout.
 
         Raises:
-            ClosedError: The client is closed.
-            KafkaTimeoutError: The timeout expired.
+            InvalidArgumentError: An argument is invalid; from a step: a broker refused it.
+            InvalidTypeError: An argument has the wrong type.
+            ClosedError: From the first step: the client is closed.
+            KafkaTimeoutError: From a step: the timeout expired.
         """
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        requester = Requester(
+            self._client, self._metadata, self._clock, self._backoff, self._timeout_ms
+        )
+        return self._in_turn(requester, call(requester, *args, **kwargs))
+
+    def _in_turn(self, requester: Requester, steps: Steps[T]) -> Steps[T]:
         while not self._begin_call():
-            if self._clock.monotonic_ms() >= deadline_ms:
+            if self._clock.monotonic_ms() >= requester.deadline_ms:
                 raise KafkaTimeoutError("admin client: a call of another thread is still running")
             yield ConditionWait(
-                self._turn, lambda: self.is_closed or not self._in_call, deadline_ms
+                self._turn, lambda: self.is_closed or not self._in_call, requester.deadline_ms
             )
         try:
-            return (yield from call(self._requester, deadline_ms))
+            return (yield from steps)
         finally:
             self._end_call()
 
@@ -104,7 +118,7 @@ class AdminCore:
             busy = self._in_call
             self._turn.notify_all()
         if not busy:  # otherwise the running call closes them when it ends
-            self._requester.close()
+            self._client.close()
 
     def abandon(self) -> None:
         """Refuse calls; the connections belong to the parent of this process."""
@@ -125,4 +139,4 @@ class AdminCore:
             is_closed = self.is_closed
             self._turn.notify()
         if is_closed:
-            self._requester.close()
+            self._client.close()

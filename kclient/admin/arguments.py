@@ -42,6 +42,11 @@ def check_group_id(group_id: object) -> str:
     return group_id
 
 
+def check_group_ids(group_ids: str | Iterable[str]) -> list[str]:
+    """Return a non-empty list of valid group ids; a single one becomes a list of one."""
+    return [check_group_id(group_id) for group_id in check_list("group_ids", group_ids, str)]
+
+
 def check_new_topic(topic: object) -> None:
     """Reject a topic that no broker would create."""
     if not isinstance(topic, NewTopic):
@@ -53,6 +58,11 @@ def check_new_topic(topic: object) -> None:
             check_int(f"{name} of topic {topic.name!r}", count, 1, ", or -1 for the default")
     if topic.configs is not None:
         check_str_values(f"configs of topic {topic.name!r}", topic.configs)
+
+
+def check_topic_names(names: str | Iterable[str]) -> list[str]:
+    """Return a non-empty list of valid names of topics; a single one becomes a list of one."""
+    return [check_topic_name(name) for name in check_list("names", names, str)]
 
 
 def check_str_values(what: str, configs: object) -> None:

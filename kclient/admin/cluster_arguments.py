@@ -233,12 +233,11 @@ def check_assignment(
     return assignment
 
 
-def check_voter(voter_id: int, directory_id: str) -> tuple[int, str]:
-    """Return the id of a node and of its directory."""
+def check_voter(voter_id: int, directory_id: str) -> None:
+    """Reject an invalid id of a node or of its directory."""
     check_int("voter_id", voter_id, 0)
     check_text("voter_directory_id", directory_id)
     text_to_uuid(directory_id)
-    return voter_id, directory_id
 
 
 def check_endpoints(

@@ -1,8 +1,10 @@
 """Admin calls for the cluster and for configurations."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from kclient.admin.admin_types import ClusterDescription, ConfigEntry
+from kclient.admin.arguments import check_topic_names
+from kclient.admin.cluster_arguments import check_broker_ids
 from kclient.admin.requester import Requester, item_error, raise_failures
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
@@ -29,9 +31,18 @@ _FENCED_BROKERS = 2
 
 
 def describe_cluster(
-    requester: Requester, deadline_ms: float, *, include_fenced_brokers: bool = False
+    requester: Requester, *, include_fenced_brokers: bool = False, timeout: float | None = None
 ) -> Steps[ClusterDescription]:
-    """Describe the cluster."""
+    """Return the id, the controller and the brokers of the cluster (KIP-700).
+
+    Args:
+        include_fenced_brokers: Whether to include brokers that are fenced (KIP-1073).
+        timeout: Timeout in seconds.
+
+    Raises:
+        UnsupportedVersionError: The broker does not report fenced brokers.
+    """
+    requester.limit(timeout)
 
     def read(response: DescribeClusterResponse) -> ClusterDescription:
         error = error_for_code(response.error_code, response.error_message)
@@ -49,40 +60,48 @@ def describe_cluster(
         DescribeClusterRequest(include_fenced_brokers=include_fenced_brokers),
         oldest=_FENCED_BROKERS if include_fenced_brokers else None,
     )
-    return requester.send_to_least_loaded(builder, DescribeClusterResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, DescribeClusterResponse, read)
 
 
 def describe_topic_configs(
-    requester: Requester, names: Sequence[str], deadline_ms: float
-) -> Steps[dict[str, Configs]]:
-    """Return the configurations of topics, by topic and dotted name."""
-    return requester.send_to_least_loaded(
-        _builder(TOPIC, names), DescribeConfigsResponse, _read, deadline_ms
-    )
+    requester: Requester, names: str | Iterable[str], *, timeout: float | None = None
+) -> Steps[dict[str, dict[str, ConfigEntry]]]:
+    """Return the configurations of topics, by topic and dotted name (DescribeConfigs).
+
+    Raises:
+        UnknownTopicOrPartitionError: There is no such topic.
+    """
+    builder = _builder(TOPIC, check_topic_names(names))
+    requester.limit(timeout)
+    return requester.send_to_least_loaded(builder, DescribeConfigsResponse, _read)
 
 
 def describe_broker_configs(
-    requester: Requester, broker_ids: Sequence[int], deadline_ms: float
-) -> Steps[dict[int, Configs]]:
-    """Return the configurations of brokers, by broker id and dotted name.
+    requester: Requester, broker_ids: int | Iterable[int], *, timeout: float | None = None
+) -> Steps[dict[int, dict[str, ConfigEntry]]]:
+    """Return the configurations of brokers, by broker id and dotted name (DescribeConfigs).
 
-    Each broker is asked itself, since a broker returns its static configuration for itself only.
-    Any broker can say that an id is unknown.
+    Raises:
+        InvalidRequestError: There is no such broker.
     """
-    cluster = yield from describe_cluster(requester, deadline_ms)
+    wanted = check_broker_ids(broker_ids)
+    requester.limit(timeout)
+    return _describe_brokers(requester, wanted)
+
+
+def _describe_brokers(requester: Requester, broker_ids: Iterable[int]) -> Steps[dict[int, Configs]]:
+    # Each broker is asked itself, since a broker returns its static configuration for itself only.
+    # Any broker can report that an id is unknown.
+    cluster = yield from describe_cluster(requester)
     nodes = {node.id: node for node in cluster.nodes}
     described = {}
     for broker_id in broker_ids:
         builder = _builder(BROKER, [str(broker_id)])
         node = nodes.get(broker_id)
         if node is None:
-            steps = requester.send_to_least_loaded(
-                builder, DescribeConfigsResponse, _read, deadline_ms
-            )
+            steps = requester.send_to_least_loaded(builder, DescribeConfigsResponse, _read)
         else:
-            steps = requester.send_to_node(
-                node, builder, DescribeConfigsResponse, _read, deadline_ms
-            )
+            steps = requester.send_to_node(node, builder, DescribeConfigsResponse, _read)
         found = yield from steps
         described[broker_id] = found[str(broker_id)]
     return described

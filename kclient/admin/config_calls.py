@@ -1,6 +1,7 @@
 """Admin calls that change settings, and for quotas of clients."""
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 
 from kclient.admin.admin_types import (
     AlterConfigOp,
@@ -9,7 +10,14 @@ from kclient.admin.admin_types import (
     ConfigResource,
     ConfigResourceType,
 )
-from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.admin.cluster_arguments import (
+    check_changes,
+    check_configs,
+    check_filter,
+    check_quota_changes,
+    check_types,
+)
+from kclient.admin.requester import Requester, item_error, raise_failures, raising
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError
@@ -39,10 +47,6 @@ from kclient.protocol.messages.client_quotas import (
     OpData,
 )
 
-ConfigChanges = Mapping[ConfigResource, Sequence[AlterConfigOp]]
-Configs = Mapping[ConfigResource, Mapping[str, str]]
-Quotas = dict[str, float]
-QuotaChanges = Mapping[ClientQuotaEntity, Mapping[str, float | None]]
 _Failures = dict[str, KafkaError]
 _Result = AlterConfigsResourceResponse | IncrementalAlterConfigsResourceResponse
 
@@ -51,9 +55,29 @@ _KINDS = frozenset(ConfigResourceType)
 
 
 def incremental_alter_configs(
-    requester: Requester, changes: ConfigChanges, deadline_ms: float, *, validate_only: bool
+    requester: Requester,
+    configs: Mapping[ConfigResource, Iterable[AlterConfigOp]],
+    *,
+    validate_only: bool = False,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Change single settings of resources; a broker applies those of its own resource."""
+    """Change single settings of resources (IncrementalAlterConfigs, KIP-339).
+
+    Raises:
+        InvalidConfigurationError: A setting or its value is invalid.
+        UnknownTopicOrPartitionError: There is no such topic.
+    """
+    changes = check_changes(configs)
+    requester.limit(timeout)
+    return _change_configs(requester, changes, validate_only=validate_only)
+
+
+def _change_configs(
+    requester: Requester,
+    changes: Mapping[ConfigResource, Sequence[AlterConfigOp]],
+    *,
+    validate_only: bool,
+) -> Steps[None]:
     failures: _Failures = {}
     for broker_id, resources in _by_broker(changes).items():
         request = IncrementalAlterConfigsRequest(
@@ -73,15 +97,39 @@ def incremental_alter_configs(
             validate_only=validate_only,
         )
         failures |= yield from _alter(
-            requester, broker_id, request, IncrementalAlterConfigsResponse, deadline_ms
+            requester, broker_id, request, IncrementalAlterConfigsResponse
         )
     raise_failures(failures)
 
 
 def alter_configs(
-    requester: Requester, configs: Configs, deadline_ms: float, *, validate_only: bool
+    requester: Requester,
+    configs: Mapping[ConfigResource, Mapping[str, str]],
+    *,
+    validate_only: bool = False,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Replace all settings of resources."""
+    """Replace all settings of resources (AlterConfigs); deprecated, it resets unnamed ones.
+
+    Raises:
+        InvalidConfigurationError: A setting or its value is invalid.
+    """
+    checked = check_configs(configs)
+    warnings.warn(
+        "alter_configs resets the settings it does not name; use incremental_alter_configs",
+        DeprecationWarning,
+        stacklevel=4,  # of the caller of the method, which calls `AdminCore.call`
+    )
+    requester.limit(timeout)
+    return _replace_configs(requester, checked, validate_only=validate_only)
+
+
+def _replace_configs(
+    requester: Requester,
+    configs: Mapping[ConfigResource, Mapping[str, str]],
+    *,
+    validate_only: bool,
+) -> Steps[None]:
     failures: _Failures = {}
     for broker_id, resources in _by_broker(configs).items():
         request = AlterConfigsRequest(
@@ -98,9 +146,7 @@ def alter_configs(
             ],
             validate_only=validate_only,
         )
-        failures |= yield from _alter(
-            requester, broker_id, request, AlterConfigsResponse, deadline_ms
-        )
+        failures |= yield from _alter(requester, broker_id, request, AlterConfigsResponse)
     raise_failures(failures)
 
 
@@ -120,15 +166,14 @@ def _alter(
     broker_id: int | None,
     request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
     kind: type[AlterConfigsResponse] | type[IncrementalAlterConfigsResponse],
-    deadline_ms: float,
 ) -> Steps[_Failures]:
     def read(response: AlterConfigsResponse | IncrementalAlterConfigsResponse) -> _Failures:
         return _failures(response.responses)
 
     builder = SimpleBuilder(request)
     if broker_id is None:
-        return requester.send_to_least_loaded(builder, kind, read, deadline_ms)
-    return requester.send_to_broker(broker_id, builder, kind, read, deadline_ms)
+        return requester.send_to_least_loaded(builder, kind, read)
+    return requester.send_to_broker(broker_id, builder, kind, read)
 
 
 def _failures(results: Sequence[_Result]) -> _Failures:
@@ -144,9 +189,22 @@ def _failures(results: Sequence[_Result]) -> _Failures:
 
 
 def list_config_resources(
-    requester: Requester, types: Sequence[ConfigResourceType], deadline_ms: float
+    requester: Requester,
+    types: ConfigResourceType | Iterable[ConfigResourceType] = (),
+    *,
+    timeout: float | None = None,
 ) -> Steps[list[ConfigResource]]:
-    """List the resources that have settings, of the given types or of all."""
+    """List the resources that can have settings (ListConfigResources, KIP-1142).
+
+    Args:
+        types: Kinds of resources; none for all.
+        timeout: Timeout in seconds.
+
+    Raises:
+        UnsupportedVersionError: The broker lists client metrics only.
+    """
+    wanted = check_types(types)
+    requester.limit(timeout)
 
     def read(response: ListConfigResourcesResponse) -> list[ConfigResource]:
         error = error_for_code(response.error_code)
@@ -159,12 +217,11 @@ def list_config_resources(
         ]
 
     # Version 0 is ListClientMetricsResources, which has no types.
-    old = list(types) == [ConfigResourceType.CLIENT_METRICS]
+    old = wanted == [ConfigResourceType.CLIENT_METRICS]
     return requester.send_to_least_loaded(
-        _ListConfigResources(types, oldest=0 if old else 1),
+        _ListConfigResources(wanted, oldest=0 if old else 1),
         ListConfigResourcesResponse,
         read,
-        deadline_ms,
     )
 
 
@@ -182,23 +239,31 @@ class _ListConfigResources(SimpleBuilder):
 
 def describe_client_quotas(
     requester: Requester,
-    components: Sequence[ClientQuotaFilterComponent],
-    deadline_ms: float,
+    components: ClientQuotaFilterComponent | Iterable[ClientQuotaFilterComponent] = (),
     *,
-    strict: bool,
-) -> Steps[dict[ClientQuotaEntity, Quotas]]:
-    """Return the quotas of the entities that match every condition."""
+    strict: bool = False,
+    timeout: float | None = None,
+) -> Steps[dict[ClientQuotaEntity, dict[str, float]]]:
+    """Return quotas by entity and key (DescribeClientQuotas, KIP-546).
+
+    Args:
+        components: Conditions that an entity has to meet; none for all entities.
+        strict: Whether an entity may have no types but those of the conditions.
+        timeout: Timeout in seconds.
+    """
+    wanted = check_filter(components)
+    requester.limit(timeout)
     request = DescribeClientQuotasRequest(
         components=[
             ComponentData(
                 entity_type=each.entity_type, match_type=each.match_type, match=each.match
             )
-            for each in components
+            for each in wanted
         ],
         strict=strict,
     )
 
-    def read(response: DescribeClientQuotasResponse) -> dict[ClientQuotaEntity, Quotas]:
+    def read(response: DescribeClientQuotasResponse) -> dict[ClientQuotaEntity, dict[str, float]]:
         error = error_for_code(response.error_code, response.error_message)
         if error is not None:
             raise error
@@ -208,13 +273,23 @@ def describe_client_quotas(
         }
 
     builder = SimpleBuilder(request)
-    return requester.send_to_least_loaded(builder, DescribeClientQuotasResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, DescribeClientQuotasResponse, read)
 
 
 def alter_client_quotas(
-    requester: Requester, changes: QuotaChanges, deadline_ms: float, *, validate_only: bool
+    requester: Requester,
+    alterations: Mapping[ClientQuotaEntity, Mapping[str, float | None]],
+    *,
+    validate_only: bool = False,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Set quotas of entities, or remove those whose value is None."""
+    """Set quotas such as ``producer_byte_rate``, or remove them (AlterClientQuotas, KIP-546).
+
+    Raises:
+        InvalidRequestError: A key or a value is invalid.
+    """
+    changes = check_quota_changes(alterations)
+    requester.limit(timeout)
     request = AlterClientQuotasRequest(
         entries=[
             AlterClientQuotasRequestEntryData(
@@ -240,12 +315,8 @@ def alter_client_quotas(
                 failures[what] = error
         return failures
 
-    raise_failures(
-        (
-            yield from requester.send_to_least_loaded(
-                SimpleBuilder(request), AlterClientQuotasResponse, read, deadline_ms
-            )
-        )
+    return raising(
+        requester.send_to_least_loaded(SimpleBuilder(request), AlterClientQuotasResponse, read)
     )
 
 

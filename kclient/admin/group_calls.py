@@ -7,9 +7,15 @@ from kclient.admin.admin_types import (
     GroupListing,
     MemberDescription,
 )
+from kclient.admin.arguments import (
+    check_group_id,
+    check_group_ids,
+    check_partitions,
+    check_states,
+)
 from kclient.admin.cluster_calls import describe_cluster
 from kclient.admin.replica_calls import by_topic
-from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.admin.requester import Requester, item_error, raise_failures, raising
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import (
     GroupIdNotFoundError,
@@ -54,19 +60,25 @@ _DEAD = "Dead"
 
 
 def list_groups(
-    requester: Requester, states: Sequence[str], deadline_ms: float
+    requester: Requester, *, states: Iterable[str] = (), timeout: float | None = None
 ) -> Steps[list[GroupListing]]:
-    """List the groups of every broker."""
+    """List the groups, all of them or those in the given states, such as "Stable"."""
+    wanted = check_states(states)
+    requester.limit(timeout)
+    return _list_groups(requester, wanted)
+
+
+def _list_groups(requester: Requester, states: Sequence[str]) -> Steps[list[GroupListing]]:
     found: dict[str, GroupListing] = {}
-    cluster = yield from describe_cluster(requester, deadline_ms)
+    cluster = yield from describe_cluster(requester)
     for node in cluster.nodes:
-        for group in (yield from _groups_of(requester, node, states, deadline_ms)):
+        for group in (yield from _groups_of(requester, node, states)):
             found[group.group_id] = group
     return list(found.values())
 
 
 def _groups_of(
-    requester: Requester, node: Node, states: Sequence[str], deadline_ms: float
+    requester: Requester, node: Node, states: Sequence[str]
 ) -> Steps[list[GroupListing]]:
     """List the groups of which a broker is the coordinator."""
     request = ListGroupsRequest(states_filter=list(states))
@@ -86,22 +98,32 @@ def _groups_of(
             for group in response.groups
         ]
 
-    return requester.send_to_node(node, builder, ListGroupsResponse, read, deadline_ms)
+    return requester.send_to_node(node, builder, ListGroupsResponse, read)
 
 
-def describe_groups(
-    requester: Requester, group_ids: Iterable[str], deadline_ms: float
+def describe_consumer_groups(
+    requester: Requester, group_ids: str | Iterable[str], *, timeout: float | None = None
 ) -> Steps[dict[str, ConsumerGroupDescription]]:
-    """Describe groups by name."""
+    """Describe groups by name; a group that does not exist is in state "Dead".
+
+    Raises:
+        UnsupportedVersionError: A group is not of type "classic", see `list_groups`.
+    """
+    wanted = check_group_ids(group_ids)
+    requester.limit(timeout)
+    return _describe_groups(requester, wanted)
+
+
+def _describe_groups(
+    requester: Requester, group_ids: Iterable[str]
+) -> Steps[dict[str, ConsumerGroupDescription]]:
     described = {}
     for group_id in group_ids:
-        described[group_id] = yield from _describe_group(requester, group_id, deadline_ms)
+        described[group_id] = yield from _describe_group(requester, group_id)
     return described
 
 
-def _describe_group(
-    requester: Requester, group_id: str, deadline_ms: float
-) -> Steps[ConsumerGroupDescription]:
+def _describe_group(requester: Requester, group_id: str) -> Steps[ConsumerGroupDescription]:
     def read(node: Node, response: DescribeGroupsResponse) -> ConsumerGroupDescription:
         group = next(group for group in response.groups if group.group_id == group_id)
         error = item_error(f"group {group_id!r}", group.error_code, group.error_message)
@@ -117,18 +139,16 @@ def _describe_group(
 
     builder = SimpleBuilder(DescribeGroupsRequest(groups=[group_id]))
     described = yield from requester.send_to_coordinator(
-        group_id, builder, DescribeGroupsResponse, read, deadline_ms
+        group_id, builder, DescribeGroupsResponse, read
     )
     if described.state == _DEAD:
-        yield from _raise_if_other_type(requester, described, deadline_ms)
+        yield from _raise_if_other_type(requester, described)
     return described
 
 
-def _raise_if_other_type(
-    requester: Requester, described: ConsumerGroupDescription, deadline_ms: float
-) -> Steps[None]:
+def _raise_if_other_type(requester: Requester, described: ConsumerGroupDescription) -> Steps[None]:
     """Raise if a group reported as dead exists with a type DescribeGroups does not support."""
-    for group in (yield from _groups_of(requester, described.coordinator, (), deadline_ms)):
+    for group in (yield from _groups_of(requester, described.coordinator, ())):
         if group.group_id == described.group_id and group.group_type not in {None, "classic"}:
             raise UnsupportedVersionError(
                 f"group {group.group_id!r}: its type is {group.group_type!r}; this version can "
@@ -154,20 +174,31 @@ def _member(group: DescribedGroup, member: DescribedGroupMember) -> MemberDescri
     )
 
 
-def delete_groups(
-    requester: Requester, group_ids: Iterable[str], deadline_ms: float
+def delete_consumer_groups(
+    requester: Requester, group_ids: str | Iterable[str], *, timeout: float | None = None
 ) -> Steps[None]:
-    """Delete groups that have no members."""
+    """Delete groups with their committed offsets.
+
+    Raises:
+        GroupNotEmptyError: A group has members.
+        GroupIdNotFoundError: There is no such group.
+    """
+    wanted = check_group_ids(group_ids)
+    requester.limit(timeout)
+    return _delete_groups(requester, wanted)
+
+
+def _delete_groups(requester: Requester, group_ids: Iterable[str]) -> Steps[None]:
     failures: dict[str, KafkaError] = {}
     for group_id in group_ids:
         try:
-            yield from _delete_group(requester, group_id, deadline_ms)
+            yield from _delete_group(requester, group_id)
         except KafkaError as error:
             failures[group_id] = error
     raise_failures(failures)
 
 
-def _delete_group(requester: Requester, group_id: str, deadline_ms: float) -> Steps[None]:
+def _delete_group(requester: Requester, group_id: str) -> Steps[None]:
     def read(_: Node, response: DeleteGroupsResponse) -> None:
         for result in response.results:
             error = item_error(
@@ -177,13 +208,25 @@ def _delete_group(requester: Requester, group_id: str, deadline_ms: float) -> St
                 raise error
 
     builder = SimpleBuilder(DeleteGroupsRequest(groups_names=[group_id]))
-    return requester.send_to_coordinator(group_id, builder, DeleteGroupsResponse, read, deadline_ms)
+    return requester.send_to_coordinator(group_id, builder, DeleteGroupsResponse, read)
 
 
-def delete_offsets(
-    requester: Requester, group_id: str, partitions: Sequence[TopicPartition], deadline_ms: float
+def delete_consumer_group_offsets(
+    requester: Requester,
+    group_id: str,
+    partitions: TopicPartition | Iterable[TopicPartition],
+    *,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Delete a group's committed offsets of partitions."""
+    """Delete a group's committed offsets of partitions (OffsetDelete, KIP-496).
+
+    Raises:
+        GroupSubscribedToTopicError: A member of the group is subscribed to a topic.
+        GroupIdNotFoundError: There is no such group.
+    """
+    check_group_id(group_id)
+    wanted = check_partitions(partitions)
+    requester.limit(timeout)
     request = OffsetDeleteRequest(
         group_id=group_id,
         topics=[
@@ -191,7 +234,7 @@ def delete_offsets(
                 name=name,
                 partitions=[OffsetDeleteRequestPartition(partition_index=each) for each in numbers],
             )
-            for name, numbers in by_topic(partitions).items()
+            for name, numbers in by_topic(wanted).items()
         ],
     )
 
@@ -208,28 +251,31 @@ def delete_offsets(
                     failures[what] = error
         return failures
 
-    raise_failures(
-        (
-            yield from requester.send_to_coordinator(
-                group_id, SimpleBuilder(request), OffsetDeleteResponse, read, deadline_ms
-            )
-        )
+    return raising(
+        requester.send_to_coordinator(group_id, SimpleBuilder(request), OffsetDeleteResponse, read)
     )
 
 
-def list_offsets(
+def list_consumer_group_offsets(
     requester: Requester,
     group_id: str,
-    partitions: Sequence[TopicPartition] | None,
-    deadline_ms: float,
-) -> Steps[CommittedOffsets]:
-    """Return a group's committed offsets, without partitions that have none."""
+    partitions: TopicPartition | Iterable[TopicPartition] | None = None,
+    *,
+    timeout: float | None = None,
+) -> Steps[dict[TopicPartition, OffsetAndMetadata]]:
+    """Return a group's committed offsets, for all partitions or for the given ones.
+
+    Partitions without a committed offset are omitted.
+    """
+    check_group_id(group_id)
+    wanted = None if partitions is None else check_partitions(partitions)
+    requester.limit(timeout)
 
     def read(_: Node, response: OffsetFetchResponse) -> CommittedOffsets:
         return _committed_offsets(response, group_id)
 
     return requester.send_to_coordinator(
-        group_id, _OffsetFetch(group_id, partitions), OffsetFetchResponse, read, deadline_ms
+        group_id, _OffsetFetch(group_id, wanted), OffsetFetchResponse, read
     )
 
 

@@ -1,6 +1,6 @@
 """Admin calls for the log directories of brokers (KIP-113)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kclient.admin.admin_types import (
     LogDirDescription,
@@ -8,6 +8,8 @@ from kclient.admin.admin_types import (
     ReplicaLogDirInfo,
     TopicPartitionReplica,
 )
+from kclient.admin.arguments import check_list
+from kclient.admin.cluster_arguments import check_assignment, check_broker_ids, check_replicas
 from kclient.admin.replica_calls import by_topic
 from kclient.admin.requester import Requester, item_error, raise_failures
 from kclient.client.client_request import SimpleBuilder
@@ -31,12 +33,18 @@ LogDirs = dict[str, LogDirDescription]
 
 
 def describe_log_dirs(
-    requester: Requester, broker_ids: Sequence[int], deadline_ms: float
-) -> Steps[dict[int, LogDirs]]:
-    """Describe the log directories of brokers, by broker id and path."""
+    requester: Requester, broker_ids: int | Iterable[int], *, timeout: float | None = None
+) -> Steps[dict[int, dict[str, LogDirDescription]]]:
+    """Return the log directories by broker id and path (DescribeLogDirs, KIP-113)."""
+    wanted = check_broker_ids(broker_ids)
+    requester.limit(timeout)
+    return _describe(requester, wanted)
+
+
+def _describe(requester: Requester, broker_ids: Iterable[int]) -> Steps[dict[int, LogDirs]]:
     described = {}
     for broker_id in broker_ids:
-        described[broker_id] = yield from _directories(requester, broker_id, None, deadline_ms)
+        described[broker_id] = yield from _directories(requester, broker_id, None)
     return described
 
 
@@ -44,7 +52,6 @@ def _directories(
     requester: Requester,
     broker_id: int,
     topics: list[DescribableLogDirTopic] | None,
-    deadline_ms: float,
 ) -> Steps[LogDirs]:
     def read(response: DescribeLogDirsResponse) -> LogDirs:
         error = error_for_code(response.error_code)
@@ -53,7 +60,7 @@ def _directories(
         return {each.log_dir: _description(each) for each in response.results}
 
     builder = SimpleBuilder(DescribeLogDirsRequest(topics=topics))
-    return requester.send_to_broker(broker_id, builder, DescribeLogDirsResponse, read, deadline_ms)
+    return requester.send_to_broker(broker_id, builder, DescribeLogDirsResponse, read)
 
 
 def _description(found: DescribeLogDirsResult) -> LogDirDescription:
@@ -73,16 +80,27 @@ def _description(found: DescribeLogDirsResult) -> LogDirDescription:
 
 
 def describe_replica_log_dirs(
-    requester: Requester, replicas: Sequence[TopicPartitionReplica], deadline_ms: float
+    requester: Requester,
+    replicas: TopicPartitionReplica | Iterable[TopicPartitionReplica],
+    *,
+    timeout: float | None = None,
 ) -> Steps[dict[TopicPartitionReplica, ReplicaLogDirInfo]]:
-    """Return the directory of each replica, and the one it moves to."""
+    """Return the log directory of each replica (DescribeLogDirs, KIP-113)."""
+    wanted = check_replicas(check_list("replicas", replicas, TopicPartitionReplica))
+    requester.limit(timeout)
+    return _locate(requester, wanted)
+
+
+def _locate(
+    requester: Requester, replicas: Sequence[TopicPartitionReplica]
+) -> Steps[dict[TopicPartitionReplica, ReplicaLogDirInfo]]:
     located = dict.fromkeys(replicas, ReplicaLogDirInfo())
     for broker_id, partitions in _by_broker(replicas).items():
         topics = [
             DescribableLogDirTopic(topic=topic, partitions=numbers)
             for topic, numbers in by_topic(partitions).items()
         ]
-        found = yield from _directories(requester, broker_id, topics, deadline_ms)
+        found = yield from _directories(requester, broker_id, topics)
         for path, directory in found.items():
             if directory.error is not None and not isinstance(directory.error, KafkaStorageError):
                 raise directory.error
@@ -102,16 +120,34 @@ def _located(known: ReplicaLogDirInfo, path: str, info: ReplicaInfo) -> ReplicaL
 
 
 def alter_replica_log_dirs(
-    requester: Requester, assignment: Mapping[TopicPartitionReplica, str], deadline_ms: float
+    requester: Requester,
+    replica_assignment: Mapping[TopicPartitionReplica, str],
+    *,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Move replicas to other directories of their brokers."""
+    """Move replicas to other directories of their brokers (AlterReplicaLogDirs, KIP-113).
+
+    Args:
+        replica_assignment: Absolute path of a log directory by replica.
+        timeout: Timeout in seconds.
+
+    Raises:
+        LogDirNotFoundError: A broker has no such directory.
+        ReplicaNotAvailableError: A broker has no such replica yet; it will be created there.
+    """
+    assignment = check_assignment(replica_assignment)
+    requester.limit(timeout)
+    return _assign(requester, assignment)
+
+
+def _assign(requester: Requester, assignment: Mapping[TopicPartitionReplica, str]) -> Steps[None]:
     failures: _Failures = {}
     for broker_id, partitions in _by_broker(assignment).items():
         directories: dict[str, list[TopicPartition]] = {}
         for partition in partitions:
             path = assignment[TopicPartitionReplica(*partition, broker_id)]
             directories.setdefault(path, []).append(partition)
-        failures |= yield from _move(requester, broker_id, directories, deadline_ms)
+        failures |= yield from _move(requester, broker_id, directories)
     raise_failures(failures)
 
 
@@ -119,7 +155,6 @@ def _move(
     requester: Requester,
     broker_id: int,
     directories: Mapping[str, list[TopicPartition]],
-    deadline_ms: float,
 ) -> Steps[_Failures]:
     request = AlterReplicaLogDirsRequest(
         dirs=[
@@ -145,7 +180,7 @@ def _move(
         return failures
 
     return requester.send_to_broker(
-        broker_id, SimpleBuilder(request), AlterReplicaLogDirsResponse, read, deadline_ms
+        broker_id, SimpleBuilder(request), AlterReplicaLogDirsResponse, read
     )
 
 

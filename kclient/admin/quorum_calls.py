@@ -1,6 +1,6 @@
 """Admin calls for the metadata quorum, feature levels and registered nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from kclient.admin.admin_types import (
     FeatureMetadata,
@@ -11,7 +11,9 @@ from kclient.admin.admin_types import (
     UpgradeType,
     VersionRange,
 )
-from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.admin.arguments import check_int
+from kclient.admin.cluster_arguments import check_endpoints, check_updates, check_voter
+from kclient.admin.requester import Requester, item_error, raising
 from kclient.client.api_versions_negotiator import CLIENT_SOFTWARE_NAME
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
@@ -51,8 +53,11 @@ _LAST_WITHOUT_NODE = 4
 """Last version of ApiVersions without the node that the client expects."""
 
 
-def describe_metadata_quorum(requester: Requester, deadline_ms: float) -> Steps[QuorumInfo]:
-    """Describe the quorum of the metadata log."""
+def describe_metadata_quorum(
+    requester: Requester, *, timeout: float | None = None
+) -> Steps[QuorumInfo]:
+    """Return the leader, voters and observers of the metadata log (DescribeQuorum, KIP-836)."""
+    requester.limit(timeout)
     partition = DescribeQuorumRequestPartitionData(partition_index=0)
     topic = DescribeQuorumRequestTopicData(topic_name=_CLUSTER_METADATA, partitions=[partition])
 
@@ -69,7 +74,7 @@ def describe_metadata_quorum(requester: Requester, deadline_ms: float) -> Steps[
         return _quorum(response, found[0])
 
     builder = SimpleBuilder(DescribeQuorumRequest(topics=[topic]))
-    return requester.send_to_least_loaded(builder, DescribeQuorumResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, DescribeQuorumResponse, read)
 
 
 def _quorum(
@@ -103,9 +108,17 @@ def _replica(state: DescribeQuorumReplicaState) -> QuorumReplicaState:
 
 
 def describe_features(
-    requester: Requester, node_id: int | None, deadline_ms: float
+    requester: Requester, *, node_id: int | None = None, timeout: float | None = None
 ) -> Steps[FeatureMetadata]:
-    """Return the features of the cluster, and of one broker."""
+    """Return feature levels of the cluster and of one broker (ApiVersions, KIP-584).
+
+    Args:
+        node_id: Broker to ask, None for any.
+        timeout: Timeout in seconds.
+    """
+    if node_id is not None:
+        check_int("node_id", node_id, 0)
+    requester.limit(timeout)
 
     def read(response: ApiVersionsResponse) -> FeatureMetadata:
         error = error_for_code(response.error_code)
@@ -130,20 +143,27 @@ def describe_features(
     )
     builder = SimpleBuilder(request, oldest=_HAS_FEATURES, latest=_LAST_WITHOUT_NODE)
     if node_id is None:
-        return requester.send_to_least_loaded(builder, ApiVersionsResponse, read, deadline_ms)
-    return requester.send_to_broker(node_id, builder, ApiVersionsResponse, read, deadline_ms)
+        return requester.send_to_least_loaded(builder, ApiVersionsResponse, read)
+    return requester.send_to_broker(node_id, builder, ApiVersionsResponse, read)
 
 
 def update_features(
     requester: Requester,
-    updates: Mapping[str, FeatureUpdate],
-    deadline_ms: float,
+    feature_updates: Mapping[str, FeatureUpdate],
     *,
-    validate_only: bool,
+    validate_only: bool = False,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Change finalized feature levels."""
+    """Change feature levels of the cluster (UpdateFeatures, KIP-584).
+
+    Raises:
+        InvalidUpdateVersionError: A node does not support a level, or it may not be lowered.
+        FeatureUpdateFailedError: A level was not changed.
+    """
+    updates = check_updates(feature_updates)
+    requester.limit(timeout)
     request = UpdateFeaturesRequest(
-        timeout_ms=requester.remaining_ms(deadline_ms),
+        timeout_ms=requester.remaining_ms(),
         feature_updates=[
             FeatureUpdateKey(
                 feature=name,
@@ -171,16 +191,8 @@ def update_features(
     is_old = not validate_only and all(
         update.upgrade_type is not UpgradeType.SAFE_DOWNGRADE for update in updates.values()
     )
-    raise_failures(
-        (
-            yield from requester.send_to_controller(
-                _UpdateFeatures(request, oldest=0 if is_old else 1),
-                UpdateFeaturesResponse,
-                read,
-                deadline_ms,
-            )
-        )
-    )
+    builder = _UpdateFeatures(request, oldest=0 if is_old else 1)
+    return raising(requester.send_to_controller(builder, UpdateFeaturesResponse, read))
 
 
 class _UpdateFeatures(SimpleBuilder):
@@ -204,55 +216,92 @@ class _UpdateFeatures(SimpleBuilder):
         )
 
 
-def unregister_broker(requester: Requester, broker_id: int, deadline_ms: float) -> Steps[None]:
-    """Remove the registration of a broker that has stopped."""
+def unregister_broker(
+    requester: Requester, broker_id: int, *, timeout: float | None = None
+) -> Steps[None]:
+    """Remove the registration of a stopped broker (UnregisterBroker, KIP-631).
+
+    Raises:
+        BrokerIdNotRegisteredError: There is no such broker.
+    """
+    check_int("broker_id", broker_id, 0)
+    requester.limit(timeout)
 
     def read(response: UnregisterBrokerResponse) -> None:
         _raise_error(f"broker {broker_id}", response)
 
     builder = SimpleBuilder(UnregisterBrokerRequest(broker_id=broker_id))
-    return requester.send_to_least_loaded(builder, UnregisterBrokerResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, UnregisterBrokerResponse, read)
 
 
 def add_raft_voter(
     requester: Requester,
-    voter: tuple[int, str],
-    endpoints: Sequence[RaftVoterEndpoint],
-    cluster_id: str | None,
-    deadline_ms: float,
+    voter_id: int,
+    voter_directory_id: str,
+    endpoints: RaftVoterEndpoint | Iterable[RaftVoterEndpoint],
+    *,
+    cluster_id: str | None = None,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Add a controller, given by its id and directory id, to the voters."""
+    """Add a controller to the voters of the metadata log (AddRaftVoter, KIP-853).
+
+    Args:
+        voter_id: Node id of the controller.
+        voter_directory_id: ``directory.id`` of its metadata directory.
+        endpoints: Its controller listeners.
+        cluster_id: Id of the cluster to check, or None.
+        timeout: Timeout in seconds.
+
+    Raises:
+        DuplicateVoterError: It is a voter already.
+    """
+    check_voter(voter_id, voter_directory_id)
+    listeners = check_endpoints(endpoints)
+    requester.limit(timeout)
     request = AddRaftVoterRequest(
         cluster_id=cluster_id,
-        timeout_ms=requester.remaining_ms(deadline_ms),
-        voter_id=voter[0],
-        voter_directory_id=text_to_uuid(voter[1]),
+        timeout_ms=requester.remaining_ms(),
+        voter_id=voter_id,
+        voter_directory_id=text_to_uuid(voter_directory_id),
         listeners=[
             AddRaftVoterListener(name=each.listener, host=each.host, port=each.port)
-            for each in endpoints
+            for each in listeners
         ],
     )
 
     def read(response: AddRaftVoterResponse) -> None:
-        _raise_error(f"voter {voter[0]}", response)
+        _raise_error(f"voter {voter_id}", response)
 
     builder = SimpleBuilder(request)
-    return requester.send_to_least_loaded(builder, AddRaftVoterResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, AddRaftVoterResponse, read)
 
 
 def remove_raft_voter(
-    requester: Requester, voter: tuple[int, str], cluster_id: str | None, deadline_ms: float
+    requester: Requester,
+    voter_id: int,
+    voter_directory_id: str,
+    *,
+    cluster_id: str | None = None,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Remove a controller, given by its id and directory id, from the voters."""
+    """Remove a controller from the voters of the metadata log (RemoveRaftVoter, KIP-853).
+
+    Raises:
+        VoterNotFoundError: It is not a voter.
+    """
+    check_voter(voter_id, voter_directory_id)
+    requester.limit(timeout)
     request = RemoveRaftVoterRequest(
-        cluster_id=cluster_id, voter_id=voter[0], voter_directory_id=text_to_uuid(voter[1])
+        cluster_id=cluster_id,
+        voter_id=voter_id,
+        voter_directory_id=text_to_uuid(voter_directory_id),
     )
 
     def read(response: RemoveRaftVoterResponse) -> None:
-        _raise_error(f"voter {voter[0]}", response)
+        _raise_error(f"voter {voter_id}", response)
 
     builder = SimpleBuilder(request)
-    return requester.send_to_least_loaded(builder, RemoveRaftVoterResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, RemoveRaftVoterResponse, read)
 
 
 def _raise_error(

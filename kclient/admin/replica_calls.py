@@ -7,7 +7,9 @@ from kclient.admin.admin_types import (
     PartitionReassignment,
     ProducerState,
 )
-from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.admin.arguments import check_int, check_partitions
+from kclient.admin.cluster_arguments import check_enum, check_reassignments
+from kclient.admin.requester import Requester, item_error, raise_failures, raising
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import (
     ElectionNotNeededError,
@@ -44,26 +46,36 @@ from kclient.protocol.messages.metadata import (
 
 _Failures = dict[str, KafkaError]
 Producers = dict[TopicPartition, tuple[ProducerState, ...]]
-Targets = Mapping[TopicPartition, Sequence[int] | None]
 
 
 def elect_leaders(
     requester: Requester,
     election_type: ElectionType,
-    partitions: Sequence[TopicPartition] | None,
-    deadline_ms: float,
+    partitions: TopicPartition | Iterable[TopicPartition] | None = None,
+    *,
+    timeout: float | None = None,
 ) -> Steps[list[TopicPartition]]:
-    """Elect leaders of partitions, None for all; return those that have a new leader."""
+    """Elect leaders of partitions, None for all; return those that changed (KIP-460).
+
+    A partition whose leader is the right one already is omitted.
+
+    Raises:
+        PreferredLeaderNotAvailableError: A preferred leader is not in the ISR.
+        EligibleLeadersNotAvailableError: No replica can become the leader.
+    """
+    kind = check_enum("election_type", election_type, ElectionType)
+    wanted = None if partitions is None else check_partitions(partitions)
+    requester.limit(timeout)
     topics = None
-    if partitions is not None:
+    if wanted is not None:
         topics = [
             ElectLeadersTopicPartitions(topic=topic, partitions=numbers)
-            for topic, numbers in by_topic(partitions).items()
+            for topic, numbers in by_topic(wanted).items()
         ]
     request = ElectLeadersRequest(
-        election_type=election_type,
+        election_type=kind,
         topic_partitions=topics,
-        timeout_ms=requester.remaining_ms(deadline_ms),
+        timeout_ms=requester.remaining_ms(),
     )
 
     def read(response: ElectLeadersResponse) -> dict[TopicPartition, KafkaError | None]:
@@ -79,10 +91,14 @@ def elect_leaders(
         }
 
     # Version 0 knows preferred leaders alone.
-    oldest = 0 if election_type is ElectionType.PREFERRED else 1
-    outcomes = yield from requester.send_to_controller(
-        SimpleBuilder(request, oldest=oldest), ElectLeadersResponse, read, deadline_ms
-    )
+    oldest = 0 if kind is ElectionType.PREFERRED else 1
+    builder = SimpleBuilder(request, oldest=oldest)
+    return _elected(requester.send_to_controller(builder, ElectLeadersResponse, read))
+
+
+def _elected(steps: Steps[dict[TopicPartition, KafkaError | None]]) -> Steps[list[TopicPartition]]:
+    """Return the partitions whose election succeeded; raise the others' errors."""
+    outcomes = yield from steps
     raise_failures(
         {
             str(partition): error
@@ -95,12 +111,26 @@ def elect_leaders(
 
 def alter_partition_reassignments(
     requester: Requester,
-    targets: Targets,
-    deadline_ms: float,
+    reassignments: Mapping[TopicPartition, Iterable[int] | None],
     *,
-    allow_replication_factor_change: bool,
+    allow_replication_factor_change: bool = True,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Start reassignments to the given replicas; None cancels an ongoing one."""
+    """Move partitions to brokers; None cancels a move (AlterPartitionReassignments, KIP-455).
+
+    It starts the moves; `list_partition_reassignments` shows when they have ended.
+
+    Args:
+        reassignments: Broker ids of the replicas by partition, the preferred leader first.
+        allow_replication_factor_change: Whether the number of replicas may change.
+        timeout: Timeout in seconds.
+
+    Raises:
+        NoReassignmentInProgressError: There is no move to cancel.
+        InvalidReplicaAssignmentError: A broker is unknown.
+    """
+    targets = check_reassignments(reassignments)
+    requester.limit(timeout)
     request = AlterPartitionReassignmentsRequest(
         topics=[
             ReassignableTopic(
@@ -108,7 +138,7 @@ def alter_partition_reassignments(
                 partitions=[
                     ReassignablePartition(
                         partition_index=number,
-                        replicas=_listed(targets[TopicPartition(topic, number)]),
+                        replicas=targets[TopicPartition(topic, number)],
                     )
                     for number in numbers
                 ],
@@ -116,7 +146,7 @@ def alter_partition_reassignments(
             for topic, numbers in by_topic(targets).items()
         ],
         allow_replication_factor_change=allow_replication_factor_change,
-        timeout_ms=requester.remaining_ms(deadline_ms),
+        timeout_ms=requester.remaining_ms(),
     )
 
     def read(response: AlterPartitionReassignmentsResponse) -> _Failures:
@@ -134,32 +164,25 @@ def alter_partition_reassignments(
 
     # Version 0 always allows a change of the replication factor.
     builder = SimpleBuilder(request, oldest=0 if allow_replication_factor_change else 1)
-    raise_failures(
-        (
-            yield from requester.send_to_controller(
-                builder, AlterPartitionReassignmentsResponse, read, deadline_ms
-            )
-        )
-    )
-
-
-def _listed(replicas: Sequence[int] | None) -> list[int] | None:
-    return None if replicas is None else list(replicas)
+    return raising(requester.send_to_controller(builder, AlterPartitionReassignmentsResponse, read))
 
 
 def list_partition_reassignments(
-    requester: Requester, partitions: Sequence[TopicPartition] | None, deadline_ms: float
+    requester: Requester,
+    partitions: TopicPartition | Iterable[TopicPartition] | None = None,
+    *,
+    timeout: float | None = None,
 ) -> Steps[dict[TopicPartition, PartitionReassignment]]:
-    """Return the ongoing reassignments, of the given partitions or of all."""
+    """Return the ongoing moves of partitions, None for all (KIP-455)."""
+    wanted = None if partitions is None else check_partitions(partitions)
+    requester.limit(timeout)
     topics = None
-    if partitions is not None:
+    if wanted is not None:
         topics = [
             ListPartitionReassignmentsTopics(name=topic, partition_indexes=numbers)
-            for topic, numbers in by_topic(partitions).items()
+            for topic, numbers in by_topic(wanted).items()
         ]
-    request = ListPartitionReassignmentsRequest(
-        topics=topics, timeout_ms=requester.remaining_ms(deadline_ms)
-    )
+    request = ListPartitionReassignmentsRequest(topics=topics, timeout_ms=requester.remaining_ms())
 
     def read(
         response: ListPartitionReassignmentsResponse,
@@ -176,43 +199,60 @@ def list_partition_reassignments(
         }
 
     builder = SimpleBuilder(request)
-    return requester.send_to_controller(
-        builder, ListPartitionReassignmentsResponse, read, deadline_ms
-    )
+    return requester.send_to_controller(builder, ListPartitionReassignmentsResponse, read)
 
 
 def describe_producers(
     requester: Requester,
-    partitions: Sequence[TopicPartition],
-    broker_id: int | None,
-    deadline_ms: float,
+    partitions: TopicPartition | Iterable[TopicPartition],
+    *,
+    broker_id: int | None = None,
+    timeout: float | None = None,
+) -> Steps[dict[TopicPartition, tuple[ProducerState, ...]]]:
+    """Return the active producers of partitions (DescribeProducers, KIP-664).
+
+    Args:
+        partitions: Partitions.
+        broker_id: Replica to ask; by default the leader of each partition.
+        timeout: Timeout in seconds.
+
+    Raises:
+        UnknownTopicOrPartitionError: There is no such partition.
+    """
+    wanted = check_partitions(partitions)
+    if broker_id is not None:
+        check_int("broker_id", broker_id, 0)
+    requester.limit(timeout)
+    return _describe_producers(requester, wanted, broker_id)
+
+
+def _describe_producers(
+    requester: Requester, partitions: Sequence[TopicPartition], broker_id: int | None
 ) -> Steps[Producers]:
-    """Return the active producers of partitions, as their leaders or a given broker know them."""
     if broker_id is not None:
         found, failures = yield from requester.send_to_broker(
             broker_id,
             _producers_request(partitions),
             DescribeProducersResponse,
             _producers,
-            deadline_ms,
         )
         raise_failures(failures)
         return found
 
     def attempt() -> Steps[Producers]:
         described: Producers = {}
-        leaders = yield from _leaders(requester, partitions, deadline_ms)
+        leaders = yield from _leaders(requester, partitions)
         for node in set(leaders.values()):
             led = [partition for partition in partitions if leaders[partition] == node]
             response = yield from requester.send_once(
-                node, _producers_request(led), DescribeProducersResponse, deadline_ms
+                node, _producers_request(led), DescribeProducersResponse
             )
             found, failures = _producers(response)
             raise_failures(failures)
             described |= found
         return described
 
-    return (yield from requester.retried(attempt, deadline_ms))
+    return (yield from requester.retried(attempt))
 
 
 def _producers_request(partitions: Iterable[TopicPartition]) -> SimpleBuilder:
@@ -252,7 +292,7 @@ def _producer(state: DescribeProducersProducerState) -> ProducerState:
 
 
 def _leaders(
-    requester: Requester, partitions: Sequence[TopicPartition], deadline_ms: float
+    requester: Requester, partitions: Sequence[TopicPartition]
 ) -> Steps[dict[TopicPartition, Node]]:
     """Look up the leader of each partition."""
     topics = [MetadataRequestTopic(name=name) for name in by_topic(partitions)]
@@ -275,7 +315,7 @@ def _leaders(
     builder = SimpleBuilder(
         MetadataRequest(topics=topics, allow_auto_topic_creation=False), oldest=4
     )
-    return requester.send_to_least_loaded(builder, MetadataResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, MetadataResponse, read)
 
 
 def _leader(leaders: Mapping[TopicPartition, Node | None], partition: TopicPartition) -> Node:

@@ -1,4 +1,4 @@
-"""Requests of the admin client: sent, awaited and retried until a deadline."""
+"""Requests of a call of the admin client: sent, awaited and retried until its deadline."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -8,6 +8,7 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.find_coordinator import FindGroupCoordinator, coordinator_of
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
+from kclient.common.arguments import check_seconds
 from kclient.common.broker_errors import (
     NotControllerError,
     UnknownTopicIdError,
@@ -35,10 +36,13 @@ Choose = Callable[[float], Node | None]
 
 
 class Requester:
-    """Requests of one call at a time, in steps that wait for the network.
+    """Requests of one call, in steps that wait for the network until the call's deadline.
 
     A retriable error is retried with exponential backoff. The broker is chosen again for each
     attempt, since the controller or the coordinator may have moved.
+
+    Attributes:
+        deadline_ms: Deadline of all attempts.
     """
 
     def __init__(
@@ -47,30 +51,40 @@ class Requester:
         metadata: Metadata,
         clock: Clock,
         backoff: ExponentialBackoff,
+        timeout_ms: float,
     ) -> None:
-        """Take the network client.
+        """Create the requester of a call that begins now.
 
         Args:
             client: Network client, used by one call at a time.
             metadata: Metadata of the cluster.
             clock: Clock of deadlines and backoffs.
             backoff: Wait before each retry.
+            timeout_ms: Default timeout.
         """
         self._client = client
         self._metadata = metadata
         self._clock = clock
         self._backoff = backoff
+        self._started_ms = clock.monotonic_ms()
+        self.deadline_ms = self._started_ms + timeout_ms
 
-    def close(self) -> None:
-        """Close every connection."""
-        self._client.close()
+    def limit(self, timeout: float | None) -> None:
+        """Set the timeout of the call in seconds; None leaves it as it is.
 
-    def remaining_ms(self, deadline_ms: float) -> int:
+        Raises:
+            InvalidTypeError: It is not a number.
+            InvalidArgumentError: It is negative or too long.
+        """
+        if timeout is not None:
+            self.deadline_ms = self._started_ms + check_seconds("timeout", timeout) * 1000.0
+
+    def remaining_ms(self) -> int:
         """Return the time left until the deadline, as a request's timeout field takes it."""
-        return max(1, min(int(deadline_ms - self._clock.monotonic_ms()), _LONGEST_WAIT_MS))
+        return max(1, min(int(self.deadline_ms - self._clock.monotonic_ms()), _LONGEST_WAIT_MS))
 
     def send_to_least_loaded(
-        self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T], deadline_ms: float
+        self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T]
     ) -> Steps[T]:
         """Send to the least loaded broker (Kafka: LeastLoadedNodeProvider); return the result.
 
@@ -78,23 +92,22 @@ class Requester:
             builder: Builds the request for the version in use.
             kind: Class of the response.
             read: Converts the response into the result. A retriable error it raises is retried.
-            deadline_ms: Deadline of all attempts.
 
         Raises:
             KafkaTimeoutError: The deadline passed; its cause is the last failure.
             KafkaError: The broker returned an error that is not retriable.
         """
-        return self._send(self._least_loaded_node, builder, kind, read, deadline_ms)
+        return self._send(self._least_loaded_node, builder, kind, read)
 
     def send_to_controller(
-        self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T], deadline_ms: float
+        self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T]
     ) -> Steps[T]:
         """Send to the controller; see `send_to_least_loaded`."""
 
         def choose(now_ms: float) -> Node | None:
             return self._metadata.cluster().controller or self._least_loaded_node(now_ms)
 
-        return self._send(choose, builder, kind, read, deadline_ms)
+        return self._send(choose, builder, kind, read)
 
     def send_to_node(
         self,
@@ -102,10 +115,9 @@ class Requester:
         builder: RequestBuilder,
         kind: type[R],
         read: Callable[[R], T],
-        deadline_ms: float,
     ) -> Steps[T]:
         """Send to a given broker; see `send_to_least_loaded`."""
-        return self._send(lambda _: node, builder, kind, read, deadline_ms)
+        return self._send(lambda _: node, builder, kind, read)
 
     def send_to_broker(
         self,
@@ -113,7 +125,6 @@ class Requester:
         builder: RequestBuilder,
         kind: type[R],
         read: Callable[[R], T],
-        deadline_ms: float,
     ) -> Steps[T]:
         """Send to the broker of an id, once it is known; see `send_to_least_loaded`."""
 
@@ -123,13 +134,11 @@ class Requester:
                 self._metadata.request_update()
             return node
 
-        return self._send(choose, builder, kind, read, deadline_ms)
+        return self._send(choose, builder, kind, read)
 
-    def send_once(
-        self, node: Node, builder: RequestBuilder, kind: type[R], deadline_ms: float
-    ) -> Steps[R]:
+    def send_once(self, node: Node, builder: RequestBuilder, kind: type[R]) -> Steps[R]:
         """Send to a given broker and return its response, without a retry."""
-        return self._attempt(lambda _: node, builder, kind, deadline_ms)
+        return self._attempt(lambda _: node, builder, kind)
 
     def send_to_coordinator(
         self,
@@ -137,24 +146,22 @@ class Requester:
         builder: RequestBuilder,
         kind: type[R],
         read: Callable[[Node, R], T],
-        deadline_ms: float,
     ) -> Steps[T]:
         """Send to a group's coordinator, looked up for each attempt; see `send_to_least_loaded`."""
 
         def attempt() -> Steps[T]:
-            node = yield from self.find_coordinator(group_id, deadline_ms)
-            response = yield from self._attempt(lambda _: node, builder, kind, deadline_ms)
+            node = yield from self.find_coordinator(group_id)
+            response = yield from self._attempt(lambda _: node, builder, kind)
             return read(node, response)
 
-        return self.retried(attempt, deadline_ms)
+        return self.retried(attempt)
 
-    def find_coordinator(self, group_id: str, deadline_ms: float) -> Steps[Node]:
+    def find_coordinator(self, group_id: str) -> Steps[Node]:
         """Return the coordinator of a group."""
         return self.send_to_least_loaded(
             FindGroupCoordinator(group_id),
             FindCoordinatorResponse,
             lambda response: coordinator_of(response, group_id),
-            deadline_ms,
         )
 
     def _least_loaded_node(self, now_ms: float) -> Node | None:
@@ -171,14 +178,13 @@ class Requester:
         builder: RequestBuilder,
         kind: type[R],
         read: Callable[[R], T],
-        deadline_ms: float,
     ) -> Steps[T]:
         def attempt() -> Steps[T]:
-            return read((yield from self._attempt(choose, builder, kind, deadline_ms)))
+            return read((yield from self._attempt(choose, builder, kind)))
 
-        return self.retried(attempt, deadline_ms)
+        return self.retried(attempt)
 
-    def retried(self, attempt: Callable[[], Steps[T]], deadline_ms: float) -> Steps[T]:
+    def retried(self, attempt: Callable[[], Steps[T]]) -> Steps[T]:
         """Run an attempt of several requests, again after each retriable error."""
         attempts = 0
         while True:
@@ -186,22 +192,20 @@ class Requester:
                 return (yield from attempt())
             except KafkaError as error:
                 final = not error.retriable or isinstance(error, _FINAL_ERRORS)
-                if final or self._clock.monotonic_ms() >= deadline_ms:
+                if final or self._clock.monotonic_ms() >= self.deadline_ms:
                     raise
                 problem = error
             if problem.invalid_metadata or isinstance(problem, NotControllerError):
                 self._metadata.request_update()
             end_ms = self._clock.monotonic_ms() + self._backoff.backoff(attempts)
-            if end_ms >= deadline_ms:
+            if end_ms >= self.deadline_ms:
                 raise KafkaTimeoutError(f"gave up retrying: {problem}") from problem
             while self._clock.monotonic_ms() < end_ms:
                 yield NetworkWait(self._client, end_ms)
             attempts += 1
 
-    def _attempt(
-        self, choose: Choose, builder: RequestBuilder, kind: type[R], deadline_ms: float
-    ) -> Steps[R]:
-        node = yield from self._ready_node(choose, builder, deadline_ms)
+    def _attempt(self, choose: Choose, builder: RequestBuilder, kind: type[R]) -> Steps[R]:
+        node = yield from self._ready_node(choose, builder)
         now_ms = self._clock.monotonic_ms()
         responses: list[ClientResponse] = []
         request = self._client.new_client_request(
@@ -209,23 +213,19 @@ class Requester:
         )
         self._client.send(request, now_ms)
         what = f"{builder.api_key.name} at {node}"
-        response = yield from self._until(
-            lambda: responses[0] if responses else None, deadline_ms, what
-        )
+        response = yield from self._until(lambda: responses[0] if responses else None, what)
         return response.body(kind)
 
-    def _ready_node(
-        self, choose: Choose, builder: RequestBuilder, deadline_ms: float
-    ) -> Steps[Node]:
+    def _ready_node(self, choose: Choose, builder: RequestBuilder) -> Steps[Node]:
         def look() -> Node | None:
             self._metadata.maybe_raise_any_error()
             now_ms = self._clock.monotonic_ms()
             node = choose(now_ms)
             return node if node is not None and self._client.ready(node, now_ms) else None
 
-        return self._until(look, deadline_ms, builder.api_key.name)
+        return self._until(look, builder.api_key.name)
 
-    def _until(self, look: Callable[[], T | None], deadline_ms: float, what: str) -> Steps[T]:
+    def _until(self, look: Callable[[], T | None], what: str) -> Steps[T]:
         """Poll until `look` returns a value, at least once.
 
         A call with a timeout of 0 opens its connection and sends its request this way.
@@ -235,8 +235,8 @@ class Requester:
             if is_last:
                 raise self._timeout(what)
             now_ms = self._clock.monotonic_ms()
-            is_last = now_ms >= deadline_ms
-            yield NetworkWait(self._client, min(now_ms + _POLL_MS, deadline_ms))
+            is_last = now_ms >= self.deadline_ms
+            yield NetworkWait(self._client, min(now_ms + _POLL_MS, self.deadline_ms))
         return found
 
     def _timeout(self, what: str) -> KafkaTimeoutError:
@@ -256,6 +256,11 @@ def item_error(what: str, code: int, message: str | None) -> KafkaError | None:
     if error is None:
         return None
     return type(error)(f"{what}: {error}")
+
+
+def raising(steps: Steps[Mapping[str, KafkaError]]) -> Steps[None]:
+    """Raise the errors by item that steps return; see `raise_failures`."""
+    raise_failures((yield from steps))
 
 
 def raise_failures(failures: Mapping[str, KafkaError]) -> None:

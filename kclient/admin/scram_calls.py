@@ -1,14 +1,15 @@
 """Admin calls for SCRAM credentials of users."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.admin.requester import Requester, item_error, raise_failures, raising
 from kclient.admin.scram_types import (
     ScramCredentialInfo,
     UserScramCredentialAlteration,
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from kclient.admin.security_arguments import check_alterations, check_users
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import NotControllerError, error_for_code
 from kclient.common.errors import KafkaError
@@ -32,16 +33,28 @@ from kclient.protocol.messages.user_scram_credentials import (
 
 _UNKNOWN = "UNKNOWN"
 
-ScramCredentials = dict[str, tuple[ScramCredentialInfo, ...]]
-
 
 def describe_user_scram_credentials(
-    requester: Requester, users: Sequence[str] | None, deadline_ms: float
-) -> Steps[ScramCredentials]:
-    """Return the credentials of users, None for all users."""
-    names = None if users is None else [UserName(name=user) for user in users]
+    requester: Requester, users: str | Iterable[str] | None = None, *, timeout: float | None = None
+) -> Steps[dict[str, tuple[ScramCredentialInfo, ...]]]:
+    """Return the SCRAM credentials of users, sorted and without secrets (KIP-554).
 
-    def read(response: DescribeUserScramCredentialsResponse) -> ScramCredentials:
+    Args:
+        users: Names of users; None for all users that have credentials.
+        timeout: Timeout in seconds.
+
+    Raises:
+        ResourceNotFoundError: A user has no credentials.
+        DuplicateResourceError: A user is given twice.
+        ClusterAuthorizationError: The client may not DESCRIBE the cluster.
+    """
+    wanted = check_users(users)
+    requester.limit(timeout)
+    names = None if wanted is None else [UserName(name=user) for user in wanted]
+
+    def read(
+        response: DescribeUserScramCredentialsResponse,
+    ) -> dict[str, tuple[ScramCredentialInfo, ...]]:
         error = error_for_code(response.error_code, response.error_message)
         if error is not None:
             raise error
@@ -55,9 +68,7 @@ def describe_user_scram_credentials(
         return described
 
     builder = SimpleBuilder(DescribeUserScramCredentialsRequest(users=names))
-    return requester.send_to_least_loaded(
-        builder, DescribeUserScramCredentialsResponse, read, deadline_ms
-    )
+    return requester.send_to_least_loaded(builder, DescribeUserScramCredentialsResponse, read)
 
 
 def _info(found: CredentialInfo) -> ScramCredentialInfo:
@@ -66,27 +77,38 @@ def _info(found: CredentialInfo) -> ScramCredentialInfo:
 
 
 def alter_user_scram_credentials(
-    requester: Requester, alterations: Sequence[UserScramCredentialAlteration], deadline_ms: float
+    requester: Requester,
+    alterations: UserScramCredentialAlteration | Iterable[UserScramCredentialAlteration],
+    *,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Add, replace and remove credentials."""
+    """Add, replace and remove SCRAM credentials of users (KIP-554).
+
+    The client computes the salted passwords, so that no password is sent. Each user succeeds or
+    fails alone. Connections that are open remain authenticated. A broker accepts a new
+    credential once it has applied the metadata record, shortly after this call.
+
+    Raises:
+        ResourceNotFoundError: A credential to remove does not exist.
+        DuplicateResourceError: A user is given twice, be it with two mechanisms.
+        UnacceptableCredentialError: The broker refuses a name or an iteration count.
+        ClusterAuthorizationError: The client may not ALTER the cluster.
+    """
+    wanted = check_alterations(alterations)
+    requester.limit(timeout)
     request = AlterUserScramCredentialsRequest(
         deletions=[
             ScramCredentialDeletion(name=each.user, mechanism=SCRAM_MECHANISMS[each.mechanism].code)
-            for each in alterations
+            for each in wanted
             if isinstance(each, UserScramCredentialDeletion)
         ],
         upsertions=[
-            _upsertion(each)
-            for each in alterations
-            if isinstance(each, UserScramCredentialUpsertion)
+            _upsertion(each) for each in wanted if isinstance(each, UserScramCredentialUpsertion)
         ],
     )
-    raise_failures(
-        (
-            yield from requester.send_to_controller(
-                SimpleBuilder(request), AlterUserScramCredentialsResponse, _failures, deadline_ms
-            )
-        )
+    builder = SimpleBuilder(request)
+    return raising(
+        requester.send_to_controller(builder, AlterUserScramCredentialsResponse, _failures)
     )
 
 

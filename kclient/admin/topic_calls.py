@@ -1,12 +1,19 @@
 """Admin calls for topics and partitions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kclient.admin.admin_types import (
     CreatedTopic,
     TopicDescription,
     TopicListing,
     TopicPartitionInfo,
+)
+from kclient.admin.arguments import (
+    check_int,
+    check_list,
+    check_new_topic,
+    check_topic_names,
+    check_total_counts,
 )
 from kclient.admin.requester import Requester, item_error, raise_failures
 from kclient.client.client_request import SimpleBuilder
@@ -47,12 +54,26 @@ DEFAULT_PAGE_SIZE = 2_000
 
 
 def create_topics(
-    requester: Requester, topics: Sequence[NewTopic], deadline_ms: float, *, validate_only: bool
+    requester: Requester,
+    topics: NewTopic | Iterable[NewTopic],
+    *,
+    validate_only: bool = False,
+    timeout: float | None = None,
 ) -> Steps[dict[str, CreatedTopic]]:
-    """Create topics; return the created topics by name."""
+    """Create topics; with `validate_only`, only check whether they could be created.
+
+    Raises:
+        TopicExistsError: A topic of that name exists.
+        InvalidArgumentError: A name or a count is illegal.
+        KafkaTimeoutError: The timeout expired.
+    """
+    wanted = check_list("topics", topics, NewTopic)
+    for topic in wanted:
+        check_new_topic(topic)
+    requester.limit(timeout)
     request = CreateTopicsRequest(
-        topics=[_creatable(topic) for topic in topics],
-        timeout_ms=requester.remaining_ms(deadline_ms),
+        topics=[_creatable(topic) for topic in wanted],
+        timeout_ms=requester.remaining_ms(),
         validate_only=validate_only,
     )
 
@@ -71,9 +92,9 @@ def create_topics(
         return created
 
     # Version 4 is the first that accepts -1, the broker's default, as a count.
-    defaults = any(t.num_partitions == -1 and not t.replica_assignments for t in topics)
+    defaults = any(t.num_partitions == -1 and not t.replica_assignments for t in wanted)
     builder = SimpleBuilder(request, oldest=4 if defaults else None)
-    return requester.send_to_controller(builder, CreateTopicsResponse, read, deadline_ms)
+    return requester.send_to_controller(builder, CreateTopicsResponse, read)
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -97,12 +118,20 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def delete_topics(requester: Requester, names: Sequence[str], deadline_ms: float) -> Steps[None]:
-    """Delete topics by name."""
+def delete_topics(
+    requester: Requester, names: str | Iterable[str], *, timeout: float | None = None
+) -> Steps[None]:
+    """Delete topics with all their records.
+
+    Raises:
+        UnknownTopicOrPartitionError: There is no such topic.
+    """
+    checked = check_topic_names(names)
+    requester.limit(timeout)
     request = DeleteTopicsRequest(
-        topics=[DeleteTopicState(name=name) for name in names],
-        topic_names=list(names),
-        timeout_ms=requester.remaining_ms(deadline_ms),
+        topics=[DeleteTopicState(name=name) for name in checked],
+        topic_names=checked,
+        timeout_ms=requester.remaining_ms(),
     )
 
     def read(response: DeleteTopicsResponse) -> None:
@@ -114,9 +143,7 @@ def delete_topics(requester: Requester, names: Sequence[str], deadline_ms: float
                 failures[name] = error
         raise_failures(failures)
 
-    return requester.send_to_controller(
-        _DeleteTopics(request), DeleteTopicsResponse, read, deadline_ms
-    )
+    return requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read)
 
 
 class _DeleteTopics(SimpleBuilder):
@@ -131,9 +158,10 @@ class _DeleteTopics(SimpleBuilder):
 
 
 def list_topics(
-    requester: Requester, deadline_ms: float, *, include_internal: bool
+    requester: Requester, *, include_internal: bool = False, timeout: float | None = None
 ) -> Steps[list[TopicListing]]:
-    """List every topic."""
+    """List the topics."""
+    requester.limit(timeout)
 
     def read(response: MetadataResponse) -> list[TopicListing]:
         return [
@@ -143,32 +171,51 @@ def list_topics(
         ]
 
     builder = _metadata_request(None)
-    return requester.send_to_least_loaded(builder, MetadataResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, MetadataResponse, read)
 
 
 def describe_topics(
     requester: Requester,
-    names: Sequence[str],
-    deadline_ms: float,
+    names: str | Iterable[str],
     *,
-    page_size: int = DEFAULT_PAGE_SIZE,
+    partition_size_limit_per_response: int = DEFAULT_PAGE_SIZE,
+    timeout: float | None = None,
 ) -> Steps[dict[str, TopicDescription]]:
-    """Describe topics by name, in pages of partitions where the broker supports them."""
+    """Describe topics by name, through DescribeTopicPartitions where the broker has it.
+
+    Args:
+        names: Names of the topics.
+        partition_size_limit_per_response: Most partitions of a response (KIP-966).
+        timeout: Timeout in seconds.
+
+    Raises:
+        UnknownTopicOrPartitionError: There is no such topic.
+    """
+    checked = check_topic_names(names)
+    page_size = partition_size_limit_per_response
+    check_int("partition_size_limit_per_response", page_size, 1)
+    requester.limit(timeout)
+    return _describe(requester, checked, page_size)
+
+
+def _describe(
+    requester: Requester, names: Sequence[str], page_size: int
+) -> Steps[dict[str, TopicDescription]]:
     try:
-        return (yield from _describe_in_pages(requester, names, page_size, deadline_ms))
+        return (yield from _describe_in_pages(requester, names, page_size))
     except UnsupportedVersionError:
-        return (yield from _describe_at_once(requester, names, deadline_ms))
+        return (yield from _describe_at_once(requester, names))
 
 
 def _describe_in_pages(
-    requester: Requester, names: Sequence[str], page_size: int, deadline_ms: float
+    requester: Requester, names: Sequence[str], page_size: int
 ) -> Steps[dict[str, TopicDescription]]:
     failures: dict[str, KafkaError] = {}
     found: dict[str, TopicDescription] = {}
     cursor: Cursor | None = None
     wanted = sorted(set(names))
     while wanted:
-        response = yield from _page(requester, wanted, page_size, cursor, deadline_ms)
+        response = yield from _page(requester, wanted, page_size, cursor)
         for topic in response.topics:
             name = topic.name or ""
             error = item_error(f"topic {name!r}", topic.error_code, None)
@@ -191,7 +238,6 @@ def _page(
     names: Sequence[str],
     page_size: int,
     cursor: Cursor | None,
-    deadline_ms: float,
 ) -> Steps[DescribeTopicPartitionsResponse]:
     request = DescribeTopicPartitionsRequest(
         topics=[DescribeTopicPartitionsTopicRequest(name=name) for name in names],
@@ -203,7 +249,7 @@ def _page(
         return response
 
     return requester.send_to_least_loaded(
-        SimpleBuilder(request), DescribeTopicPartitionsResponse, read, deadline_ms
+        SimpleBuilder(request), DescribeTopicPartitionsResponse, read
     )
 
 
@@ -243,7 +289,7 @@ def _ids(listed: list[int] | None) -> tuple[int, ...] | None:
 
 
 def _describe_at_once(
-    requester: Requester, names: Sequence[str], deadline_ms: float
+    requester: Requester, names: Sequence[str]
 ) -> Steps[dict[str, TopicDescription]]:
     """Describe topics at a broker without pages."""
 
@@ -260,9 +306,7 @@ def _describe_at_once(
         raise_failures(failures)
         return found
 
-    return requester.send_to_least_loaded(
-        _metadata_request(names), MetadataResponse, read, deadline_ms
-    )
+    return requester.send_to_least_loaded(_metadata_request(names), MetadataResponse, read)
 
 
 def _metadata_request(names: Sequence[str] | None) -> SimpleBuilder:
@@ -290,15 +334,25 @@ def _description(topic: MetadataResponseTopic) -> TopicDescription:
 
 
 def create_partitions(
-    requester: Requester, totals: Mapping[str, int], deadline_ms: float, *, validate_only: bool
+    requester: Requester,
+    total_counts: Mapping[str, int],
+    *,
+    validate_only: bool = False,
+    timeout: float | None = None,
 ) -> Steps[None]:
-    """Increase the partition counts of topics to the given totals."""
+    """Increase the partition counts of topics to the given totals.
+
+    Raises:
+        InvalidPartitionsError: A total is not larger than the current count.
+    """
+    check_total_counts(total_counts)
+    requester.limit(timeout)
     request = CreatePartitionsRequest(
         topics=[
             CreatePartitionsTopic(name=name, count=total, assignments=None)
-            for name, total in totals.items()
+            for name, total in total_counts.items()
         ],
-        timeout_ms=requester.remaining_ms(deadline_ms),
+        timeout_ms=requester.remaining_ms(),
         validate_only=validate_only,
     )
 
@@ -310,9 +364,7 @@ def create_partitions(
                 failures[result.name] = error
         raise_failures(failures)
 
-    return requester.send_to_controller(
-        SimpleBuilder(request), CreatePartitionsResponse, read, deadline_ms
-    )
+    return requester.send_to_controller(SimpleBuilder(request), CreatePartitionsResponse, read)
 
 
 def _id_text(topic_id: bytes) -> str | None:

@@ -58,9 +58,7 @@ def test_rules_are_described_with_unknown_codes() -> None:
         ResourcePatternFilter(ResourceType.TOPIC, "logs-a", PatternType.MATCH),
         AccessControlEntryFilter("User:alice"),
     )
-    known, unknown, of_newer = world.run(
-        lambda requester, end: acl_calls.describe_acls(requester, wanted, end)
-    )
+    known, unknown, of_newer = world.run(acl_calls.describe_acls, wanted)
     assert known == READ
     assert unknown.entry == AccessControlEntry(
         "U:x", "h", AclOperation.UNKNOWN, AclPermissionType.UNKNOWN
@@ -96,7 +94,7 @@ def test_refused_rules_are_named() -> None:
     with pytest.raises(
         InvalidRequestError, match=r"DENY ALL by 'User:bob' from '10\.0\.0\.7' on GROUP '\*': .*no"
     ):
-        world.run(lambda requester, end: acl_calls.create_acls(requester, [READ, DENY], end))
+        world.run(acl_calls.create_acls, [READ, DENY])
 
 
 def test_removed_rules_are_returned_once() -> None:
@@ -118,9 +116,7 @@ def test_removed_rules_are_returned_once() -> None:
         high=3,
     )
     filters = [READ.to_filter(), AclBindingFilter()]
-    assert world.run(lambda requester, end: acl_calls.delete_acls(requester, filters, end)) == [
-        READ
-    ]
+    assert world.run(acl_calls.delete_acls, filters) == [READ]
     (request,) = world.requests(messages.DeleteAclsRequest)
     assert isinstance(request, messages.DeleteAclsRequest)
     first, second = request.filters
@@ -145,7 +141,7 @@ def test_refused_filter_and_rule_are_named() -> None:
     )
     filters = [AclBindingFilter()] * 2
     with pytest.raises(InvalidRequestError, match=r"filters\[0\]: .*no") as caught:
-        world.run(lambda requester, end: acl_calls.delete_acls(requester, filters, end))
+        world.run(acl_calls.delete_acls, filters)
     assert "CLUSTER 'kafka-cluster'" in caught.value.__notes__[0]
 
 
@@ -165,18 +161,16 @@ def test_broker_without_authorizer() -> None:
         ),
     ):
         world.respond(api, lambda *_, response=response: response, low=1, high=3)
-    anything = AclBindingFilter()
-    for call in (
-        lambda requester, end: acl_calls.describe_acls(requester, anything, end),
-        lambda requester, end: acl_calls.create_acls(requester, [READ], end),
-        lambda requester, end: acl_calls.delete_acls(requester, [anything], end),
-    ):
-        with pytest.raises(SecurityDisabledError, match=r"authorizer\.class\.name"):
-            world.run(call)
+    with pytest.raises(SecurityDisabledError, match=r"authorizer\.class\.name"):
+        world.run(acl_calls.describe_acls)
+    with pytest.raises(SecurityDisabledError, match=r"authorizer\.class\.name"):
+        world.run(acl_calls.create_acls, [READ])
+    with pytest.raises(SecurityDisabledError, match=r"authorizer\.class\.name"):
+        world.run(acl_calls.delete_acls, [AclBindingFilter()])
 
 
 def test_missing_outcome_is_an_error() -> None:
     world = AdminWorld()
     world.respond(ApiKey.CREATE_ACLS, lambda *_: messages.CreateAclsResponse(), low=1, high=3)
     with pytest.raises(ProtocolError, match="got 0, expected 1"):
-        world.run(lambda requester, end: acl_calls.create_acls(requester, [READ], end))
+        world.run(acl_calls.create_acls, [READ])

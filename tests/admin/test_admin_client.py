@@ -1,11 +1,14 @@
-"""AdminClient, with its calls and life of `AdminBase`, against the companion broker."""
+"""AdminClient against the companion broker."""
 
+import inspect
 import logging
+import pydoc
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from types import NoneType
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -16,6 +19,7 @@ from kclient.common.broker_errors import (
     InvalidPartitionsError,
     TopicExistsError,
     UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
 )
 from kclient.common.errors import (
     BootstrapError,
@@ -258,6 +262,47 @@ def test_very_long_timeouts_are_accepted(admin: AdminClient, timeout: float) -> 
     name = f"patient-{timeout}"
     admin.create_topics([NewTopic(name)], timeout=timeout)
     admin.delete_topics([name], timeout=timeout)
+
+
+def test_methods_have_the_signatures_and_docstrings_of_their_calls(admin: AdminClient) -> None:
+    assert str(inspect.signature(AdminClient.list_topics)) == (
+        "(self, *, include_internal: bool = False, timeout: float | None = None)"
+        " -> list[kclient.admin.admin_types.TopicListing]"
+    )
+    assert str(inspect.signature(admin.unregister_broker)) == (
+        "(broker_id: int, *, timeout: float | None = None) -> None"
+    )
+    assert get_type_hints(AdminClient.delete_topics) == {
+        "names": str | Iterable[str],
+        "timeout": float | None,
+        "return": NoneType,
+    }
+    assert inspect.getdoc(AdminClient.list_topics) == "List the topics."
+    shown = pydoc.plain(pydoc.render_doc(AdminClient))
+    for name, method in inspect.getmembers(AdminClient, inspect.isfunction):
+        if not name.startswith("_"):
+            assert method.__name__ == name
+            assert method.__qualname__ == f"AdminClient.{name}"
+            assert f"\n |  {name}(self" in shown
+            assert "requester" not in inspect.signature(method).parameters
+
+
+def test_deprecated_call_warns_at_the_line_of_its_caller(admin: AdminClient) -> None:
+    topic = ConfigResource(ConfigResourceType.TOPIC, "replaced")
+    with (
+        pytest.warns(DeprecationWarning, match="use incremental_alter_configs") as caught,
+        pytest.raises(UnsupportedVersionError),  # of the companion broker
+    ):
+        admin.alter_configs({topic: {"retention.ms": "5"}})
+    assert [each.filename for each in caught] == [__file__]
+
+
+def test_arguments_are_read_outside_of_the_call(admin: AdminClient) -> None:
+    def names() -> Iterator[str]:
+        yield from admin.create_topics(NewTopic("lazy"))
+
+    admin.delete_topics(names())
+    assert "lazy" not in {topic.name for topic in admin.list_topics()}
 
 
 def test_unclosed_client_emits_a_resource_warning() -> None:

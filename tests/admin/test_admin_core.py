@@ -21,9 +21,13 @@ class Calls:
         self.deadlines: list[float] = []
 
     def start(self) -> Steps[str]:
-        return self.core.call(self._steps, TIMEOUT_MS)
+        return self.core.call(self._steps, timeout=TIMEOUT_MS / 1000.0)
 
-    def _steps(self, _requester: Requester, deadline_ms: float) -> Steps[str]:
+    def _steps(self, requester: Requester, *, timeout: float) -> Steps[str]:
+        requester.limit(timeout)
+        return self._wait(requester.deadline_ms)
+
+    def _wait(self, deadline_ms: float) -> Steps[str]:
         self.deadlines.append(deadline_ms)
         yield NetworkWait(self, deadline_ms)
         return "done"

@@ -1,4 +1,4 @@
-"""Checks of the arguments of `ClusterMethods`."""
+"""Checks of the arguments of `AdminClient` for settings, replicas, the quorum and quotas."""
 
 from typing import Any
 

@@ -44,11 +44,7 @@ def test_cluster_has_its_controller_and_all_brokers() -> None:
 def test_fenced_brokers_need_version_2() -> None:
     world = AdminWorld()
     with pytest.raises(UnsupportedVersionError):
-        world.run(
-            lambda requester, end: cluster_calls.describe_cluster(
-                requester, end, include_fenced_brokers=True
-            )
-        )
+        world.run(cluster_calls.describe_cluster, include_fenced_brokers=True)
     response = DescribeClusterResponse(
         brokers=[
             DescribeClusterBroker(broker_id=number, host="h", port=1, is_fenced=number == 2)
@@ -57,20 +53,14 @@ def test_fenced_brokers_need_version_2() -> None:
     )
     world = AdminWorld()
     world.respond(ApiKey.DESCRIBE_CLUSTER, lambda *_: response, high=2)
-    found = world.run(
-        lambda requester, end: cluster_calls.describe_cluster(
-            requester, end, include_fenced_brokers=True
-        )
-    )
+    found = world.run(cluster_calls.describe_cluster, include_fenced_brokers=True)
     assert (len(found.nodes), found.fenced_ids) == (2, frozenset({2}))
 
 
 def test_each_broker_describes_its_own_configuration() -> None:
     world = AdminWorld(3)
     world.respond(ApiKey.DESCRIBE_CONFIGS, configs, low=1, high=4)
-    found = world.run(
-        lambda requester, end: cluster_calls.describe_broker_configs(requester, [3, 1], end)
-    )
+    found = world.run(cluster_calls.describe_broker_configs, [3, 1])
     assert {number: entries["node.id"].value for number, entries in found.items()} == {
         3: "3",
         1: "1",
@@ -82,9 +72,7 @@ def test_each_broker_describes_its_own_configuration() -> None:
 def test_kinds_of_settings() -> None:
     world = AdminWorld()
     world.respond(ApiKey.DESCRIBE_CONFIGS, configs, low=1, high=4)
-    found = world.run(
-        lambda requester, end: cluster_calls.describe_topic_configs(requester, ["t", "u"], end)
-    )
+    found = world.run(cluster_calls.describe_topic_configs, ["t", "u"])
     assert len(world.requests(DescribeConfigsRequest)) == 1
     assert list(found) == ["t", "u"]
     entries = found["u"]
@@ -105,9 +93,5 @@ def test_errors_name_their_resources() -> None:
     world = AdminWorld()
     world.respond(ApiKey.DESCRIBE_CONFIGS, refused, low=1, high=4)
     with pytest.raises(TopicAuthorizationError, match="resource 't'") as caught:
-        world.run(
-            lambda requester, end: cluster_calls.describe_topic_configs(
-                requester, ["t", "u", "v"], end
-            )
-        )
+        world.run(cluster_calls.describe_topic_configs, ["t", "u", "v"])
     assert ["resource 'v'" in note for note in caught.value.__notes__] == [True]

@@ -51,11 +51,7 @@ def test_settings_of_one_broker_are_sent_to_it() -> None:
         EVERY_BROKER: [AlterConfigOp("a", "1")],
         BROKER: [AlterConfigOp("b", None, AlterConfigOpType.DELETE)],
     }
-    world.run(
-        lambda requester, end: config_calls.incremental_alter_configs(
-            requester, changes, end, validate_only=True
-        )
-    )
+    world.run(config_calls.incremental_alter_configs, changes, validate_only=True)
     sent = [
         (
             resource.resource_name,
@@ -79,11 +75,7 @@ def test_refused_settings_name_their_resource() -> None:
     world = AdminWorld()
     world.respond(ApiKey.INCREMENTAL_ALTER_CONFIGS, altered, high=1)
     with pytest.raises(InvalidConfigurationError, match="topic 't'"):
-        world.run(
-            lambda requester, end: config_calls.incremental_alter_configs(
-                requester, {TOPIC: [AlterConfigOp("a", "1")]}, end, validate_only=False
-            )
-        )
+        world.run(config_calls.incremental_alter_configs, {TOPIC: [AlterConfigOp("a", "1")]})
 
 
 def test_all_settings_are_replaced() -> None:
@@ -92,11 +84,8 @@ def test_all_settings_are_replaced() -> None:
         responses=[messages.AlterConfigsResourceResponse(resource_type=2, resource_name="t")]
     )
     world.respond(ApiKey.ALTER_CONFIGS, lambda *_: response, high=2)
-    world.run(
-        lambda requester, end: config_calls.alter_configs(
-            requester, {TOPIC: {"a": "1"}}, end, validate_only=False
-        )
-    )
+    with pytest.warns(DeprecationWarning, match="use incremental_alter_configs"):
+        world.run(config_calls.alter_configs, {TOPIC: {"a": "1"}})
     (request,) = world.requests(messages.AlterConfigsRequest)
     assert isinstance(request, messages.AlterConfigsRequest)
     assert [(each.name, each.value) for each in request.resources[0].configs] == [("a", "1")]
@@ -115,7 +104,7 @@ def listed(_: ScriptedBroker, __: Request) -> Response:
 def test_resources_of_unknown_kinds_are_omitted() -> None:
     world = AdminWorld()
     world.respond(ApiKey.LIST_CONFIG_RESOURCES, listed, high=1)
-    found = world.run(lambda requester, end: config_calls.list_config_resources(requester, [], end))
+    found = world.run(config_calls.list_config_resources, [])
     assert found == [TOPIC]
 
 
@@ -126,11 +115,11 @@ def test_old_broker_lists_client_metrics_only() -> None:
     )
     world.respond(ApiKey.LIST_CONFIG_RESOURCES, lambda *_: found, high=0)
     metrics = ConfigResourceType.CLIENT_METRICS
-    assert world.run(
-        lambda requester, end: config_calls.list_config_resources(requester, [metrics], end)
-    ) == [ConfigResource(metrics, "m")]
+    assert world.run(config_calls.list_config_resources, [metrics]) == [
+        ConfigResource(metrics, "m")
+    ]
     with pytest.raises(UnsupportedVersionError):
-        world.run(lambda requester, end: config_calls.list_config_resources(requester, [], end))
+        world.run(config_calls.list_config_resources, [])
 
 
 def test_quotas_by_entity() -> None:
@@ -148,11 +137,7 @@ def test_quotas_by_entity() -> None:
     world = AdminWorld()
     world.respond(ApiKey.DESCRIBE_CLIENT_QUOTAS, lambda *_: response, high=1)
     wanted = [ClientQuotaFilterComponent("user", QuotaMatchType.EXACT, "alice")]
-    found = world.run(
-        lambda requester, end: config_calls.describe_client_quotas(
-            requester, wanted, end, strict=True
-        )
-    )
+    found = world.run(config_calls.describe_client_quotas, wanted, strict=True)
     alice = ClientQuotaEntity.of({"client-id": None, "user": "alice"})
     assert found == {alice: {"producer_byte_rate": 5.0}}
     (request,) = world.requests(quotas.DescribeClientQuotasRequest)
@@ -175,8 +160,4 @@ def test_quotas_are_set_and_removed() -> None:
     world.respond(ApiKey.ALTER_CLIENT_QUOTAS, refused, high=1)
     user = ClientQuotaEntity.of({"user": "alice"})
     with pytest.raises(InvalidRequestError, match="alice"):
-        world.run(
-            lambda requester, end: config_calls.alter_client_quotas(
-                requester, {user: {"a": 1.5, "b": None}}, end, validate_only=False
-            )
-        )
+        world.run(config_calls.alter_client_quotas, {user: {"a": 1.5, "b": None}})

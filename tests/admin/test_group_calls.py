@@ -62,7 +62,7 @@ def describing(world: AdminWorld, group: DescribedGroup) -> None:
 def test_every_broker_lists_its_groups() -> None:
     world = AdminWorld(3)
     world.respond(ApiKey.LIST_GROUPS, listed, high=5)
-    found = world.run(lambda requester, end: group_calls.list_groups(requester, [], end))
+    found = world.run(group_calls.list_groups)
     assert sorted(found) == [
         GroupListing(f"group-{number}", "consumer", "Stable", "consumer") for number in (1, 2, 3)
     ]
@@ -71,7 +71,7 @@ def test_every_broker_lists_its_groups() -> None:
 def test_old_broker_sends_neither_state_nor_type() -> None:
     world = AdminWorld()
     world.respond(ApiKey.LIST_GROUPS, listed, high=3)
-    found = world.run(lambda requester, end: group_calls.list_groups(requester, [], end))
+    found = world.run(group_calls.list_groups)
     assert found == [GroupListing("group-1", "consumer", None, None)]
 
 
@@ -79,7 +79,7 @@ def test_filter_of_states_needs_version_4() -> None:
     world = AdminWorld()
     world.respond(ApiKey.LIST_GROUPS, listed, high=3)
     with pytest.raises(UnsupportedVersionError):
-        world.run(lambda requester, end: group_calls.list_groups(requester, ["Empty"], end))
+        world.run(group_calls.list_groups, states=["Empty"])
     assert world.requests(ListGroupsRequest) == []
 
 
@@ -102,7 +102,7 @@ def test_members_have_their_assignments() -> None:
             ],
         ),
     )
-    found = world.run(lambda requester, end: group_calls.describe_groups(requester, ["g"], end))
+    found = world.run(group_calls.describe_consumer_groups, ["g"])
     (member,) = found["g"].members
     assert (found["g"].partition_assignor, found["g"].coordinator) == (
         "range",
@@ -116,14 +116,14 @@ def test_group_of_another_type_is_not_reported_as_dead() -> None:
     describing(world, DescribedGroup(group_id="group-1", group_state="Dead"))
     world.respond(ApiKey.LIST_GROUPS, listed, high=5)
     with pytest.raises(UnsupportedVersionError, match="its type is 'consumer'"):
-        world.run(lambda requester, end: group_calls.describe_groups(requester, ["group-1"], end))
+        world.run(group_calls.describe_consumer_groups, ["group-1"])
 
 
 def test_missing_group_is_dead() -> None:
     world = AdminWorld()
     describing(world, DescribedGroup(group_id="g", group_state="Dead", error_code=69))
     world.respond(ApiKey.LIST_GROUPS, listed, high=5)
-    found = world.run(lambda requester, end: group_calls.describe_groups(requester, ["g"], end))
+    found = world.run(group_calls.describe_consumer_groups, ["g"])
     assert (found["g"].state, found["g"].members) == ("Dead", ())
 
 
@@ -141,9 +141,7 @@ def test_groups_after_one_that_is_not_deleted_are_deleted() -> None:
     world.coordinate("used", 1)
     world.coordinate("free", 1)
     with pytest.raises(GroupNotEmptyError, match="group 'used'"):
-        world.run(
-            lambda requester, end: group_calls.delete_groups(requester, ["used", "free"], end)
-        )
+        world.run(group_calls.delete_consumer_groups, ["used", "free"])
     assert deleted == ["used", "free"]
 
 
@@ -160,7 +158,7 @@ def test_offsets_that_are_not_deleted_are_named() -> None:
     world.respond(ApiKey.OFFSET_DELETE, lambda *_: response, high=0)
     wanted = [TopicPartition("t", 0), TopicPartition("t", 1)]
     with pytest.raises(GroupSubscribedToTopicError, match="group 'g', t-1"):
-        world.run(lambda requester, end: group_calls.delete_offsets(requester, "g", wanted, end))
+        world.run(group_calls.delete_consumer_group_offsets, "g", wanted)
     (request,) = world.requests(OffsetDeleteRequest, 2)
     assert isinstance(request, OffsetDeleteRequest)
     assert [part.partition_index for part in request.topics[0].partitions] == [0, 1]
@@ -197,7 +195,7 @@ def test_committed_offsets_of_both_forms_of_the_request(version: int) -> None:
     world = AdminWorld()
     world.coordinate("g", 1)
     world.respond(ApiKey.OFFSET_FETCH, fetched, low=2, high=version)
-    found = world.run(lambda requester, end: group_calls.list_offsets(requester, "g", wanted, end))
+    found = world.run(group_calls.list_consumer_group_offsets, "g", wanted)
     assert found == {TopicPartition("t", 0): OffsetAndMetadata(5, "m", -1)}
 
 
@@ -205,7 +203,5 @@ def test_topic_ids_of_newer_versions_are_not_needed() -> None:
     world = AdminWorld()
     world.coordinate("g", 1)
     world.respond(ApiKey.OFFSET_FETCH, lambda *_: OffsetFetchResponse(), low=2, high=10)
-    assert (
-        world.run(lambda requester, end: group_calls.list_offsets(requester, "g", None, end)) == {}
-    )
+    assert world.run(group_calls.list_consumer_group_offsets, "g") == {}
     assert world.versions(ApiKey.OFFSET_FETCH) == [9]

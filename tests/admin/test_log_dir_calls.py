@@ -48,9 +48,7 @@ def directories(broker: ScriptedBroker, _: Request) -> Response:
 def test_each_broker_describes_its_directories() -> None:
     world = AdminWorld(2)
     world.respond(ApiKey.DESCRIBE_LOG_DIRS, directories, low=1, high=4)
-    found = world.run(
-        lambda requester, end: log_dir_calls.describe_log_dirs(requester, [1, 2], end)
-    )
+    found = world.run(log_dir_calls.describe_log_dirs, [1, 2])
     assert [list(of_broker) for of_broker in found.values()] == [
         ["/data/1", "/data/1-new", "/data/1-failed"],
         ["/data/2", "/data/2-new", "/data/2-failed"],
@@ -65,11 +63,7 @@ def test_replica_is_located_with_the_directory_it_moves_to() -> None:
     world = AdminWorld(2)
     world.respond(ApiKey.DESCRIBE_LOG_DIRS, directories, low=1, high=4)
     replica, absent = TopicPartitionReplica("t", 0, 2), TopicPartitionReplica("t", 1, 2)
-    found = world.run(
-        lambda requester, end: log_dir_calls.describe_replica_log_dirs(
-            requester, [replica, absent], end
-        )
-    )
+    found = world.run(log_dir_calls.describe_replica_log_dirs, [replica, absent])
     assert found == {
         replica: ReplicaLogDirInfo("/data/2", 1, "/data/2-new", 5),
         absent: ReplicaLogDirInfo(),
@@ -88,8 +82,6 @@ def test_failed_moves_are_reported_after_every_broker_was_asked() -> None:
     world.respond(ApiKey.ALTER_REPLICA_LOG_DIRS, moved, low=1, high=2)
     assignment = {TopicPartitionReplica("t", 0, number): "/new" for number in (1, 2)}
     with pytest.raises(ReplicaNotAvailableError, match="t-0 at broker 1") as caught:
-        world.run(
-            lambda requester, end: log_dir_calls.alter_replica_log_dirs(requester, assignment, end)
-        )
+        world.run(log_dir_calls.alter_replica_log_dirs, assignment)
     assert "t-0 at broker 2" in caught.value.__notes__[0]
     assert [len(world.requests(AlterReplicaLogDirsRequest, number)) for number in (1, 2)] == [1, 1]

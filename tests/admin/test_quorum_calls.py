@@ -97,7 +97,7 @@ def test_features_of_a_node(epoch: int, finalized: dict[str, VersionRange]) -> N
         ],
     )
     world.brokers[1].responses[ApiKey.API_VERSIONS] = lambda *_: response
-    found = world.run(lambda requester, end: quorum_calls.describe_features(requester, 2, end))
+    found = world.run(quorum_calls.describe_features, node_id=2)
     assert found.supported_features == {"f": VersionRange(1, 3)}
     assert found.finalized_features == finalized
     assert found.finalized_features_epoch == (epoch if epoch >= 0 else None)
@@ -118,12 +118,8 @@ def test_feature_downgrade_in_each_form_of_the_request(version: int) -> None:
     world.respond(ApiKey.UPDATE_FEATURES, refused, high=version)
     with pytest.raises(InvalidUpdateVersionError, match="feature 'f'"):
         world.run(
-            lambda requester, end: quorum_calls.update_features(
-                requester,
-                {"f": FeatureUpdate(1, UpgradeType.UNSAFE_DOWNGRADE)},
-                end,
-                validate_only=False,
-            )
+            quorum_calls.update_features,
+            {"f": FeatureUpdate(1, UpgradeType.UNSAFE_DOWNGRADE)},
         )
 
 
@@ -133,7 +129,7 @@ def test_error_of_a_node_names_it() -> None:
         ApiKey.UNREGISTER_BROKER, lambda *_: UnregisterBrokerResponse(error_code=102), high=0
     )
     with pytest.raises(BrokerIdNotRegisteredError, match="broker 7"):
-        world.run(lambda requester, end: quorum_calls.unregister_broker(requester, 7, end))
+        world.run(quorum_calls.unregister_broker, 7)
 
 
 def test_voters_are_added_and_removed_by_directory() -> None:
@@ -153,12 +149,6 @@ def test_voters_are_added_and_removed_by_directory() -> None:
     voter = (4, uuid_to_text(DIRECTORY))
     endpoint = RaftVoterEndpoint("CONTROLLER", "h", 9093)
     with pytest.raises(DuplicateVoterError, match="voter 4"):
-        world.run(
-            lambda requester, end: quorum_calls.add_raft_voter(
-                requester, voter, [endpoint], None, end
-            )
-        )
+        world.run(quorum_calls.add_raft_voter, *voter, [endpoint])
     with pytest.raises(VoterNotFoundError, match="voter 4"):
-        world.run(
-            lambda requester, end: quorum_calls.remove_raft_voter(requester, voter, None, end)
-        )
+        world.run(quorum_calls.remove_raft_voter, *voter)

@@ -48,11 +48,7 @@ def elect(world: AdminWorld, *codes: int) -> list[TopicPartition]:
         replica_election_results=[ReplicaElectionResult(topic="t", partition_result=results)]
     )
     world.respond(ApiKey.ELECT_LEADERS, lambda *_: response, high=2)
-    return world.run(
-        lambda requester, end: replica_calls.elect_leaders(
-            requester, ElectionType.PREFERRED, [FIRST, SECOND], end
-        )
-    )
+    return world.run(replica_calls.elect_leaders, ElectionType.PREFERRED, [FIRST, SECOND])
 
 
 def test_partitions_without_need_of_an_election_are_omitted() -> None:
@@ -75,11 +71,7 @@ def test_unclean_election_needs_version_1() -> None:
     world = AdminWorld()
     world.respond(ApiKey.ELECT_LEADERS, lambda *_: ElectLeadersResponse(), high=0)
     with pytest.raises(Exception, match="ELECT_LEADERS"):
-        world.run(
-            lambda requester, end: replica_calls.elect_leaders(
-                requester, ElectionType.UNCLEAN, None, end
-            )
-        )
+        world.run(replica_calls.elect_leaders, ElectionType.UNCLEAN)
 
 
 def test_reassignments_are_started_and_cancelled() -> None:
@@ -98,12 +90,9 @@ def test_reassignments_are_started_and_cancelled() -> None:
     world.respond(ApiKey.ALTER_PARTITION_REASSIGNMENTS, lambda *_: response, high=1)
     with pytest.raises(NoReassignmentInProgressError, match="partition t-1"):
         world.run(
-            lambda requester, end: replica_calls.alter_partition_reassignments(
-                requester,
-                {FIRST: [2, 3], SECOND: None},
-                end,
-                allow_replication_factor_change=False,
-            )
+            replica_calls.alter_partition_reassignments,
+            {FIRST: [2, 3], SECOND: None},
+            allow_replication_factor_change=False,
         )
     (request,) = world.requests(AlterPartitionReassignmentsRequest)
     assert isinstance(request, AlterPartitionReassignmentsRequest)
@@ -120,9 +109,7 @@ def test_ongoing_reassignments() -> None:
     )
     world = AdminWorld()
     world.respond(ApiKey.LIST_PARTITION_REASSIGNMENTS, lambda *_: response, high=0)
-    found = world.run(
-        lambda requester, end: replica_calls.list_partition_reassignments(requester, None, end)
-    )
+    found = world.run(replica_calls.list_partition_reassignments)
     assert found == {SECOND: PartitionReassignment((1, 2), (2,), (1,))}
 
 
@@ -151,16 +138,10 @@ def test_each_leader_describes_its_producers() -> None:
     for broker in world.brokers:
         broker.topics = {"t": [1, 2]}
     world.respond(ApiKey.DESCRIBE_PRODUCERS, producers, high=0)
-    found = world.run(
-        lambda requester, end: replica_calls.describe_producers(
-            requester, [FIRST, SECOND], None, end
-        )
-    )
+    found = world.run(replica_calls.describe_producers, [FIRST, SECOND])
     assert {key: states[0].producer_id for key, states in found.items()} == {FIRST: 1, SECOND: 2}
     assert found[FIRST][0].coordinator_epoch is None
-    found = world.run(
-        lambda requester, end: replica_calls.describe_producers(requester, [FIRST], 2, end)
-    )
+    found = world.run(replica_calls.describe_producers, [FIRST], broker_id=2)
     assert found[FIRST][0].producer_id == 2
 
 
@@ -180,9 +161,7 @@ def test_producers_of_a_moved_partition_are_asked_of_the_new_leader() -> None:
         )
 
     world.respond(ApiKey.DESCRIBE_PRODUCERS, moved, high=0)
-    found = world.run(
-        lambda requester, end: replica_calls.describe_producers(requester, [FIRST], None, end)
-    )
+    found = world.run(replica_calls.describe_producers, [FIRST])
     assert found[FIRST][0].producer_id == 2
 
 
@@ -190,6 +169,4 @@ def test_missing_partition_has_no_producers() -> None:
     world = AdminWorld()
     world.brokers[0].topics = {"t": [1]}
     with pytest.raises(UnknownTopicOrPartitionError, match="does not exist"):
-        world.run(
-            lambda requester, end: replica_calls.describe_producers(requester, [SECOND], None, end)
-        )
+        world.run(replica_calls.describe_producers, [SECOND])

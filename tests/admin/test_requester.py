@@ -1,5 +1,6 @@
 """Requests of the admin client: choice of the broker, retries and deadlines, in virtual time."""
 
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -19,7 +20,7 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.groups import ListGroupsRequest, ListGroupsResponse
 from tests.support.clients.scripted_broker import ScriptedBroker
-from tests.support.virtual.admin_world import AdminWorld
+from tests.support.virtual.admin_world import TIMEOUT_MS, AdminWorld
 
 ERRORS: dict[int, KafkaError] = {
     3: UnknownTopicOrPartitionError("no such topic"),
@@ -49,8 +50,9 @@ def read(response: ListGroupsResponse) -> str:
 BUILDER = SimpleBuilder(ListGroupsRequest())
 
 
-def anywhere(requester: Requester, deadline_ms: float) -> Steps[str]:
-    return requester.send_to_least_loaded(BUILDER, ListGroupsResponse, read, deadline_ms)
+def anywhere(requester: Requester, *, timeout: float | None = None) -> Steps[str]:
+    requester.limit(timeout)
+    return requester.send_to_least_loaded(BUILDER, ListGroupsResponse, read)
 
 
 def test_retriable_error_is_retried_after_a_backoff() -> None:
@@ -72,7 +74,7 @@ def test_deadline_ends_the_retries_with_the_last_failure() -> None:
     made = world(*[15] * 1_000)
     started_ms = made.clock.now_ms
     with pytest.raises(KafkaTimeoutError, match="gave up retrying: not yet") as caught:
-        made.run(anywhere, 1_000)
+        made.run(anywhere, timeout=1.0)
     assert isinstance(caught.value.__cause__, CoordinatorNotAvailableError)
     assert made.clock.now_ms - started_ms <= 1_000
 
@@ -82,14 +84,14 @@ def test_silent_broker_times_out_with_its_name() -> None:
     made.run(anywhere)
     made.brokers[0].silent = True
     with pytest.raises(KafkaTimeoutError, match=r"LIST_GROUPS at .*10\.0\.0\.1:9092.*no resp"):
-        made.run(anywhere, 500)
+        made.run(anywhere, timeout=0.5)
 
 
 def test_unreachable_brokers_are_reported_with_their_error() -> None:
     made = AdminWorld()
     made.brokers[0].silent = True
     with pytest.raises(BootstrapError, match="LIST_GROUPS: no response in time; ") as caught:
-        made.run(anywhere, 500)
+        made.run(anywhere, timeout=0.5)
     assert isinstance(caught.value.__cause__, BootstrapError)
 
 
@@ -106,7 +108,7 @@ def test_controller_is_chosen_again_after_it_moved() -> None:
 
     made.respond(ApiKey.LIST_GROUPS, moved, high=3)
     controlled = made.run(
-        lambda requester, end: requester.send_to_controller(BUILDER, ListGroupsResponse, read, end)
+        lambda requester: requester.send_to_controller(BUILDER, ListGroupsResponse, read)
     )
     assert controlled == "read"
     assert len(made.requests(ListGroupsRequest, 1)) == 1
@@ -123,9 +125,7 @@ def test_coordinator_is_looked_up_for_each_attempt() -> None:
         return read(response)
 
     result = made.run(
-        lambda requester, end: requester.send_to_coordinator(
-            "g", BUILDER, ListGroupsResponse, with_node, end
-        )
+        lambda requester: requester.send_to_coordinator("g", BUILDER, ListGroupsResponse, with_node)
     )
     assert result == "read"
     assert seen == [made.brokers[1].node] * 2
@@ -143,14 +143,26 @@ def test_closed_core_closes_its_connections() -> None:
 
 def test_remaining_time_fits_into_a_request() -> None:
     made = AdminWorld()
-    seen: list[int] = []
 
-    def call(requester: Requester, deadline_ms: float) -> Steps[None]:
-        seen.extend(requester.remaining_ms(end) for end in (deadline_ms, 0.0, deadline_ms + 2**40))
+    def call(requester: Requester, timeout: float) -> Steps[int]:
+        requester.limit(timeout)
         yield from ()
+        return requester.remaining_ms()
 
-    made.run(call, 2_500)
-    assert seen == [2_500, 1, 2**31 - 1]
+    assert made.run(call, 2.5) == 2_500
+    assert made.run(call, 0) == 1
+    assert made.run(call, math.inf) == 2**31 - 1
+
+
+def test_call_without_a_timeout_has_the_default_one() -> None:
+    made = AdminWorld()
+
+    def call(requester: Requester) -> Steps[float]:
+        yield from ()
+        requester.limit(None)
+        return requester.deadline_ms - made.clock.now_ms
+
+    assert made.run(call) == TIMEOUT_MS
 
 
 def test_error_of_an_item_has_its_name() -> None:

@@ -49,9 +49,7 @@ def test_credentials_are_described_by_user() -> None:
         lambda *_: messages.DescribeUserScramCredentialsResponse(results=found),
         high=0,
     )
-    assert world.run(
-        lambda requester, end: scram_calls.describe_user_scram_credentials(requester, None, end)
-    ) == {
+    assert world.run(scram_calls.describe_user_scram_credentials) == {
         "alice": (ScramCredentialInfo(SHA_256, 8192), ScramCredentialInfo(SHA_512, 4096)),
         "bob": (ScramCredentialInfo("UNKNOWN", 1),),
     }
@@ -67,11 +65,7 @@ def test_described_users_are_named_in_request_and_error() -> None:
     world = AdminWorld()
     world.respond(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, missing, high=0)
     with pytest.raises(ResourceNotFoundError, match="user 'a'") as caught:
-        world.run(
-            lambda requester, end: scram_calls.describe_user_scram_credentials(
-                requester, ["a", "b"], end
-            )
-        )
+        world.run(scram_calls.describe_user_scram_credentials, ["a", "b"])
     assert "user 'b'" in caught.value.__notes__[0]
 
 
@@ -83,9 +77,7 @@ def test_error_of_the_whole_description() -> None:
         high=0,
     )
     with pytest.raises(ClusterAuthorizationError):
-        world.run(
-            lambda requester, end: scram_calls.describe_user_scram_credentials(requester, None, end)
-        )
+        world.run(scram_calls.describe_user_scram_credentials)
 
 
 def test_client_computes_the_salted_password_for_the_controller() -> None:
@@ -106,11 +98,7 @@ def test_client_computes_the_salted_password_for_the_controller() -> None:
 
     world = AdminWorld(2)
     world.respond(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, altered, high=0)
-    world.run(
-        lambda requester, end: scram_calls.alter_user_scram_credentials(
-            requester, [ALICE, BOB], end
-        )
-    )
+    world.run(scram_calls.alter_user_scram_credentials, [ALICE, BOB])
     assert len(seen) == 2
     (upsertion,) = seen[0].upsertions
     assert (upsertion.name, upsertion.mechanism, upsertion.iterations) == ("alice", 1, 8192)
@@ -142,11 +130,7 @@ def test_given_salt_is_used_and_errors_name_each_user() -> None:
         "alice", ScramCredentialInfo(SHA_512), Secret("canary"), b"salt of the user"
     )
     with pytest.raises(UnacceptableCredentialError, match="user 'alice'") as caught:
-        world.run(
-            lambda requester, end: scram_calls.alter_user_scram_credentials(
-                requester, [alice, BOB], end
-            )
-        )
+        world.run(scram_calls.alter_user_scram_credentials, [alice, BOB])
     assert "user 'bob': RESOURCE_NOT_FOUND: no such credential" in caught.value.__notes__[0]
 
 

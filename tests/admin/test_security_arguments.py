@@ -1,4 +1,4 @@
-"""Checks of the arguments of `SecurityMethods`."""
+"""Checks of the arguments of `AdminClient` for users and access rules."""
 
 from typing import Any
 

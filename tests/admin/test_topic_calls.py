@@ -53,11 +53,7 @@ def created(_: ScriptedBroker, request: Request) -> Response:
 
 
 def create(world: AdminWorld, *topics: NewTopic) -> dict[str, CreatedTopic]:
-    return world.run(
-        lambda requester, end: topic_calls.create_topics(
-            requester, topics, end, validate_only=False
-        )
-    )
+    return world.run(topic_calls.create_topics, topics)
 
 
 def test_created_topics_are_returned_by_name() -> None:
@@ -127,18 +123,14 @@ def test_names_to_delete_are_in_the_list_of_the_version(version: int) -> None:
     world = AdminWorld()
     world.respond(ApiKey.DELETE_TOPICS, deleted, low=1, high=version)
     with pytest.raises(UnknownTopicOrPartitionError, match="topic 'missing'"):
-        world.run(
-            lambda requester, end: topic_calls.delete_topics(requester, ["a", "missing"], end)
-        )
+        world.run(topic_calls.delete_topics, ["a", "missing"])
     assert world.versions(ApiKey.DELETE_TOPICS) == [version]
 
 
 def test_listing_does_not_create_topics() -> None:
     world = AdminWorld()
     world.brokers[0].topics = {"a": [1]}
-    found = world.run(
-        lambda requester, end: topic_calls.list_topics(requester, end, include_internal=False)
-    )
+    found = world.run(topic_calls.list_topics, include_internal=False)
     assert found == [TopicListing("a", uuid_to_text(bytes(15) + b"\x07"), False)]
     request = world.requests(MetadataRequest)[-1]
     assert isinstance(request, MetadataRequest)
@@ -148,15 +140,13 @@ def test_listing_does_not_create_topics() -> None:
 def test_described_partitions_have_leader_and_replicas() -> None:
     world = AdminWorld()
     world.brokers[0].topics = {"a": [1, -1]}
-    described = world.run(
-        lambda requester, end: topic_calls.describe_topics(requester, ["a"], end)
-    )["a"]
+    described = world.run(topic_calls.describe_topics, ["a"])["a"]
     assert described.partitions == (
         TopicPartitionInfo(0, 1, (1,), (1,)),
         TopicPartitionInfo(1, None, (-1,), (-1,)),
     )
     with pytest.raises(UnknownTopicOrPartitionError, match="topic 'b'"):
-        world.run(lambda requester, end: topic_calls.describe_topics(requester, ["a", "b"], end))
+        world.run(topic_calls.describe_topics, ["a", "b"])
 
 
 def page(_: ScriptedBroker, request: Request) -> Response:
@@ -182,9 +172,7 @@ def page(_: ScriptedBroker, request: Request) -> Response:
 def test_topics_are_described_in_pages() -> None:
     world = AdminWorld()
     world.respond(ApiKey.DESCRIBE_TOPIC_PARTITIONS, page, high=0)
-    found = world.run(
-        lambda requester, end: topic_calls.describe_topics(requester, ["b", "a"], end, page_size=1)
-    )
+    found = world.run(topic_calls.describe_topics, ["b", "a"], partition_size_limit_per_response=1)
     expected = tuple(TopicPartitionInfo(n, 1, (1,), (), None, (1,)) for n in (0, 1))
     assert {name: topic.partitions for name, topic in found.items()} == dict.fromkeys(
         ("a", "b"), expected
@@ -199,7 +187,7 @@ def test_cursor_that_does_not_advance_is_an_error() -> None:
     )
     world.respond(ApiKey.DESCRIBE_TOPIC_PARTITIONS, lambda *_: response, high=0)
     with pytest.raises(ProtocolError, match="did not advance"):
-        world.run(lambda requester, end: topic_calls.describe_topics(requester, ["a"], end))
+        world.run(topic_calls.describe_topics, ["a"])
 
 
 def test_partitions_are_added_up_to_the_totals() -> None:
@@ -211,11 +199,7 @@ def test_partitions_are_added_up_to_the_totals() -> None:
 
     world = AdminWorld()
     world.respond(ApiKey.CREATE_PARTITIONS, added, high=3)
-    world.run(
-        lambda requester, end: topic_calls.create_partitions(
-            requester, {"a": 3, "b": 5}, end, validate_only=True
-        )
-    )
+    world.run(topic_calls.create_partitions, {"a": 3, "b": 5}, validate_only=True)
     (request,) = world.requests(CreatePartitionsRequest)
     assert isinstance(request, CreatePartitionsRequest)
     assert request.validate_only

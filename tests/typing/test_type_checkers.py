@@ -13,9 +13,10 @@ ROOT = Path(__file__).parents[2]
 GOOD = """
 import json
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_type
 
-from kclient import AdminClient, Consumer, Producer
+from kclient import AdminClient, Consumer, NewTopic, Producer
+from kclient.admin.admin_types import CreatedTopic, TopicListing
 from kclient.serialization import json_deserializer, json_serializer, string_serializer
 
 
@@ -33,7 +34,11 @@ Consumer(bootstrap_servers="h:1", group_id="g", auto_offset_reset="earliest")
 Consumer(auto_offset_reset=timedelta(days=1), isolation_level="read_committed")
 Consumer(partition_assignment_strategy=["range", "roundrobin"], max_poll_records=10)
 Consumer(value_deserializer=json_deserializer, key_deserializer=bytes.decode)
-AdminClient(bootstrap_servers="h:1", default_api_timeout_ms=5_000)
+admin = AdminClient(bootstrap_servers="h:1", default_api_timeout_ms=5_000)
+assert_type(admin.create_topics(NewTopic("t"), timeout=5), dict[str, CreatedTopic])
+assert_type(admin.create_topics(topics=[], validate_only=True), dict[str, CreatedTopic])
+assert_type(admin.list_topics(include_internal=True), list[TopicListing])
+assert_type(admin.delete_topics("t", timeout=None), None)
 
 
 
@@ -98,6 +103,13 @@ BAD = [
     "Consumer(value_deserializer=5)",
     'AdminClient(group_id="g")',
     'AdminClient(default_api_timeout_ms="5")',
+    "admin.list_topics(True)",
+    "admin.create_topics()",
+    'admin.create_topics("t")',
+    'admin.create_topics(NewTopic("t"), validate=True)',
+    'admin.delete_topics("t", timeout="5")',
+    "names: list[str] = admin.list_topics()",
+    "admin.describe_topic([])",
 ]
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kclient import NewTopic, TopicPartition
 from kclient.admin import cluster_calls, group_calls, topic_calls
-from kclient.admin.admin_core import ADMIN_CONFIG, AdminCall, AdminCore
+from kclient.admin.admin_core import ADMIN_CONFIG, AdminCore
 from kclient.common.runtime import Clock, Runtime
 from kclient.common.types import OffsetAndMetadata
 from kclient.common.waiting import Steps
@@ -45,54 +45,36 @@ class SteppedAdmin:
 
     def create_topics(self, *topics: NewTopic, timeout: float | None = None) -> Steps[set[str]]:
         """Create topics; return their names."""
-        created = yield from self._call(
-            lambda requester, end: topic_calls.create_topics(
-                requester, topics, end, validate_only=False
-            ),
-            timeout,
-        )
+        created = yield from self._core.call(topic_calls.create_topics, topics, timeout=timeout)
         return set(created)
 
     def list_topics(self, timeout: float | None = None) -> Steps[set[str]]:
         """Return the names of all topics."""
-        found = yield from self._call(
-            lambda requester, end: topic_calls.list_topics(requester, end, include_internal=False),
-            timeout,
-        )
+        found = yield from self._core.call(topic_calls.list_topics, timeout=timeout)
         return {each.name for each in found}
 
     def partition_count(self, topic: str) -> Steps[int]:
         """Return the number of partitions of a topic."""
-        found = yield from self._call(
-            lambda requester, end: topic_calls.describe_topics(requester, [topic], end)
-        )
+        found = yield from self._core.call(topic_calls.describe_topics, topic)
         return len(found[topic].partitions)
 
     def describe_cluster(self) -> Steps[int]:
         """Return the number of brokers."""
-        found = yield from self._call(cluster_calls.describe_cluster)
+        found = yield from self._core.call(cluster_calls.describe_cluster)
         return len(found.nodes)
 
     def list_groups(self) -> Steps[set[str]]:
         """Return the ids of all groups."""
-        found = yield from self._call(
-            lambda requester, end: group_calls.list_groups(requester, [], end)
-        )
+        found = yield from self._core.call(group_calls.list_groups)
         return {each.group_id for each in found}
 
     def group_offsets(self, group_id: str) -> Steps[dict[TopicPartition, OffsetAndMetadata]]:
         """Return the committed offsets of a group."""
-        return self._call(
-            lambda requester, end: group_calls.list_offsets(requester, group_id, None, end)
-        )
+        return self._core.call(group_calls.list_consumer_group_offsets, group_id)
 
     def close(self) -> None:
         """Close."""
         self._core.close()
-
-    def _call(self, call: AdminCall[T], timeout: float | None = None) -> Steps[T]:
-        timeout_ms = self._core.timeout_ms if timeout is None else timeout * 1000.0
-        return self._core.call(call, timeout_ms)
 
 
 class SteppedProducer:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
-from kclient.admin.admin_core import ADMIN_CONFIG, AdminCall, AdminCore
+from kclient.admin.admin_core import ADMIN_CONFIG, AdminCore
+from kclient.admin.requester import Requester
 from kclient.common.types import Node
-from kclient.common.waiting import run_steps
+from kclient.common.waiting import Steps, run_steps
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader
 from kclient.protocol.message import Request, Response
@@ -19,8 +20,10 @@ from kclient.protocol.messages.metadata import DescribeClusterBroker, DescribeCl
 from tests.support.clients.scripted_broker import ScriptedBroker
 from tests.support.virtual.virtual_home import VirtualHome
 
+P = ParamSpec("P")
 T = TypeVar("T")
-TIMEOUT_MS = 10_000.0
+TIMEOUT_MS = 10_000
+"""Default timeout of a call."""
 
 
 class AdminWorld:
@@ -40,6 +43,7 @@ class AdminWorld:
         self._coordinators: dict[str, Node] = {}
         self.respond(ApiKey.DESCRIBE_CLUSTER, self._describe_cluster, high=1)
         options = {"bootstrap_servers": "10.0.0.1:9092", "retry_backoff_ms": 100}
+        options["default_api_timeout_ms"] = TIMEOUT_MS
         self.core = AdminCore(ADMIN_CONFIG.parse(options), self._home.runtime)
 
     @property
@@ -65,9 +69,14 @@ class AdminWorld:
         self._coordinators[group_id] = self.brokers[number - 1].node
         self.respond(ApiKey.FIND_COORDINATOR, self._find_coordinator, high=4)
 
-    def run(self, call: AdminCall[T], timeout_ms: float = TIMEOUT_MS) -> T:
+    def run(
+        self,
+        call: Callable[Concatenate[Requester, P], Steps[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         """Return the result of a call."""
-        return run_steps(self.core.call(call, timeout_ms), self.clock)
+        return run_steps(self.core.call(call, *args, **kwargs), self.clock)
 
     def requests(self, kind: type[Request], number: int = 1) -> list[Request]:
         """Return the requests of a kind that a broker has received."""

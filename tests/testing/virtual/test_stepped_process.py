@@ -32,13 +32,8 @@ def admin_core(home: SteppedProcess) -> AdminCore:
     return AdminCore(ADMIN_CONFIG.parse({"bootstrap_servers": "broker:9092"}), home.runtime)
 
 
-def create_topic(core: AdminCore, name: str, timeout_ms: float = 30_000.0) -> Steps[str]:
-    created = yield from core.call(
-        lambda requester, end: topic_calls.create_topics(
-            requester, [NewTopic(name, 1, 1)], end, validate_only=False
-        ),
-        timeout_ms,
-    )
+def create_topic(core: AdminCore, name: str, timeout: float = 30.0) -> Steps[str]:
+    created = yield from core.call(topic_calls.create_topics, NewTopic(name, 1, 1), timeout=timeout)
     return ", ".join(created)
 
 
@@ -60,7 +55,7 @@ def test_admin_calls_run_in_steps(world: VirtualWorld) -> None:
 def test_call_without_a_broker_ends_at_its_timeout(world: VirtualWorld) -> None:
     world.machine("broker")
     home = stepped(world)
-    task = home.run("call", create_topic(admin_core(home), "t", timeout_ms=1_500.0))
+    task = home.run("call", create_topic(admin_core(home), "t", timeout=1.5))
     began_ms = world.clock.now_ms
     with pytest.raises(KafkaTimeoutError):
         finish(world, task)
