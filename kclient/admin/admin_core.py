@@ -10,7 +10,7 @@ from kclient.client.metadata import Metadata, MetadataSettings
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.config_def import ConfigDef
 from kclient.common.config_keys import whole_number
-from kclient.common.errors import ClosedError, KafkaTimeoutError
+from kclient.common.errors import ClosedError, KafkaError, KafkaTimeoutError
 from kclient.common.java_only_keys import java_only_keys
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime
@@ -108,6 +108,11 @@ class AdminCore:
             )
         try:
             return (yield from steps)
+        except KafkaError:
+            raise
+        except BaseException as error:  # a cancellation, Ctrl-C, or an error of the driver
+            requester.add_note(error)
+            raise
         finally:
             self._end_call()
 

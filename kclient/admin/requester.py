@@ -28,6 +28,9 @@ T = TypeVar("T")
 _POLL_MS = 1_000.0
 _LONGEST_WAIT_MS = 2**31 - 1  # maximum of the requests' timeout field
 
+# Start of the names of APIs that change nothing.
+_READS = ("API_VERSIONS", "DESCRIBE_", "FIND_", "LIST_", "METADATA", "OFFSET_FETCH")
+
 # Retriable for a producer, which waits for a topic to appear. Final for the admin client.
 _FINAL_ERRORS = (UnknownTopicOrPartitionError, UnknownTopicIdError)
 
@@ -68,6 +71,7 @@ class Requester:
         self._backoff = backoff
         self._started_ms = clock.monotonic_ms()
         self.deadline_ms = self._started_ms + timeout_ms
+        self._sent: str | None = None  # last request that may change the cluster
 
     def limit(self, timeout: float | None) -> None:
         """Set the timeout of the call in seconds; None leaves it as it is.
@@ -78,6 +82,14 @@ class Requester:
         """
         if timeout is not None:
             self.deadline_ms = self._started_ms + check_seconds("timeout", timeout) * 1000.0
+
+    def add_note(self, error: BaseException) -> None:
+        """Note in an error that interrupts the call if the call may have changed the cluster."""
+        if self._sent is not None:
+            error.add_note(
+                f"admin client: {self._sent} was sent before the call was interrupted; "
+                "the cluster may have been changed"
+            )
 
     def remaining_ms(self) -> int:
         """Return the time left until the deadline, as a request's timeout field takes it."""
@@ -213,6 +225,8 @@ class Requester:
         )
         self._client.send(request, now_ms)
         what = f"{builder.api_key.name} at {node}"
+        if not builder.api_key.name.startswith(_READS):
+            self._sent = what
         response = yield from self._until(lambda: responses[0] if responses else None, what)
         return response.body(kind)
 

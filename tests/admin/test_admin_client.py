@@ -104,6 +104,21 @@ def test_call_interrupted_by_ctrl_c_does_not_block_the_next(
     assert admin.describe_cluster(timeout=5).nodes
 
 
+def test_interrupted_call_notes_a_possible_change(
+    cluster: EmbeddedCluster, admin: AdminClient
+) -> None:
+    for api in (ApiKey.CREATE_TOPICS, ApiKey.METADATA):
+        cluster.faults.edit(api, lambda _: interrupt_main_thread(), times=1)
+    with pytest.raises(KeyboardInterrupt) as reading:
+        admin.list_topics()
+    assert not hasattr(reading.value, "__notes__")
+    with pytest.raises(KeyboardInterrupt) as changing:
+        admin.create_topics(NewTopic("unsure"))
+    (note,) = changing.value.__notes__
+    assert note.startswith("admin client: CREATE_TOPICS at ")
+    assert note.endswith("the cluster may have been changed")
+
+
 @pytest.mark.fault("W16")
 def test_ctrl_c_interrupts_a_call_that_waits_for_that_of_another_thread(
     cluster: EmbeddedCluster, admin: AdminClient
