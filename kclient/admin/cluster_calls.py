@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from kclient.admin.admin_types import ClusterDescription, ConfigEntry
 from kclient.admin.arguments import check_topic_names
 from kclient.admin.cluster_arguments import check_broker_ids
-from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.admin.requester import Requester, item_error, raise_error, raise_failures
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.broker_errors import error_for_code
 from kclient.common.types import Node
 from kclient.common.waiting import Steps
 from kclient.protocol.messages.describe_configs import (
@@ -45,9 +44,7 @@ def describe_cluster(
     requester.limit(timeout)
 
     def read(response: DescribeClusterResponse) -> ClusterDescription:
-        error = error_for_code(response.error_code, response.error_message)
-        if error is not None:
-            raise error
+        raise_error(response.error_code, response.error_message)
         nodes = tuple(
             Node(broker.broker_id, broker.host, broker.port, broker.rack)
             for broker in response.brokers

@@ -17,9 +17,8 @@ from kclient.admin.cluster_arguments import (
     check_quota_changes,
     check_types,
 )
-from kclient.admin.requester import Requester, item_error, raise_failures, raising
+from kclient.admin.requester import Requester, item_errors, raise_error, raise_failures, raising
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError
 from kclient.common.waiting import Steps
 from kclient.protocol.messages.alter_configs import (
@@ -168,7 +167,9 @@ def _alter(
     kind: type[AlterConfigsResponse] | type[IncrementalAlterConfigsResponse],
 ) -> Steps[_Failures]:
     def read(response: AlterConfigsResponse | IncrementalAlterConfigsResponse) -> _Failures:
-        return _failures(response.responses)
+        return item_errors(
+            (_named(each), each.error_code, each.error_message) for each in response.responses
+        )
 
     builder = SimpleBuilder(request)
     if broker_id is None:
@@ -176,16 +177,10 @@ def _alter(
     return requester.send_to_broker(broker_id, builder, kind, read)
 
 
-def _failures(results: Sequence[_Result]) -> _Failures:
-    failures = {}
-    for result in results:
-        kind = result.resource_type
-        named = ConfigResourceType(kind).name.lower() if kind in _KINDS else f"resource type {kind}"
-        what = f"{named} {result.resource_name!r}"
-        error = item_error(what, result.error_code, result.error_message)
-        if error is not None:
-            failures[what] = error
-    return failures
+def _named(result: _Result) -> str:
+    kind = result.resource_type
+    named = ConfigResourceType(kind).name.lower() if kind in _KINDS else f"resource type {kind}"
+    return f"{named} {result.resource_name!r}"
 
 
 def list_config_resources(
@@ -207,9 +202,7 @@ def list_config_resources(
     requester.limit(timeout)
 
     def read(response: ListConfigResourcesResponse) -> list[ConfigResource]:
-        error = error_for_code(response.error_code)
-        if error is not None:
-            raise error
+        raise_error(response.error_code)
         return [
             ConfigResource(ConfigResourceType(found.resource_type), found.resource_name)
             for found in response.config_resources
@@ -264,9 +257,7 @@ def describe_client_quotas(
     )
 
     def read(response: DescribeClientQuotasResponse) -> dict[ClientQuotaEntity, dict[str, float]]:
-        error = error_for_code(response.error_code, response.error_message)
-        if error is not None:
-            raise error
+        raise_error(response.error_code, response.error_message)
         return {
             _entity(entry.entity): {value.key: value.value for value in entry.values}
             for entry in response.entries or ()
@@ -307,13 +298,10 @@ def alter_client_quotas(
     )
 
     def read(response: AlterClientQuotasResponse) -> _Failures:
-        failures = {}
-        for entry in response.entries:
-            what = f"quotas of {dict(_entity(entry.entity).entries)}"
-            error = item_error(what, entry.error_code, entry.error_message)
-            if error is not None:
-                failures[what] = error
-        return failures
+        return item_errors(
+            (f"quotas of {dict(_entity(each.entity).entries)}", each.error_code, each.error_message)
+            for each in response.entries
+        )
 
     return raising(
         requester.send_to_least_loaded(SimpleBuilder(request), AlterClientQuotasResponse, read)

@@ -15,7 +15,15 @@ from kclient.admin.arguments import (
 )
 from kclient.admin.cluster_calls import describe_cluster
 from kclient.admin.replica_calls import by_topic
-from kclient.admin.requester import Requester, item_error, raise_failures, raising
+from kclient.admin.requester import (
+    Requester,
+    item_error,
+    item_errors,
+    raise_error,
+    raise_failures,
+    raise_item_error,
+    raising,
+)
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import (
     GroupIdNotFoundError,
@@ -85,9 +93,7 @@ def _groups_of(
     builder = SimpleBuilder(request, oldest=_STATES_FILTER if states else None)
 
     def read(response: ListGroupsResponse) -> list[GroupListing]:
-        error = error_for_code(response.error_code)
-        if error is not None:
-            raise error
+        raise_error(response.error_code)
         return [
             GroupListing(
                 group.group_id,
@@ -201,11 +207,7 @@ def _delete_groups(requester: Requester, group_ids: Iterable[str]) -> Steps[None
 def _delete_group(requester: Requester, group_id: str) -> Steps[None]:
     def read(_: Node, response: DeleteGroupsResponse) -> None:
         for result in response.results:
-            error = item_error(
-                f"group {result.group_id!r}", result.error_code, result.error_message
-            )
-            if error is not None:
-                raise error
+            raise_item_error(f"group {result.group_id!r}", result.error_code, result.error_message)
 
     builder = SimpleBuilder(DeleteGroupsRequest(groups_names=[group_id]))
     return requester.send_to_coordinator(group_id, builder, DeleteGroupsResponse, read)
@@ -239,17 +241,12 @@ def delete_consumer_group_offsets(
     )
 
     def read(_: Node, response: OffsetDeleteResponse) -> dict[str, KafkaError]:
-        error = item_error(f"group {group_id!r}", response.error_code, None)
-        if error is not None:
-            raise error
-        failures = {}
-        for topic in response.topics:
-            for part in topic.partitions:
-                what = f"group {group_id!r}, {topic.name}-{part.partition_index}"
-                error = item_error(what, part.error_code, None)
-                if error is not None:
-                    failures[what] = error
-        return failures
+        raise_item_error(f"group {group_id!r}", response.error_code, None)
+        return item_errors(
+            (f"group {group_id!r}, {topic.name}-{part.partition_index}", part.error_code, None)
+            for topic in response.topics
+            for part in topic.partitions
+        )
 
     return raising(
         requester.send_to_coordinator(group_id, SimpleBuilder(request), OffsetDeleteResponse, read)

@@ -11,9 +11,9 @@ from kclient.admin.admin_types import (
 from kclient.admin.arguments import check_list
 from kclient.admin.cluster_arguments import check_assignment, check_broker_ids, check_replicas
 from kclient.admin.replica_calls import by_topic
-from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.admin.requester import Requester, item_error, item_errors, raise_error, raise_failures
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.broker_errors import KafkaStorageError, error_for_code
+from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
 from kclient.common.waiting import Steps
@@ -54,9 +54,7 @@ def _directories(
     topics: list[DescribableLogDirTopic] | None,
 ) -> Steps[LogDirs]:
     def read(response: DescribeLogDirsResponse) -> LogDirs:
-        error = error_for_code(response.error_code)
-        if error is not None:
-            raise error
+        raise_error(response.error_code)
         return {each.log_dir: _description(each) for each in response.results}
 
     builder = SimpleBuilder(DescribeLogDirsRequest(topics=topics))
@@ -170,14 +168,15 @@ def _move(
     )
 
     def read(response: AlterReplicaLogDirsResponse) -> _Failures:
-        failures = {}
-        for topic in response.results:
-            for part in topic.partitions:
-                what = f"replica {topic.topic_name}-{part.partition_index} at broker {broker_id}"
-                error = item_error(what, part.error_code, None)
-                if error is not None:
-                    failures[what] = error
-        return failures
+        return item_errors(
+            (
+                f"replica {topic.topic_name}-{part.partition_index} at broker {broker_id}",
+                part.error_code,
+                None,
+            )
+            for topic in response.results
+            for part in topic.partitions
+        )
 
     return requester.send_to_broker(
         broker_id, SimpleBuilder(request), AlterReplicaLogDirsResponse, read

@@ -13,10 +13,9 @@ from kclient.admin.admin_types import (
 )
 from kclient.admin.arguments import check_int
 from kclient.admin.cluster_arguments import check_endpoints, check_updates, check_voter
-from kclient.admin.requester import Requester, item_error, raising
+from kclient.admin.requester import Requester, item_errors, raise_error, raise_item_error, raising
 from kclient.client.api_versions_negotiator import CLIENT_SOFTWARE_NAME
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError, ProtocolError
 from kclient.common.uuids import ZERO_UUID, text_to_uuid, uuid_to_text
 from kclient.common.version import VERSION
@@ -62,15 +61,11 @@ def describe_metadata_quorum(
     topic = DescribeQuorumRequestTopicData(topic_name=_CLUSTER_METADATA, partitions=[partition])
 
     def read(response: DescribeQuorumResponse) -> QuorumInfo:
-        error = error_for_code(response.error_code, response.error_message)
-        if error is not None:
-            raise error
+        raise_error(response.error_code, response.error_message)
         found = [part for topic in response.topics for part in topic.partitions]
         if len(found) != 1 or response.topics[0].topic_name != _CLUSTER_METADATA:
             raise ProtocolError(f"DescribeQuorum: got {len(found)} partitions, expected 1")
-        error = error_for_code(found[0].error_code, found[0].error_message)
-        if error is not None:
-            raise error
+        raise_error(found[0].error_code, found[0].error_message)
         return _quorum(response, found[0])
 
     builder = SimpleBuilder(DescribeQuorumRequest(topics=[topic]))
@@ -121,9 +116,7 @@ def describe_features(
     requester.limit(timeout)
 
     def read(response: ApiVersionsResponse) -> FeatureMetadata:
-        error = error_for_code(response.error_code)
-        if error is not None:
-            raise error
+        raise_error(response.error_code)
         epoch = response.finalized_features_epoch
         return FeatureMetadata(
             finalized_features={
@@ -176,17 +169,11 @@ def update_features(
     )
 
     def read(response: UpdateFeaturesResponse) -> dict[str, KafkaError]:
-        error = error_for_code(response.error_code, response.error_message)
-        if error is not None:
-            raise error
-        failures = {}
-        for result in response.results:  # up to version 1
-            error = item_error(
-                f"feature {result.feature!r}", result.error_code, result.error_message
-            )
-            if error is not None:
-                failures[result.feature] = error
-        return failures
+        raise_error(response.error_code, response.error_message)
+        return item_errors(  # up to version 1
+            (f"feature {each.feature!r}", each.error_code, each.error_message)
+            for each in response.results
+        )
 
     is_old = not validate_only and all(
         update.upgrade_type is not UpgradeType.SAFE_DOWNGRADE for update in updates.values()
@@ -228,7 +215,7 @@ def unregister_broker(
     requester.limit(timeout)
 
     def read(response: UnregisterBrokerResponse) -> None:
-        _raise_error(f"broker {broker_id}", response)
+        raise_item_error(f"broker {broker_id}", response.error_code, response.error_message)
 
     builder = SimpleBuilder(UnregisterBrokerRequest(broker_id=broker_id))
     return requester.send_to_least_loaded(builder, UnregisterBrokerResponse, read)
@@ -270,7 +257,7 @@ def add_raft_voter(
     )
 
     def read(response: AddRaftVoterResponse) -> None:
-        _raise_error(f"voter {voter_id}", response)
+        raise_item_error(f"voter {voter_id}", response.error_code, response.error_message)
 
     builder = SimpleBuilder(request)
     return requester.send_to_least_loaded(builder, AddRaftVoterResponse, read)
@@ -298,15 +285,7 @@ def remove_raft_voter(
     )
 
     def read(response: RemoveRaftVoterResponse) -> None:
-        _raise_error(f"voter {voter_id}", response)
+        raise_item_error(f"voter {voter_id}", response.error_code, response.error_message)
 
     builder = SimpleBuilder(request)
     return requester.send_to_least_loaded(builder, RemoveRaftVoterResponse, read)
-
-
-def _raise_error(
-    what: str, response: UnregisterBrokerResponse | AddRaftVoterResponse | RemoveRaftVoterResponse
-) -> None:
-    error = item_error(what, response.error_code, response.error_message)
-    if error is not None:
-        raise error

@@ -9,13 +9,20 @@ from kclient.admin.admin_types import (
 )
 from kclient.admin.arguments import check_int, check_partitions
 from kclient.admin.cluster_arguments import check_enum, check_reassignments
-from kclient.admin.requester import Requester, item_error, raise_failures, raising
+from kclient.admin.requester import (
+    Requester,
+    item_error,
+    item_errors,
+    raise_error,
+    raise_failures,
+    raise_item_error,
+    raising,
+)
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import (
     ElectionNotNeededError,
     LeaderNotAvailableError,
     UnknownTopicOrPartitionError,
-    error_for_code,
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import Node, TopicPartition
@@ -79,9 +86,7 @@ def elect_leaders(
     )
 
     def read(response: ElectLeadersResponse) -> dict[TopicPartition, KafkaError | None]:
-        error = error_for_code(response.error_code)
-        if error is not None:
-            raise error
+        raise_error(response.error_code)
         return {
             TopicPartition(topic.topic, part.partition_id): item_error(
                 f"partition {topic.topic}-{part.partition_id}", part.error_code, part.error_message
@@ -150,17 +155,12 @@ def alter_partition_reassignments(
     )
 
     def read(response: AlterPartitionReassignmentsResponse) -> _Failures:
-        error = error_for_code(response.error_code, response.error_message)
-        if error is not None:
-            raise error
-        failures = {}
-        for topic in response.responses:
-            for part in topic.partitions:
-                what = f"partition {topic.name}-{part.partition_index}"
-                error = item_error(what, part.error_code, part.error_message)
-                if error is not None:
-                    failures[what] = error
-        return failures
+        raise_error(response.error_code, response.error_message)
+        return item_errors(
+            (f"partition {topic.name}-{part.partition_index}", part.error_code, part.error_message)
+            for topic in response.responses
+            for part in topic.partitions
+        )
 
     # Version 0 always allows a change of the replication factor.
     builder = SimpleBuilder(request, oldest=0 if allow_replication_factor_change else 1)
@@ -187,9 +187,7 @@ def list_partition_reassignments(
     def read(
         response: ListPartitionReassignmentsResponse,
     ) -> dict[TopicPartition, PartitionReassignment]:
-        error = error_for_code(response.error_code, response.error_message)
-        if error is not None:
-            raise error
+        raise_error(response.error_code, response.error_message)
         return {
             TopicPartition(topic.name, part.partition_index): PartitionReassignment(
                 tuple(part.replicas), tuple(part.adding_replicas), tuple(part.removing_replicas)
@@ -304,9 +302,7 @@ def _leaders(
         }
         leaders: dict[TopicPartition, Node | None] = {}
         for topic in response.topics:
-            error = item_error(f"topic {topic.name!r}", topic.error_code, None)
-            if error is not None:
-                raise error
+            raise_item_error(f"topic {topic.name!r}", topic.error_code, None)
             for part in topic.partitions:
                 key = TopicPartition(topic.name or "", part.partition_index)
                 leaders[key] = nodes.get(part.leader_id)

@@ -1,6 +1,6 @@
 """Requests of a call of the admin client: sent, awaited and retried until its deadline."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from kclient.client.client_request import ClientResponse, RequestBuilder
@@ -270,6 +270,26 @@ def item_error(what: str, code: int, message: str | None) -> KafkaError | None:
     if error is None:
         return None
     return type(error)(f"{what}: {error}")
+
+
+def item_errors(items: Iterable[tuple[str, int, str | None]]) -> dict[str, KafkaError]:
+    """Return the errors of a response's items by name, given names, error codes and messages."""
+    errors = {what: item_error(what, code, message) for what, code, message in items}
+    return {what: error for what, error in errors.items() if error is not None}
+
+
+def raise_error(code: int, message: str | None = None) -> None:
+    """Raise the error of a response, if it has one."""
+    error = error_for_code(code, message)
+    if error is not None:
+        raise error
+
+
+def raise_item_error(what: str, code: int, message: str | None) -> None:
+    """Raise the error of one item of a response, if it has one, with the item's name."""
+    error = item_error(what, code, message)
+    if error is not None:
+        raise error
 
 
 def raising(steps: Steps[Mapping[str, KafkaError]]) -> Steps[None]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kclient.admin.requester import Requester, item_error, raise_failures, raising
+from kclient.admin.requester import Requester, item_error, raise_error, raise_failures, raising
 from kclient.admin.scram_types import (
     ScramCredentialInfo,
     UserScramCredentialAlteration,
@@ -11,7 +11,7 @@ from kclient.admin.scram_types import (
 )
 from kclient.admin.security_arguments import check_alterations, check_users
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.broker_errors import NotControllerError, error_for_code
+from kclient.common.broker_errors import NotControllerError
 from kclient.common.errors import KafkaError
 from kclient.common.waiting import Steps
 from kclient.network.sasl.scram import (
@@ -55,9 +55,7 @@ def describe_user_scram_credentials(
     def read(
         response: DescribeUserScramCredentialsResponse,
     ) -> dict[str, tuple[ScramCredentialInfo, ...]]:
-        error = error_for_code(response.error_code, response.error_message)
-        if error is not None:
-            raise error
+        raise_error(response.error_code, response.error_message)
         described, failures = {}, {}
         for result in response.results:
             error = item_error(f"user {result.user!r}", result.error_code, result.error_message)

@@ -15,7 +15,7 @@ from kclient.admin.arguments import (
     check_topic_names,
     check_total_counts,
 )
-from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.admin.requester import Requester, item_error, item_errors, raise_failures
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import InvalidArgumentError, KafkaError, ProtocolError
@@ -135,13 +135,12 @@ def delete_topics(
     )
 
     def read(response: DeleteTopicsResponse) -> None:
-        failures: dict[str, KafkaError] = {}
-        for topic in response.responses:
-            name = topic.name or ""
-            error = item_error(f"topic {name!r}", topic.error_code, topic.error_message)
-            if error is not None:
-                failures[name] = error
-        raise_failures(failures)
+        raise_failures(
+            item_errors(
+                (f"topic {topic.name or ''!r}", topic.error_code, topic.error_message)
+                for topic in response.responses
+            )
+        )
 
     return requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read)
 
@@ -357,12 +356,12 @@ def create_partitions(
     )
 
     def read(response: CreatePartitionsResponse) -> None:
-        failures: dict[str, KafkaError] = {}
-        for result in response.results:
-            error = item_error(f"topic {result.name!r}", result.error_code, result.error_message)
-            if error is not None:
-                failures[result.name] = error
-        raise_failures(failures)
+        raise_failures(
+            item_errors(
+                (f"topic {result.name!r}", result.error_code, result.error_message)
+                for result in response.results
+            )
+        )
 
     return requester.send_to_controller(SimpleBuilder(request), CreatePartitionsResponse, read)
 
