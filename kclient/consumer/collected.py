@@ -32,12 +32,13 @@ class CollectedRecords:
 
     Attributes:
         by_partition: The records, in the order of their offsets.
+        count: Number of records.
         again: Number of leading records of a partition that were collected before and put back;
             interceptors have seen them.
         remaining: Number of records that may still be added.
     """
 
-    __slots__ = ("_max_records", "_single", "again", "by_partition", "remaining")
+    __slots__ = ("_max_records", "_single", "again", "by_partition", "count", "remaining")
 
     def __init__(self, max_records: int, *, single: bool = False) -> None:
         """Initialize.
@@ -54,6 +55,7 @@ class CollectedRecords:
     def clear(self) -> None:
         """Remove all records."""
         self.remaining = self._max_records
+        self.count = 0
         self.by_partition: dict[TopicPartition, list[ConsumerRecord]] = {}
         self.again: dict[TopicPartition, int] = {}
 
@@ -63,17 +65,15 @@ class CollectedRecords:
         records = fetch.take(self.remaining)
         if not records:
             return
-        self.remaining = 0 if self._single else self.remaining - len(records)
+        count = len(records)
+        self.count += count
+        self.remaining = 0 if self._single else self.remaining - count
         partition = fetch.state.partition
         before = self.by_partition.setdefault(partition, records)
         if before is not records:
             before += records
         if is_again:
-            self.again[partition] = self.again.get(partition, 0) + len(records)
-
-    def count(self) -> int:
-        """Return the number of records."""
-        return sum(map(len, self.by_partition.values()))
+            self.again[partition] = self.again.get(partition, 0) + count
 
     def __len__(self) -> int:
         return len(self.by_partition)
@@ -84,6 +84,7 @@ class CollectedColumns:
 
     Attributes:
         pieces: The columns in order.
+        count: Number of records.
         remaining: Number of records that may still be added.
     """
 
@@ -101,6 +102,7 @@ class CollectedColumns:
     def clear(self) -> None:
         """Remove all columns."""
         self.remaining = self._max_records
+        self.count = 0
         self.pieces: list[PartitionColumns] = []
 
     def take_from(self, fetch: CompletedFetch) -> None:
@@ -108,13 +110,10 @@ class CollectedColumns:
         builder = ColumnBuilder(_PIECE_BYTES)
         count = fetch.take_columns(builder, self.remaining)
         if count:
+            self.count += count
             self.remaining = 0 if self._single else self.remaining - count
             topic, partition = fetch.state.partition
             self.pieces.append((topic, partition, builder.finish()))
-
-    def count(self) -> int:
-        """Return the number of records."""
-        return sum(columns.length for _, _, columns in self.pieces)
 
     def __len__(self) -> int:
         return len(self.pieces)

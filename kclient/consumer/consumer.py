@@ -1,6 +1,6 @@
-"""Public consumer (Kafka: KafkaConsumer): documentation, and checks of the arguments.
+"""Public consumer (Kafka: KafkaConsumer): its documentation, and the waits in the calling thread.
 
-`ConsumerCore` implements the calls.
+`ConsumerCore` implements the calls and checks their arguments.
 """
 
 import re
@@ -8,11 +8,10 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar, Unpack
 
-from kclient.common.arguments import check_callback
 from kclient.common.config_def import merged
-from kclient.common.errors import InvalidArgumentError
+from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.foreign_names import WithForeignNames, refuse_keywords
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
@@ -25,29 +24,15 @@ from kclient.common.types import (
     OffsetAndTimestamp,
     TopicPartition,
     V_co,
-    check_topic_name,
 )
-from kclient.common.uuids import uuid_to_text
-from kclient.common.waiting import run_steps
+from kclient.common.waiting import Steps, perform, run_steps
 from kclient.consumer.arguments import (
     CommitOffsets,
-    check_commit,
-    check_each,
-    check_max_records,
-    check_partition,
-    check_partitions,
-    check_pattern,
-    check_seek,
-    check_timestamps,
-    check_topics,
 )
 from kclient.consumer.auto_offset_reset import (
     EARLIEST,
-    EARLIEST_TIMESTAMP,
     LATEST,
-    LATEST_TIMESTAMP,
 )
-from kclient.consumer.collected import CollectedColumns, CollectedRecords
 from kclient.consumer.commits import CommitCallback
 from kclient.consumer.consumer_config import (
     CONSUMER_CONFIG,
@@ -64,14 +49,20 @@ from kclient.consumer.record_tracer import RecordTracer
 from kclient.consumer.wiring import Wiring
 from kclient.network.system_runtime import system_runtime
 from kclient.record import ConsumerRecord
-from kclient.record.arrow import record_schema, to_arrow
+from kclient.record.arrow import to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _NO_RECORDS: ConsumerRecords[Any, Any] = ConsumerRecords({})
-_ALL = 2**31 - 1
 _CLOSE_TIMEOUT_S = 30.0
+_HINT_ON_CANCELLING = {
+    "poll": "a cancelled call continues in its thread: end it by wakeup() or close()",
+    "poll_columns": "do not cancel it, its records would be lost: end it by wakeup() or close()",
+    "commit": "do not cancel it, its outcome would be unknown",
+}
+
+R = TypeVar("R")
 
 
 class Consumer(
@@ -184,8 +175,7 @@ class Consumer(
         if _unknown:
             refuse_keywords("Consumer.poll", _unknown, POLL)
         core = self._core
-        target = CollectedRecords(check_max_records(max_records, core.max_poll_records))
-        records = core.poll("poll", target, core.take_records, timeout)
+        records = self._run("poll", core.poll(timeout, max_records), timeout)
         # No call from here to the return, where another thread or a signal handler could run.
         if core.unreturned is not records:
             raise used_by_another_thread("poll")
@@ -211,11 +201,8 @@ class Consumer(
             KafkaError: As `poll`.
         """
         refuse_keywords("Consumer.poll_columns", _unknown, POLL)
-        limit = check_max_records(max_records, _ALL)
-        record_schema()  # raises without pyarrow, before any record is taken
         core = self._core
-        target = CollectedColumns(limit, single=max_records is None)
-        batch = core.poll("poll_columns", target, core.take_columns, timeout)
+        batch = self._run("poll_columns", core.poll_columns(timeout, max_records), timeout)
         # No call from here to the return, as in `poll`.
         if core.unreturned is not batch:
             raise used_by_another_thread("poll_columns")
@@ -237,7 +224,7 @@ class Consumer(
             or self._caller_id() != self._lock.last_owner
             or self._process_id() != self._created_in
         ):
-            core.fetch_pending()
+            self._fetch_pending()
         while True:
             # No call between reading a record and advancing the index: another thread, or a signal
             # handler, in between would return the record twice or skip it.
@@ -245,7 +232,7 @@ class Consumer(
             try:
                 record = core.pending[index]
             except IndexError:
-                core.fetch_pending()
+                self._fetch_pending()
             else:
                 core.next_pending = index + 1
                 return record
@@ -280,16 +267,8 @@ class Consumer(
             InvalidTypeError: An argument has the wrong type.
         """
         refuse_keywords("Consumer.subscribe", _unknown, SUBSCRIBE)
-        if (topics is None) == (pattern is None):
-            raise InvalidArgumentError("subscribe: expected either topics or pattern")
         listener = RebalanceListener(on_assigned, on_revoked, on_lost)
-        names = [] if topics is None else check_topics(topics)
-        compiled = None if pattern is None else check_pattern(pattern)
-        with self._core.call():
-            if names or compiled is not None:
-                self._core.subscribe(names, compiled, listener)
-            else:
-                self._core.unsubscribe()
+        self._core.subscribe(topics, pattern, listener)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Assign exactly these partitions, without group management; an empty list unsubscribes.
@@ -299,20 +278,14 @@ class Consumer(
             InvalidTypeError: It is not a list of TopicPartition.
             InvalidArgumentError: A topic name or partition number is invalid.
         """
-        checked = check_partitions(partitions)
-        with self._core.call():
-            if checked:
-                self._core.assign(checked)
-            else:
-                self._core.unsubscribe()
+        self._core.assign(partitions)
 
     def unsubscribe(self) -> None:
         """Remove subscription and assignment, and leave the group.
 
         `on_revoked` is called with the assigned partitions.
         """
-        with self._core.call():
-            self._core.unsubscribe()
+        run_steps(self._core.unsubscribe(), self._core.clock)
 
     def assignment(self) -> set[TopicPartition]:
         """Return the assigned partitions; may be called from any thread."""
@@ -336,8 +309,7 @@ class Consumer(
         Raises:
             InvalidArgumentError: The topic name is invalid.
         """
-        found = self._core.topic_id(check_topic_name(topic))
-        return None if found is None else uuid_to_text(found)
+        return self._core.topic_id(topic)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Return no records of these partitions until `resume`; buffered records are kept.
@@ -347,9 +319,7 @@ class Consumer(
         Raises:
             IllegalStateError: A partition is not assigned.
         """
-        checked = check_each("pause", partitions)
-        with self._core.call():
-            self._core.set_paused(checked, paused=True)
+        self._core.set_paused("pause", partitions, paused=True)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Return records of these partitions again.
@@ -357,13 +327,11 @@ class Consumer(
         Raises:
             IllegalStateError: A partition is not assigned.
         """
-        checked = check_each("resume", partitions)
-        with self._core.call():
-            self._core.set_paused(checked, paused=False)
+        self._core.set_paused("resume", partitions, paused=False)
 
     def paused(self) -> set[TopicPartition]:
         """Return the paused partitions; may be called from any thread."""
-        return {partition for partition, state in self._core.assigned().items() if state.paused}
+        return self._core.paused()
 
     # --- positions
 
@@ -387,12 +355,10 @@ class Consumer(
             KafkaTimeoutError: The position was not found in time.
         """
         refuse_keywords("Consumer.position", _unknown, TIMEOUT)
-        checked = check_partition(partition)
-        known = self._core.known_position(checked)
+        known = self._core.known_position(partition)
         if known is not None:
             return known
-        deadline_ms = self._core.deadline_ms(timeout, "position")
-        return self._core.run(self._core.position(checked, deadline_ms))
+        return self._run("position", self._core.position(partition, timeout), timeout)
 
     def seek(
         self, partition: TopicPartition, offset: int | OffsetAndMetadata | OffsetAndTimestamp
@@ -409,10 +375,7 @@ class Consumer(
             InvalidArgumentError: The offset is negative.
             InvalidTypeError: An argument has the wrong type.
         """
-        checked = check_partition(partition)
-        target = check_seek(checked, offset)
-        with self._core.call():
-            self._core.seek(checked, target.offset, target.leader_epoch)
+        self._core.seek(partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Set the position to the first record; without arguments, in every assigned partition.
@@ -422,9 +385,7 @@ class Consumer(
         Raises:
             IllegalStateError: A partition is not assigned.
         """
-        checked = check_each("seek_to_beginning", partitions)
-        with self._core.call():
-            self._core.reset(EARLIEST, checked)
+        self._core.reset("seek_to_beginning", EARLIEST, partitions)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Set the position after the last record; without arguments, in every assigned partition.
@@ -434,9 +395,7 @@ class Consumer(
         Raises:
             IllegalStateError: A partition is not assigned.
         """
-        checked = check_each("seek_to_end", partitions)
-        with self._core.call():
-            self._core.reset(LATEST, checked)
+        self._core.reset("seek_to_end", LATEST, partitions)
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
@@ -453,7 +412,8 @@ class Consumer(
             KafkaTimeoutError: The offsets were not found in time.
             TopicAuthorizationError: Not authorized to read a topic.
         """
-        return self._end_offsets("beginning_offsets", partitions, EARLIEST_TIMESTAMP, timeout)
+        steps = self._core.beginning_offsets(partitions, timeout)
+        return self._run("beginning_offsets", steps, timeout)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
@@ -463,7 +423,7 @@ class Consumer(
         With ``isolation_level="read_committed"`` that is the last stable offset. Arguments and
         errors are those of `beginning_offsets`.
         """
-        return self._end_offsets("end_offsets", partitions, LATEST_TIMESTAMP, timeout)
+        return self._run("end_offsets", self._core.end_offsets(partitions, timeout), timeout)
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int | datetime], timeout: float | None = None
@@ -480,9 +440,8 @@ class Consumer(
             KafkaTimeoutError: The offsets were not found in time.
             TopicAuthorizationError: Not authorized to read a topic.
         """
-        checked = check_timestamps(timestamps)
-        deadline_ms = self._core.deadline_ms(timeout, "offsets_for_times")
-        return self._core.run(self._core.look_up(checked, deadline_ms))
+        steps = self._core.offsets_for_times(timestamps, timeout)
+        return self._run("offsets_for_times", steps, timeout)
 
     def lag(self, partition: TopicPartition) -> int:
         """Return the number of offsets between the position and the end of the readable log.
@@ -495,15 +454,8 @@ class Consumer(
                 and has not fetched from the partition yet.
             KafkaTimeoutError: Position or end offset was not found in time.
         """
-        checked = check_partition(partition)
-        known = self._core.known_lag(checked)
-        if known is not None:
-            return known
-        self._core.refuse_in_event_loop("lag")
-        position = self.position(checked)
-        with self._core.call():
-            lag = self._core.end_lag(checked)
-        return max(0, self.end_offsets([checked])[checked] - position) if lag is None else lag
+        known = self._core.known_lag(partition)
+        return self._run("lag", self._core.lag(partition)) if known is None else known
 
     # --- commits
 
@@ -539,9 +491,7 @@ class Consumer(
             InvalidArgumentError: An offset is negative.
         """
         refuse_keywords("Consumer.commit", _unknown, COMMIT)
-        checked = None if offsets is None else check_commit(offsets)
-        deadline_ms = self._core.deadline_ms(timeout, "commit")
-        self._core.run(self._core.commit(checked, deadline_ms))
+        self._run("commit", self._core.commit(offsets, timeout), timeout)
 
     def commit_async(
         self, offsets: CommitOffsets | None = None, callback: CommitCallback | None = None
@@ -558,10 +508,7 @@ class Consumer(
             InvalidTypeError: An argument has the wrong type.
             InvalidArgumentError: An offset is negative.
         """
-        checked = None if offsets is None else check_commit(offsets)
-        check_callback("callback", callback, "a callable (offsets, error)")
-        with self._core.call():
-            self._core.commit_async(checked, callback)
+        self._core.commit_async(offsets, callback)
 
     def committed(
         self,
@@ -581,9 +528,7 @@ class Consumer(
             KafkaTimeoutError: There was no response in time.
         """
         refuse_keywords("Consumer.committed", _unknown, TIMEOUT)
-        checked = check_partitions(partitions)
-        deadline_ms = self._core.deadline_ms(timeout, "committed")
-        return self._core.run(self._core.committed(checked, deadline_ms))
+        return self._run("committed", self._core.committed(partitions, timeout), timeout)
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return the group metadata that a transactional producer needs to commit offsets.
@@ -591,8 +536,7 @@ class Consumer(
         Raises:
             IllegalStateError: There is no ``group_id``.
         """
-        with self._core.call():
-            return self._core.the_group("group_metadata").membership.metadata()
+        return self._core.group_metadata()
 
     # --- lifecycle
 
@@ -638,13 +582,7 @@ class Consumer(
                 code of the application.
         """
         refuse_keywords("Consumer.close", _unknown, CLOSE)
-        deadline_ms = self._core.deadline_ms(timeout)
-        core = self._core
-        if core.is_closed():
-            return
-        run_steps(core.end_other_call(deadline_ms), core.clock)
-        if not core.is_closed():
-            core.run(core.close(deadline_ms))
+        run_steps(self._core.close(timeout), self._core.clock)
 
     def __enter__(self) -> Self:
         """Return the consumer; the end of the block closes it.
@@ -679,17 +617,16 @@ class Consumer(
             return "<Consumer>"
         return f"<Consumer of {core.describe()}{', closed' if core.is_closed() else ''}>"
 
-    def _end_offsets(
-        self,
-        call: str,
-        partitions: Iterable[TopicPartition],
-        timestamp: int,
-        timeout: float | None,
-    ) -> dict[TopicPartition, int]:
-        checked = dict.fromkeys(check_partitions(partitions), timestamp)
-        deadline_ms = self._core.deadline_ms(timeout, call)
-        found = self._core.run(self._core.look_up(checked, deadline_ms))
-        return {
-            partition: offset.offset if offset is not None else 0
-            for partition, offset in found.items()
-        }
+    def _run(self, call: str, steps: Steps[R], timeout: float | None = None) -> R:
+        """Make a call in the calling thread, unless it may wait there and runs an event loop."""
+        core = self._core
+        if (timeout is None or timeout > 0) and is_inside_event_loop() and not core.lock.is_held():
+            hint = _HINT_ON_CANCELLING.get(call, "")
+            refuse_in_event_loop(call, f"consumer.{call}, …", hint=hint)
+        with deferred_signals():  # as `run_steps`, with fewer Python calls
+            return perform(steps, core.clock)
+
+    def _fetch_pending(self) -> None:
+        if self._core.closed:
+            raise StopIteration
+        self._run("poll", self._core.fetch_pending())

@@ -1,34 +1,54 @@
 """Core of the consumer: what its calls do once their arguments are valid and the lock is held."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.common.arguments import check_timeout
+from kclient.common.arguments import check_callback, check_timeout
 from kclient.common.errors import (
     ClosedError,
     ConcurrentAccessError,
     IllegalStateError,
+    InvalidArgumentError,
     KafkaError,
 )
-from kclient.common.event_loop import (
-    is_inside_event_loop,
-    may_be_awaited,
-    refuse_in_event_loop,
-)
-from kclient.common.interrupts import deferred_signals
+from kclient.common.event_loop import may_be_awaited
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Clock, Tasks
-from kclient.common.types import OffsetAndTimestamp, TopicPartition
+from kclient.common.types import (
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    TopicPartition,
+    check_topic_name,
+)
+from kclient.common.uuids import uuid_to_text
 from kclient.common.waiting import NetworkWait, Steps, perform
-from kclient.consumer.auto_offset_reset import AutoOffsetReset
+from kclient.consumer.arguments import (
+    CommitOffsets,
+    check_commit,
+    check_each,
+    check_max_records,
+    check_partition,
+    check_partitions,
+    check_pattern,
+    check_seek,
+    check_timestamps,
+    check_topics,
+)
+from kclient.consumer.auto_offset_reset import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    AutoOffsetReset,
+)
 from kclient.consumer.closing import Closing
 from kclient.consumer.collected import Collected, CollectedColumns, CollectedRecords
 from kclient.consumer.commit_calls import CommitCalls
-from kclient.consumer.commits import Offsets
+from kclient.consumer.commits import CommitCallback, Offsets
+from kclient.consumer.committed_offsets import Committed
 from kclient.consumer.consumer_config import READ_COMMITTED, ConsumerConfig
 from kclient.consumer.consumer_lock import Call, ConsumerLock
 from kclient.consumer.consumer_metrics import ConsumerCommitMetrics
@@ -41,6 +61,7 @@ from kclient.consumer.group import Group
 from kclient.consumer.heartbeat_task import HeartbeatTask
 from kclient.consumer.interceptors import ConsumerInterceptors
 from kclient.consumer.list_offsets_requests import ListOffsetsRequests
+from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.missing_partitions import ExistenceCheck
 from kclient.consumer.offset_fetcher import OffsetLookup
 from kclient.consumer.poll_loop import PollLoop
@@ -55,7 +76,7 @@ from kclient.consumer.topic_partition_state import (
 )
 from kclient.consumer.unconfirmed_polls import UnconfirmedPolls
 from kclient.record import ConsumerRecord
-from kclient.record.arrow import to_arrow
+from kclient.record.arrow import record_schema, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,12 +87,8 @@ R = TypeVar("R")
 # Interval at which an iteration runs coordinator and auto-commit work.
 _ITERATION_TICK_MS = 100.0
 _POLL_TIMEOUT_MS = 1000.0
+_ALL = 2**31 - 1
 _BEING_TAKEN = object()
-_HINT_ON_CANCELLING = {
-    "poll": "a cancelled call continues in its thread: end it by wakeup() or close()",
-    "poll_columns": "do not cancel it, its records would be lost: end it by wakeup() or close()",
-    "commit": "do not cancel it, its outcome would be unknown",
-}
 # Longest wait until a task that was cancelled releases the result of its poll.
 _RECEIPT_WAIT_MS = 50.0
 _RECEIPT_LOOK_MS = 1.0
@@ -80,8 +97,8 @@ _RECEIPT_LOOK_MS = 1.0
 class ConsumerCore:
     """State and calls of a consumer; `wiring` creates it.
 
-    A call holds the lock: `with core.call(): core.seek(...)`. A call that waits takes a deadline,
-    and is made in steps: `core.run(core.position(...))`.
+    Calls take the arguments of `Consumer`, and check them before the first step. A call that waits
+    returns its steps, which hold the lock; a driver performs their waits.
     The methods under "any thread" take no lock; attributes that they read are replaced as a whole,
     never changed in place.
 
@@ -162,19 +179,13 @@ class ConsumerCore:
     # --- calls
 
     def call(self) -> Call:
-        """Return a context that holds the lock during a call."""
+        """Return a context that holds the lock during a call that does not wait."""
         return Call(self)
-
-    def run(self, steps: Steps[R]) -> R:
-        """Make a call in steps, whose waits block the calling thread."""
-        with self.call():
-            return perform(steps, self.clock)
 
     def begin_call(self, *, polls: bool = False) -> None:
         """Acquire the lock, and put back records of an earlier call that were not returned.
 
-        A driver of an event loop calls it before the first step of a call, and `end_call` after the
-        last one.
+        `end_call` must follow. Calls that wait do both in their steps.
         """
         if self._closing_caller is not None:
             self._check_not_closing()
@@ -204,82 +215,83 @@ class ConsumerCore:
             self._polling = False
         self.lock.release()
 
-    def deadline_ms(self, timeout: float | None, call: str = "") -> float:
-        """Return the deadline of a call, by ``default.api.timeout.ms`` for None.
+    def _in_call(self, steps: Steps[R]) -> Steps[R]:
+        self.begin_call()
+        try:
+            return (yield from steps)
+        finally:
+            self.end_call()
 
-        Args:
-            timeout: Seconds.
-            call: Name of a call that must not be made in an event loop.
-        """
+    def _deadline_ms(self, timeout: float | None) -> float:
+        """Return the deadline of a call, by ``default.api.timeout.ms`` for None."""
         timeout_ms = check_timeout(timeout, default_ms=self.config.default_api_timeout_ms)
-        if call and timeout_ms > 0:
-            self.refuse_in_event_loop(call)
         return self.clock.monotonic_ms() + timeout_ms
-
-    def refuse_in_event_loop(self, call: str) -> None:
-        """Reject a waiting call in an event loop, unless it is nested in another call."""
-        if is_inside_event_loop() and not self.lock.is_held():
-            hint = _HINT_ON_CANCELLING.get(call, "")
-            refuse_in_event_loop(call, f"consumer.{call}, …", hint=hint)
 
     # --- polls
 
-    @property
-    def max_poll_records(self) -> int:
-        """Maximum number of records of a poll, ``max.poll.records``."""
-        return self.config.max_poll_records
-
     def poll(
-        self, name: str, target: C, finish: Callable[[C], R], timeout: float | None
-    ) -> R | None:
-        """Collect records into `target`, waiting for them, and return `finish(target)`.
+        self, timeout: float | None, max_records: int | None
+    ) -> Steps[ConsumerRecords[Any, Any] | None]:
+        """Return records, None if there are none; see `Consumer.poll`.
 
         Until the caller clears `unreturned`, the next call puts the records back.
         """
+        target = CollectedRecords(check_max_records(max_records, self.config.max_poll_records))
         timeout_ms = check_timeout(timeout, default_ms=_POLL_TIMEOUT_MS)
-        if timeout_ms > 0:
-            self.refuse_in_event_loop(name)
-        with deferred_signals():  # as in `call`, with fewer Python calls
-            self.begin_call(polls=True)
-            try:
-                if (tracer := self.tracer) is not None:
-                    tracer.poll_started()
-                if self.unconfirmed.held:
-                    perform(self._await_receipts(), self.clock)
-                found = self.loop.take_buffered(target) or perform(
-                    self.loop.poll(target, timeout_ms), self.clock
-                )
-                self.unreturned = result = finish(target) if found else None
-                if found and (tracer := self.tracer) is not None:  # set by another thread
-                    tracer.poll_returned()
-            finally:
-                self.end_call(polls=True)
+        return self._poll(target, self._take_records, timeout_ms)
+
+    def poll_columns(
+        self, timeout: float | None, max_records: int | None
+    ) -> "Steps[pa.RecordBatch | None]":
+        """Return records as columns, None if there are none; see `Consumer.poll_columns`.
+
+        Until the caller clears `unreturned`, the next call puts the records back.
+        """
+        limit = check_max_records(max_records, _ALL)
+        record_schema()  # raises without pyarrow, before any record is taken
+        target = CollectedColumns(limit, single=max_records is None)
+        timeout_ms = check_timeout(timeout, default_ms=_POLL_TIMEOUT_MS)
+        return self._poll(target, self._take_columns, timeout_ms)
+
+    def fetch_pending(self) -> Steps[None]:
+        """Fetch the next records of the iteration, and wait for them without limit."""
+        while True:
+            target = CollectedRecords(self.config.max_poll_records, single=True)
+            yield from self._poll(target, self._set_pending, _POLL_TIMEOUT_MS)
+            if self.pending:
+                return
+
+    def _poll(self, target: C, finish: Callable[[C], R], timeout_ms: float) -> Steps[R | None]:
+        """Collect records into `target`, waiting for them, and return `finish(target)`."""
+        self.begin_call(polls=True)
+        try:
+            if (tracer := self.tracer) is not None:
+                tracer.poll_started()
+            if self.unconfirmed.held:
+                yield from self._await_receipts()
+            found = self.loop.take_buffered(target)
+            if not found:
+                found = yield from self.loop.poll(target, timeout_ms)
+            self.unreturned = result = finish(target) if found else None
+            if found and (tracer := self.tracer) is not None:  # set by another thread
+                tracer.poll_returned()
+        finally:
+            self.end_call(polls=True)
         return result
 
-    def take_records(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
+    def _take_records(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
         """Count collected records as consumed, and return them after the interceptors."""
-        self.collector.count(collected.count())
+        self.collector.count(collected.count)
         records = self._intercepted(collected)
         # A new receipt: interceptors may have used the records.
         self.unconfirmed.last = records.receipt = receipt = Receipt(records)
         receipt.is_read = False
         return records
 
-    def take_columns(self, collected: CollectedColumns) -> "pa.RecordBatch":
+    def _take_columns(self, collected: CollectedColumns) -> "pa.RecordBatch":
         """Count collected columns as consumed, and return them as an Arrow batch."""
-        self.collector.count(collected.count())
+        self.collector.count(collected.count)
         return to_arrow(collected.pieces)
-
-    def fetch_pending(self) -> None:
-        """Fetch the next records of the iteration."""
-        if self.closed:
-            raise StopIteration
-        limit = self.config.max_poll_records
-        while True:
-            target = CollectedRecords(limit, single=True)
-            self.poll("poll", target, self._set_pending, None)
-            if self.pending:
-                return
 
     def _begin_poll(self) -> None:
         if self._polling:
@@ -312,10 +324,47 @@ class ConsumerCore:
     # --- subscription and assignment
 
     def subscribe(
+        self,
+        topics: str | Iterable[str] | None,
+        pattern: str | re.Pattern[str] | None,
+        listener: RebalanceListener,
+    ) -> None:
+        """Subscribe to topics, or to those that match a pattern; an empty list unsubscribes."""
+        if (topics is None) == (pattern is None):
+            raise InvalidArgumentError("subscribe: expected either topics or pattern")
+        names = [] if topics is None else check_topics(topics)
+        compiled = None if pattern is None else check_pattern(pattern)
+        with self.call():
+            if names or compiled is not None:
+                self._subscribe(names, compiled, listener)
+            else:
+                perform(self._unsubscribe(), self.clock)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Assign exactly these partitions; an empty list unsubscribes."""
+        checked = check_partitions(partitions)
+        with self.call():
+            if checked:
+                self._assign(checked)
+            else:
+                perform(self._unsubscribe(), self.clock)
+
+    def unsubscribe(self) -> Steps[None]:
+        """Remove subscription and assignment, and leave the group."""
+        return self._in_call(self._unsubscribe())
+
+    def set_paused(
+        self, call: str, partitions: tuple[TopicPartition, ...], *, paused: bool
+    ) -> None:
+        """Pause or resume partitions."""
+        checked = check_each(call, partitions)
+        with self.call():
+            self._set_paused(checked, paused=paused)
+
+    def _subscribe(
         self, topics: list[str], pattern: re.Pattern[str] | None, listener: RebalanceListener
     ) -> None:
-        """Subscribe to topics, or to those that match a pattern."""
-        membership = self.the_group("subscribe").membership
+        membership = self._the_group("subscribe").membership
         if pattern is None:
             self.subscriptions.subscribe(topics, listener)
             version = self.metadata.set_topics(self.subscriptions.metadata_topics())
@@ -326,8 +375,7 @@ class ConsumerCore:
         membership.subscription_changed(version)
         self.loop.service_at_next_poll()
 
-    def assign(self, partitions: list[TopicPartition]) -> None:
-        """Assign exactly these partitions."""
+    def _assign(self, partitions: list[TopicPartition]) -> None:
         if self.subscriptions.is_group_managed():
             raise IllegalStateError(
                 f"assign while {self.subscriptions.describe_kind()} is in use; "
@@ -340,12 +388,11 @@ class ConsumerCore:
         self.metadata.set_topics(self.subscriptions.topics)
         self.loop.service_at_next_poll()
 
-    def unsubscribe(self) -> None:
-        """Remove subscription and assignment, and leave the group."""
+    def _unsubscribe(self) -> Steps[None]:
         if self.group is not None:
             self.group.queue_last_commit()
         try:
-            self._leave_group()
+            yield from self._leave_group()
         finally:
             self.subscriptions.unsubscribe()
             self.buffer.clear()
@@ -353,15 +400,15 @@ class ConsumerCore:
             self.metadata.set_topics(())
             self.loop.service_at_next_poll()
 
-    def set_paused(self, partitions: list[TopicPartition], *, paused: bool) -> None:
-        """Pause or resume partitions."""
+    def _set_paused(self, partitions: list[TopicPartition], *, paused: bool) -> None:
         states = [self.subscriptions.state(partition) for partition in partitions]
         for state in states:
             state.set_paused(paused=paused)
             self.buffer.follow_pause(state)
         self.loop.service_at_next_poll()
 
-    def _leave_group(self) -> None:
+    def _leave_group(self) -> Steps[None]:
+        yield from ()  # the callbacks do not wait
         if self.group is not None and self.subscriptions.is_group_managed():
             membership = self.group.membership
             try:
@@ -371,8 +418,54 @@ class ConsumerCore:
 
     # --- positions
 
-    def position(self, partition: TopicPartition, deadline_ms: float) -> Steps[int]:
+    def position(self, partition: TopicPartition, timeout: float | None) -> Steps[int]:
         """Return the position of a partition, and wait until it is known."""
+        checked = check_partition(partition)
+        return self._in_call(self._position(checked, self._deadline_ms(timeout)))
+
+    def lag(self, partition: TopicPartition) -> Steps[int]:
+        """Return the lag of a partition, and wait until position and end offset are known."""
+        return self._in_call(self._lag(check_partition(partition)))
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None
+    ) -> Steps[dict[TopicPartition, int]]:
+        """Look up the first offset of each partition."""
+        checked = dict.fromkeys(check_partitions(partitions), EARLIEST_TIMESTAMP)
+        return self._in_call(self._offsets(checked, self._deadline_ms(timeout)))
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None
+    ) -> Steps[dict[TopicPartition, int]]:
+        """Look up the offset after the last readable record of each partition."""
+        checked = dict.fromkeys(check_partitions(partitions), LATEST_TIMESTAMP)
+        return self._in_call(self._offsets(checked, self._deadline_ms(timeout)))
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int | datetime], timeout: float | None
+    ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | None]]:
+        """Look up the first offset at or after a time in each partition."""
+        checked = check_timestamps(timestamps)
+        return self._in_call(self._look_up(checked, self._deadline_ms(timeout)))
+
+    def seek(
+        self, partition: TopicPartition, offset: int | OffsetAndMetadata | OffsetAndTimestamp
+    ) -> None:
+        """Set the position of a partition."""
+        checked = check_partition(partition)
+        target = check_seek(checked, offset)
+        with self.call():
+            self._seek(checked, target.offset, target.leader_epoch)
+
+    def reset(
+        self, call: str, policy: AutoOffsetReset, partitions: tuple[TopicPartition, ...]
+    ) -> None:
+        """Reset the positions of partitions, of all assigned ones if there are none."""
+        checked = check_each(call, partitions)
+        with self.call():
+            self._reset(policy, checked)
+
+    def _position(self, partition: TopicPartition, deadline_ms: float) -> Steps[int]:
         state = self.subscriptions.state(partition)
         existence = ExistenceCheck(self.metadata, [partition])
 
@@ -388,8 +481,15 @@ class ConsumerCore:
             raise IllegalStateError(f"{partition} was revoked during the call")
         return state.position.offset
 
-    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int) -> None:
-        """Set the position of a partition."""
+    def _lag(self, partition: TopicPartition) -> Steps[int]:
+        position = yield from self._position(partition, self._deadline_ms(None))
+        lag = self.subscriptions.state(partition).lag(committed_only=self._committed_only())
+        if lag is not None:
+            return lag
+        ends = yield from self._offsets({partition: LATEST_TIMESTAMP}, self._deadline_ms(None))
+        return max(0, ends[partition] - position)
+
+    def _seek(self, partition: TopicPartition, offset: int, leader_epoch: int) -> None:
         state = self.subscriptions.state(partition)
         leader = current_leader(self.metadata.cluster(), partition)
         state.seek_unvalidated(FetchPosition(offset, leader_epoch, leader))
@@ -397,8 +497,7 @@ class ConsumerCore:
         self.buffer.drop(partition)
         self.loop.service_at_next_poll()
 
-    def reset(self, policy: AutoOffsetReset, partitions: list[TopicPartition]) -> None:
-        """Reset the positions of partitions, of all assigned ones if the list is empty."""
+    def _reset(self, policy: AutoOffsetReset, partitions: list[TopicPartition]) -> None:
         chosen = partitions or list(self.subscriptions.assigned)
         states = [self.subscriptions.state(partition) for partition in chosen]
         for state in states:
@@ -407,11 +506,13 @@ class ConsumerCore:
         self.unconfirmed.clear()
         self.loop.service_at_next_poll()
 
-    def end_lag(self, partition: TopicPartition) -> int | None:
-        """Return the lag by the last fetch, None before the first fetch."""
-        return self.subscriptions.state(partition).lag(committed_only=self._committed_only())
+    def _offsets(
+        self, timestamps: Mapping[TopicPartition, int], deadline_ms: float
+    ) -> Steps[dict[TopicPartition, int]]:
+        found = yield from self._look_up(timestamps, deadline_ms)
+        return {each: 0 if known is None else known.offset for each, known in found.items()}
 
-    def look_up(
+    def _look_up(
         self, timestamps: Mapping[TopicPartition, int], deadline_ms: float
     ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | None]]:
         """Look up the first offset at or after each timestamp, or a special position."""
@@ -436,32 +537,47 @@ class ConsumerCore:
 
     # --- commits
 
-    def commit(self, offsets: Offsets | None, deadline_ms: float) -> Steps[None]:
+    def commit(self, offsets: CommitOffsets | None, timeout: float | None) -> Steps[None]:
         """Commit offsets, or all positions for None, and wait for the response."""
+        checked = None if offsets is None else check_commit(offsets)
+        return self._in_call(self._commit(checked, self._deadline_ms(timeout)))
+
+    def commit_async(self, offsets: CommitOffsets | None, callback: CommitCallback | None) -> None:
+        """Commit offsets, or all positions for None, without waiting."""
+        checked = None if offsets is None else check_commit(offsets)
+        check_callback("callback", callback, "a callable (offsets, error)")
+        with self.call():
+            calls = self._commits("commit_async")
+            calls.commit_async(self._consumed() if checked is None else checked, callback)
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None
+    ) -> Steps[Committed]:
+        """Look up committed offsets."""
+        checked = check_partitions(partitions)
+        return self._in_call(self._committed(checked, self._deadline_ms(timeout)))
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """Return the group metadata for a transactional producer."""
+        with self.call():
+            return self._the_group("group_metadata").membership.metadata()
+
+    def _commit(self, offsets: Offsets | None, deadline_ms: float) -> Steps[None]:
         calls = self._commits("commit")
         if offsets is None:
             yield from self._await_receipts()
         chosen = self._consumed() if offsets is None else offsets
         yield from self.commit_metrics.commit(calls.commit(chosen, deadline_ms))
 
-    def commit_async(
-        self, offsets: Offsets | None, callback: "Callable[..., object] | None"
-    ) -> None:
-        """Commit offsets, or all positions for None, without waiting."""
-        calls = self._commits("commit_async")
-        calls.commit_async(self._consumed() if offsets is None else offsets, callback)
-
-    def committed(
+    def _committed(
         self, partitions: Sequence[TopicPartition], deadline_ms: float
-    ) -> Steps[dict[TopicPartition, Any]]:
-        """Look up committed offsets."""
-        member = self.the_group("committed").membership.metadata()
+    ) -> Steps[Committed]:
+        member = self._the_group("committed").membership.metadata()
         calls = self._commits("committed")
         steps = calls.committed(partitions, member, deadline_ms)
         return (yield from self.commit_metrics.committed(steps))
 
-    def the_group(self, call: str) -> Group:
-        """Return the group; raise `IllegalStateError` without one."""
+    def _the_group(self, call: str) -> Group:
         if self.group is None:
             raise _no_group(call)
         return self.group
@@ -492,15 +608,22 @@ class ConsumerCore:
         """Make `close` commit no positions automatically."""
         self._may_commit = False
 
-    def end_other_call(self, deadline_ms: float) -> Steps[None]:
-        """Before `close`: wake the call of another thread, and wait for its end.
+    def close(self, timeout: float | None) -> Steps[None]:
+        """Commit, leave the group and disconnect; raise the first error of a callback.
 
-        Later calls of other threads raise ClosedError. What a woken poll returns counts as not
-        received.
-
-        Raises:
-            ConcurrentAccessError: The call did not end before the deadline.
+        The call of another thread is woken and awaited first; what a woken poll returns counts as
+        not received. From then on, calls of other threads raise ClosedError.
         """
+        return self._close(self._deadline_ms(timeout))
+
+    def _close(self, deadline_ms: float) -> Steps[None]:
+        if self.is_closed():
+            return
+        yield from self._end_other_call(deadline_ms)
+        if not self.is_closed():
+            yield from self._in_call(self._close_in_call(deadline_ms))
+
+    def _end_other_call(self, deadline_ms: float) -> Steps[None]:
         if not self.lock.is_held_elsewhere():
             return
         if self._closing_caller is None:
@@ -519,8 +642,7 @@ class ConsumerCore:
                 self.collector.undo()
                 self.unconfirmed.last = None
 
-    def close(self, deadline_ms: float) -> Steps[None]:
-        """Commit, leave the group and disconnect; raise the first error of a callback."""
+    def _close_in_call(self, deadline_ms: float) -> Steps[None]:
         self._closing_caller = self.tasks.caller_id()
         with suppress(KafkaError):  # which must not keep the consumer from being closed
             yield from self._await_receipts()
@@ -533,6 +655,7 @@ class ConsumerCore:
 
     def known_position(self, partition: TopicPartition) -> int | None:
         """Return a valid position without the lock if another thread uses the consumer."""
+        partition = check_partition(partition)
         self._check_open()
         if not self.lock.is_used_elsewhere():
             return None
@@ -548,6 +671,7 @@ class ConsumerCore:
         Raises:
             IllegalStateError: Nothing was fetched from the partition yet.
         """
+        partition = check_partition(partition)
         self._check_open()
         if not self.lock.is_used_elsewhere():
             return None
@@ -604,10 +728,16 @@ class ConsumerCore:
         name = "no group" if group_id is None else f"group {group_id!r}"
         return f"{name}, {self.subscriptions.describe()}"
 
-    def topic_id(self, topic: str) -> bytes | None:
-        """Return the id of a topic in the metadata."""
+    def topic_id(self, topic: str) -> str | None:
+        """Return the id of a topic in the metadata, None if it has none."""
+        checked = check_topic_name(topic)
         self._check_open()
-        return self.metadata.cluster().topic_id(topic)
+        found = self.metadata.cluster().topic_id(checked)
+        return None if found is None else uuid_to_text(found)
+
+    def paused(self) -> set[TopicPartition]:
+        """Return the paused partitions."""
+        return {partition for partition, state in self.assigned().items() if state.paused}
 
     def _check_not_closing(self) -> None:
         if self.closed:

@@ -31,15 +31,15 @@ def test_target_accepts_records_up_to_its_limit(
     kind: type[CollectedRecords | CollectedColumns],
 ) -> None:
     target = kind(5)
-    assert (len(target), target.remaining, target.count()) == (0, 5, 0)
+    assert (len(target), target.remaining, target.count) == (0, 5, 0)
     target.take_from(fetch(0, 3))
-    assert (len(target), target.remaining, target.count()) == (1, 2, 3)
+    assert (len(target), target.remaining, target.count) == (1, 2, 3)
     last = fetch(1, 4)
     target.take_from(last)
-    assert (len(target), target.remaining, target.count()) == (2, 0, 5)
+    assert (len(target), target.remaining, target.count) == (2, 0, 5)
     assert last.next_fetch_offset == 2
     target.clear()
-    assert (len(target), target.remaining, target.count()) == (0, 5, 0)
+    assert (len(target), target.remaining, target.count) == (0, 5, 0)
 
 
 @pytest.mark.parametrize("kind", [CollectedRecords, CollectedColumns])
@@ -52,7 +52,7 @@ def test_single_target_is_full_after_one_fetch(
     target.take_from(empty)
     assert target.remaining == 5
     target.take_from(fetch(0, 3))
-    assert (target.remaining, target.count()) == (0, 3)
+    assert (target.remaining, target.count) == (0, 3)
 
 
 def test_records_of_a_partition_are_joined_in_order() -> None:

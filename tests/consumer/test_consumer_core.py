@@ -1,12 +1,19 @@
-"""Calls of a consumer: exclusion of kinds of subscription, wakeups, and reads by other threads."""
+"""Calls of a consumer: steps, kinds of subscription, wakeups, and reads by other threads."""
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from kclient.common.errors import (
     ConcurrentAccessError,
     IllegalStateError,
+    InvalidArgumentError,
+    InvalidTypeError,
     WakeupError,
 )
+from kclient.common.waiting import NetworkWait, Steps, run_steps
+from kclient.consumer.consumer_core import ConsumerCore
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 
 
@@ -116,3 +123,62 @@ def test_wakeup_does_not_interrupt_close(world: ConsumerWorld) -> None:
 def test_poll_without_subscription_raises(world: ConsumerWorld) -> None:
     with pytest.raises(IllegalStateError, match=r"subscribe\(\) or assign\(\)"):
         world.consumer(group_id="g").poll(0.0)
+
+
+_WAITING_CALLS: dict[str, Callable[[ConsumerCore], Steps[object]]] = {
+    "poll": lambda core: core.poll(1.0, None),
+    "poll_columns": lambda core: core.poll_columns(1.0, None),
+    "fetch_pending": lambda core: core.fetch_pending(),
+    "position": lambda core: core.position(ORDERS_0, 1.0),
+    "lag": lambda core: core.lag(ORDERS_0),
+    "beginning_offsets": lambda core: core.beginning_offsets([ORDERS_0], 1.0),
+    "end_offsets": lambda core: core.end_offsets([ORDERS_0], 1.0),
+    "offsets_for_times": lambda core: core.offsets_for_times({ORDERS_0: 0}, 1.0),
+    "commit": lambda core: core.commit({ORDERS_0: 1}, 1.0),
+    "committed": lambda core: core.committed([ORDERS_0], 1.0),
+}
+
+
+@pytest.mark.parametrize("name", _WAITING_CALLS)
+def test_call_that_waits_yields_its_waits(world: ConsumerWorld, name: str) -> None:
+    core = world.core(group_id="g")
+    core.assign([ORDERS_0])
+    steps = _WAITING_CALLS[name](core)
+    assert not core.lock.is_held()
+    wait = next(steps)
+    assert isinstance(wait, NetworkWait)
+    assert world.clock.now_ms < wait.until_ms <= world.clock.now_ms + 1000
+    assert core.lock.is_held()
+    steps.close()
+    assert not core.lock.is_held()
+
+
+@pytest.mark.parametrize("timeout", [-1, "1"])
+def test_arguments_are_checked_before_the_first_step(world: ConsumerWorld, timeout: Any) -> None:
+    core = world.core(group_id="g")
+    for call in (
+        lambda: core.poll(timeout, None),
+        lambda: core.poll_columns(1.0, timeout),
+        lambda: core.position(ORDERS_0, timeout),
+        lambda: core.lag(timeout),
+        lambda: core.end_offsets(timeout, 1.0),
+        lambda: core.offsets_for_times({ORDERS_0: timeout}, 1.0),
+        lambda: core.commit({ORDERS_0: timeout}, 1.0),
+        lambda: core.committed([timeout], 1.0),
+        lambda: core.close(timeout),
+    ):
+        with pytest.raises((InvalidArgumentError, InvalidTypeError)):
+            call()
+
+
+def test_records_of_a_poll_without_a_receiver_are_returned_again(world: ConsumerWorld) -> None:
+    world.fill(3)
+    core = world.core(auto_offset_reset="earliest")
+    core.assign([ORDERS_0])
+    lost = run_steps(core.poll(1.0, None), world.clock)
+    while not lost:
+        lost = run_steps(core.poll(1.0, None), world.clock)
+    assert core.unreturned is lost
+    found = run_steps(core.poll(1.0, None), world.clock)
+    core.unreturned = None
+    assert offsets(list(found or ())) == offsets(list(lost)) == [0, 1, 2]

@@ -247,17 +247,17 @@ class InCall:
     ("function", "call", "done"),
     [
         (
-            "ConsumerCore.set_paused",
+            "ConsumerCore._set_paused",
             lambda consumer: consumer.pause(ORDERS_0),
             lambda consumer: consumer.paused() == {ORDERS_0},
         ),
         (
-            "ConsumerCore.seek",
+            "ConsumerCore._seek",
             lambda consumer: consumer.seek(ORDERS_0, 2),
             lambda consumer: consumer.position(ORDERS_0) == 2,
         ),
         (
-            "ConsumerCore.assign",
+            "ConsumerCore._assign",
             lambda consumer: consumer.assign([ORDERS_1]),
             lambda consumer: consumer.assignment() == {ORDERS_1},
         ),
@@ -286,7 +286,7 @@ def test_call_that_does_not_wait_completes(
 def test_records_of_an_interrupted_poll_are_returned_by_the_next(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     world.fill(3)
-    in_call = InCall("ConsumerCore.take_records")
+    in_call = InCall("ConsumerCore._take_records")
     with pytest.raises(KeyboardInterrupt):
         in_call.during(lambda: world.read(consumer, 3))
     assert in_call.sent

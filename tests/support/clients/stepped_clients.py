@@ -5,7 +5,6 @@ loop (`asyncio_driver`), in the simulation (`tests.support.virtual.stepped_proce
 """
 
 import itertools
-from collections.abc import Mapping
 from typing import TypeVar
 
 from kclient import NewTopic, TopicPartition
@@ -14,8 +13,7 @@ from kclient.admin.admin_core import ADMIN_CONFIG, AdminCore
 from kclient.common.runtime import Clock, Runtime
 from kclient.common.types import OffsetAndMetadata
 from kclient.common.waiting import Steps
-from kclient.consumer.auto_offset_reset import LATEST_TIMESTAMP
-from kclient.consumer.collected import CollectedRecords
+from kclient.consumer.arguments import CommitOffsets
 from kclient.consumer.commits import CommitCallback
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
@@ -116,7 +114,6 @@ class SteppedConsumer:
     """Consumer of bytes."""
 
     def __init__(self, runtime: Runtime, **options: object) -> None:
-        self._clock = runtime.clock
         self._core = Wiring(CONSUMER_CONFIG.parse(options), runtime).build()
 
     def subscribe(
@@ -127,13 +124,12 @@ class SteppedConsumer:
         on_lost: PartitionsCallback | None = None,
     ) -> None:
         """Subscribe to topics."""
-        with self._core.call():
-            self._core.subscribe(topics, None, RebalanceListener(on_assigned, on_revoked, on_lost))
+        listener = RebalanceListener(on_assigned, on_revoked, on_lost)
+        self._core.subscribe(topics, None, listener)
 
     def assign(self, partitions: list[TopicPartition]) -> None:
         """Assign partitions."""
-        with self._core.call():
-            self._core.assign(partitions)
+        self._core.assign(partitions)
 
     def assignment(self) -> set[TopicPartition]:
         """Return the assigned partitions."""
@@ -141,68 +137,38 @@ class SteppedConsumer:
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Set the position of a partition."""
-        with self._core.call():
-            self._core.seek(partition, offset, -1)
+        self._core.seek(partition, offset)
 
     def poll(self, timeout: float) -> Steps[list[ConsumerRecord]]:
         """Return records, and wait for the first."""
-        core = self._core
-        target = CollectedRecords(core.max_poll_records)
-        core.begin_call(polls=True)
-        try:
-            found = core.loop.take_buffered(target)
-            if not found:
-                found = yield from core.loop.poll(target, timeout * 1000.0)
-            records = list(core.take_records(target)) if found else []
-            core.unreturned = None
-        finally:
-            core.end_call(polls=True)
-        return records
+        records = yield from self._core.poll(timeout, None)
+        self._core.unreturned = None
+        return list(records or ())
 
     def position(self, partition: TopicPartition, timeout: float = 10.0) -> Steps[int]:
         """Return the position of a partition."""
-        return self._call(self._core.position(partition, self._deadline_ms(timeout)))
+        return self._core.position(partition, timeout)
 
     def end_offsets(
         self, partitions: list[TopicPartition], timeout: float = 10.0
     ) -> Steps[dict[TopicPartition, int]]:
         """Return the offset after the last readable record of each partition."""
-        timestamps = dict.fromkeys(partitions, LATEST_TIMESTAMP)
-        found = yield from self._call(self._core.look_up(timestamps, self._deadline_ms(timeout)))
-        return {each: 0 if known is None else known.offset for each, known in found.items()}
+        return self._core.end_offsets(partitions, timeout)
 
-    def commit(
-        self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
-        timeout: float = 10.0,
-    ) -> Steps[None]:
+    def commit(self, offsets: CommitOffsets | None = None, timeout: float = 10.0) -> Steps[None]:
         """Commit offsets, or all positions."""
-        chosen = None if offsets is None else dict(offsets)
-        return self._call(self._core.commit(chosen, self._deadline_ms(timeout)))
+        return self._core.commit(offsets, timeout)
 
-    def commit_async(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], callback: CommitCallback
-    ) -> None:
+    def commit_async(self, offsets: CommitOffsets, callback: CommitCallback) -> None:
         """Commit offsets without waiting."""
-        with self._core.call():
-            self._core.commit_async(dict(offsets), callback)
+        self._core.commit_async(offsets, callback)
 
     def committed(
         self, partitions: list[TopicPartition], timeout: float = 10.0
     ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
         """Return committed offsets."""
-        return self._call(self._core.committed(partitions, self._deadline_ms(timeout)))
+        return self._core.committed(partitions, timeout)
 
     def close(self, timeout: float = 10.0) -> Steps[None]:
         """Commit, leave the group and disconnect."""
-        return self._call(self._core.close(self._deadline_ms(timeout)))
-
-    def _call(self, steps: Steps[T]) -> Steps[T]:
-        self._core.begin_call()
-        try:
-            return (yield from steps)
-        finally:
-            self._core.end_call()
-
-    def _deadline_ms(self, timeout: float) -> float:
-        return deadline_ms(self._clock, timeout)
+        return self._core.close(timeout)
