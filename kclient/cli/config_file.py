@@ -63,8 +63,10 @@ def load_config_file(path: Path) -> ConfigFile:
         OSError: The file cannot be read.
     """
     given = read_properties(path)
-    secrets = [key.name for key in SecurityConfig.CONFIG_KEYS.values() if key.secret]
-    shown = [name for name in secrets if name in given and not has_references(given[name].value)]
+    secrets = {key.name for key in SecurityConfig.CONFIG_KEYS.values() if key.secret}
+    shown = [
+        name for name, line in given.items() if name in secrets and not has_references(line.value)
+    ]
     if shown:
         warn_of_readers(path, ", ".join(shown))
     return ConfigFile(path, ConfigTransformer(path, given).transform())
