@@ -1,5 +1,7 @@
 """Directories formatted by ``kclient storage`` and by Kafka's tool, each started by the other."""
 
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from kclient.broker.metadata.storage_formatter import METADATA_DIRECTORY
 from kclient.cli.main import main
 from kclient.common.system_files import SystemFiles
 from kclient.common.uuids import uuid_to_text
-from kclient.protocol.messages.metadata_records import MetadataRecord, UserScramCredentialRecord
+from kclient.protocol.messages.metadata_records import UserScramCredentialRecord
 from tests.support.clients.clients import Clients, place, read, values
 from tests.support.processes.broker_command import started_with
 
@@ -29,6 +31,7 @@ SCRAM = (
     "--add-scram",
     "SCRAM-SHA-512=[name=bob,saltedpassword=c2FsdGVkIHBhc3N3b3Jk,salt=c2FsdHk=]",
 )
+SALT = rb"[0-9a-z]{20,26}"
 Runtimes = Callable[[str], KafkaRuntime]
 
 
@@ -71,7 +74,7 @@ def format_with_kclient(node: KafkaNode, *options: str) -> int:
     return main(["storage", "format", "-t", CLUSTER_ID, "-c", path, *options])
 
 
-def credentials_of(node: KafkaNode) -> list[MetadataRecord]:
+def credentials_of(node: KafkaNode) -> list[UserScramCredentialRecord]:
     """Return the credentials with which the node was formatted."""
     found = read_bootstrap(SystemFiles(), node.data_directory) or ()
     return [each for each in found if isinstance(each, UserScramCredentialRecord)]
@@ -156,3 +159,20 @@ def test_our_broker_starts_on_a_directory_of_kafkas_tool(
     assert format_with_kclient(node, *SCRAM) == 0
     assert capsys.readouterr().out in printed
     assert credentials_of(node) == credentials
+
+
+def test_salts_of_both_tools_have_the_same_form(node: KafkaNode) -> None:
+    """As those that the companion broker shows for unknown users."""
+    users = [
+        part
+        for number in range(20)
+        for part in ("--add-scram", f"SCRAM-SHA-512=[name=user-{number},password=secret]")
+    ]
+    node.format(CLUSTER_ID, ["--release-version", RELEASE, *users])
+    of_kafka = credentials_of(node)
+    shutil.rmtree(node.data_directory)
+    assert format_with_kclient(node, *users) == 0
+    for found in (of_kafka, credentials_of(node)):
+        assert len(found) == 20
+        assert all(re.fullmatch(SALT, each.salt) for each in found)
+        assert {each.iterations for each in found} == {4096}

@@ -21,7 +21,8 @@ from kclient.network.sasl.mechanism import CREDENTIALS_HINT
 
 _GS2_HEADER = b"n,,"
 _NONCE_BYTES = 18
-_SALT_BYTES = 20
+_SALT_BITS = 130
+_DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
 _MAX_NONCE = 1024
 _MAX_DIGITS = 10
 
@@ -80,7 +81,23 @@ def salted_password(hash_name: str, password: bytes, salt: bytes, iterations: in
 
 def random_salt() -> bytes:
     """Return the salt of a new credential."""
-    return secrets.token_bytes(_SALT_BYTES)
+    return salt_of(secrets.token_bytes(32))
+
+
+def salt_of(random: bytes) -> bytes:
+    """Return a salt in the form of Kafka's tools: 130 bits as digits of base 36.
+
+    Args:
+        random: At least 17 random bytes.
+
+    Source: ScramFormatter.secureRandomString.
+    """
+    number = int.from_bytes(random) >> 8 * len(random) - _SALT_BITS
+    digits = bytearray()
+    while number:
+        number, digit = divmod(number, len(_DIGITS))
+        digits.append(_DIGITS[digit])
+    return bytes(reversed(digits))
 
 
 class SaltedPasswords:

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from kclient.common.broker_errors import SaslAuthenticationError
 from kclient.common.errors import ProtocolError
-from kclient.network.sasl.scram import ScramCredential, ScramMechanism
+from kclient.network.sasl.scram import ScramCredential, ScramMechanism, salt_of
 from kclient.network.sasl.server_mechanism import NO_EXPIRY
 
 _NONCE_BYTES = 18
-_SALT_BYTES = 20  # as in the credentials of `AdminClient`
 _NAME = rb"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _NONCE = rb"[\x21-\x2b\x2d-\x7e]{1,1024}"
 _CLIENT_FIRST = re.compile(
@@ -34,7 +33,8 @@ class ScramCredentials:
     """Credentials of all users.
 
     An unknown user gets a false credential, always the same one, so that the exchange does not show
-    whether a user exists. Apache Kafka refuses an unknown user at its first message.
+    whether a user exists. Its salt and iteration count are those of Kafka's tools and of ours by
+    default. Apache Kafka refuses an unknown user at its first message.
 
     Args:
         lookup: Returns the credential of a mechanism and a user, or None.
@@ -59,7 +59,7 @@ class ScramCredentials:
             return hmac.digest(self._secret, text, mechanism.hash_name)
 
         return ScramCredential(
-            derived("salt")[:_SALT_BYTES],
+            salt_of(derived("salt")),
             derived("stored key"),
             derived("server key"),
             mechanism.least_iterations,

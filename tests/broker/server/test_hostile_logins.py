@@ -1,5 +1,7 @@
 """Clients that attack a listener before they are authenticated."""
 
+import base64
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -221,3 +223,31 @@ def test_memory_of_clients_without_authentication_is_bounded(tmp_path: Path) -> 
             last = stack.enter_context(Wire(process.bootstrap))
             last.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1, SaslHandshakeResponse)
             assert resident_bytes(process.pid) - before < 30 * 2 * MAX_SIZE + (8 << 20)
+
+
+def shown_to(cluster: EmbeddedCluster, user: str) -> tuple[bytes, int]:
+    """Return the salt and the iteration count that a client is shown."""
+    with Wire(cluster.bootstrap_servers) as wire:
+        wire.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-512"), 1, SaslHandshakeResponse)
+        request = SaslAuthenticateRequest(auth_bytes=f"n,,n={user},r=nonce".encode())
+        message = bytes(wire.ask(request, 2, SaslAuthenticateResponse).auth_bytes)
+    found = re.fullmatch(rb"r=nonce[^,]+,s=([^,]+),i=(\d+)", message)
+    assert found is not None
+    return base64.b64decode(found[1]), int(found[2])
+
+
+@pytest.mark.fault("A5")
+def test_salt_and_iterations_of_an_unknown_user_are_plausible(tmp_path: Path) -> None:
+    def start() -> EmbeddedCluster:
+        return EmbeddedCluster(
+            security="sasl_plaintext", users={"alice": SECRET}, data_dir=tmp_path / "data"
+        )
+
+    with start() as cluster:
+        seen = [shown_to(cluster, user) for user in ("alice", "mallory", "trudy")]
+    for salt, iterations in seen:
+        assert re.fullmatch(rb"[0-9a-z]{20,26}", salt)
+        assert iterations == 4096
+    assert len(set(seen)) == 3
+    with start() as cluster:
+        assert [shown_to(cluster, user) for user in ("mallory", "trudy")] == seen[1:]

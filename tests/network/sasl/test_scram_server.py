@@ -1,6 +1,7 @@
 """Server of SCRAM: its messages, and what it refuses."""
 
 import base64
+import re
 
 import pytest
 
@@ -13,6 +14,7 @@ from kclient.network.sasl.scram import (
     ScramKeys,
     ScramMechanism,
     ScramSaslClient,
+    random_salt,
     salted_password,
 )
 from kclient.network.sasl.scram_server import ScramCredentials, ScramSaslServer
@@ -86,8 +88,19 @@ def exchange(user: str, password: str) -> tuple[bytes, str]:
 def test_unknown_user_is_refused_like_a_wrong_password() -> None:
     known, unknown = exchange("user", "wrong"), exchange("mallory", "wrong")
     assert known[1] == unknown[1]
-    assert len(base64.b64decode(unknown[0].split(b"s=")[1].split(b",")[0])) == 20
     assert unknown[0].endswith(b",i=4096")
+
+
+def test_salts_of_unknown_users_have_the_form_of_new_ones() -> None:
+    count = 2000
+    false = [CREDENTIALS.find(SHA_256, f"user-{number}").salt for number in range(count)]
+    for salts in (false, [random_salt() for _ in range(count)]):
+        assert len(set(salts)) == count
+        assert all(re.fullmatch(rb"[0-9a-z]{20,26}", salt) for salt in salts)
+        longest = sum(len(salt) == 26 for salt in salts) / count
+        assert 0.33 < longest < 0.48  # of 130 bits in base 36: 0.406
+    shown = exchange("user-0", "wrong")[0].split(b"s=")[1].split(b",")[0]
+    assert base64.b64decode(shown) == false[0]
 
 
 def test_unknown_user_has_the_same_salt_each_time() -> None:
