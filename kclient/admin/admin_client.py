@@ -164,7 +164,9 @@ class AdminClient(ProcessBound):
             raise ForkedClientError(
                 f"admin client: created in process {self._process_id}; create a new one after fork"
             )
-        refuse_in_event_loop(name, f"admin.{name}, …")
+        refuse_in_event_loop(
+            name, f"admin.{name}, …", hint="or use kclient.aio.AdminClient, whose calls are awaited"
+        )
         caller = self._tasks.caller_id()
         if caller in self._callers:
             raise IllegalStateError(

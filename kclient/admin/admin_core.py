@@ -102,10 +102,16 @@ class AdminCore:
     def _in_turn(self, requester: Requester, steps: Steps[T]) -> Steps[T]:
         while not self._begin_call():
             if self._clock.monotonic_ms() >= requester.deadline_ms:
-                raise KafkaTimeoutError("admin client: a call of another thread is still running")
-            yield ConditionWait(
-                self._turn, lambda: self.is_closed or not self._in_call, requester.deadline_ms
-            )
+                raise KafkaTimeoutError(
+                    "admin client: a call of another thread or task is still running"
+                )
+            try:
+                yield ConditionWait(
+                    self._turn, lambda: self.is_closed or not self._in_call, requester.deadline_ms
+                )
+            except BaseException:
+                self._pass_on()
+                raise
         try:
             return (yield from steps)
         except KafkaError:
@@ -115,6 +121,11 @@ class AdminCore:
             raise
         finally:
             self._end_call()
+
+    def _pass_on(self) -> None:
+        """Wake another call; the cancelled one may have been woken for its turn."""
+        with self._turn:
+            self._turn.notify()
 
     def close(self) -> None:
         """Close every connection, after the call that runs, if any; idempotent."""

@@ -4,6 +4,7 @@ A client has no thread: its connections, its sender and its heartbeats run in ca
 loop of its first call.
 """
 
+from kclient.aio.admin_client import AdminClient
 from kclient.aio.producer import Producer
 
-__all__ = ["Producer"]
+__all__ = ["AdminClient", "Producer"]

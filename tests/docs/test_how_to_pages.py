@@ -153,8 +153,9 @@ def test_migrate(clients: Clients, tmp_path: Path) -> None:
 
 
 def test_use_in_asyncio_code(clients: Clients, tmp_path: Path) -> None:
-    loop, main = code_of("use-in-asyncio-code", clients)
-    assert output_of(tmp_path, main) == "orders\n3\n"
+    loop, produce, administer = code_of("use-in-asyncio-code", clients)
+    assert output_of(tmp_path, produce) == "orders\n3\n"
+    assert output_of(tmp_path, administer) == "3 1\n"
     with script(tmp_path, loop) as process:
         process.wait_for("b'five'\n")
         wait_until(lambda: committed(clients, "billing") == 5, "the offset is committed")
