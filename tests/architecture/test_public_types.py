@@ -1,5 +1,6 @@
 """Python's protocols on every public type: pickle, copy, repr, equality and hash."""
 
+import asyncio
 import copy
 import dataclasses
 import pickle
@@ -13,7 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 
 import kclient.errors
-from kclient import AdminClient, Consumer, ConsumerRecord, Producer, TopicPartition
+from kclient import AdminClient, Consumer, ConsumerRecord, Producer, TopicPartition, aio
 from kclient.admin import UserScramCredentialUpsertion
 from kclient.common.errors import KafkaError
 from kclient.consumer import ConsumerRecords
@@ -25,8 +26,8 @@ from kclient.testing import BrokerFault, BrokerFaults, EmbeddedCluster, FaultPro
 MODULES = [
     import_module(f"kclient{name}")
     for name in (
-        "", ".admin", ".admin.admin_types", ".common.types", ".consumer", ".journey", ".producer",
-        ".serialization", ".spark", ".testing",
+        "", ".admin", ".admin.admin_types", ".aio", ".common.types", ".consumer", ".journey",
+        ".producer", ".serialization", ".spark", ".testing",
     )
 ]  # fmt: skip
 NOWHERE = "127.0.0.1:1"
@@ -197,9 +198,26 @@ def test_clients_refuse_copies_and_show_what_they_are(
                     again(future)
 
 
+def test_asyncio_clients_cannot_be_copied() -> None:
+    async def test() -> None:
+        async with (
+            aio.AdminClient(bootstrap_servers=NOWHERE) as admin,
+            aio.Producer(bootstrap_servers=NOWHERE, client_id="p") as producer,
+        ):
+            assert repr(admin) == "<aio.AdminClient of 127.0.0.1:1>"
+            assert repr(producer) == "<aio.Producer 'p' of 127.0.0.1:1>"
+            for client in (admin, producer):
+                for again in COPIES.values():
+                    with pytest.raises(TypeError, match="cannot pickle or copy a "):
+                        again(client)
+
+    asyncio.run(test())
+
+
 def test_every_public_class_is_tried() -> None:
     tried = {type(value) for value in values()}
     clients = {Producer, Consumer, AdminClient, EmbeddedCluster, BrokerFaults, FaultProxy, Journey}
+    clients |= {aio.Producer, aio.AdminClient}
     futures = {"BatchDelivery", "DeliveryFuture"}
     for kind in public_classes():
         is_protocol = getattr(kind, "_is_protocol", False) or isabstract(kind)

@@ -15,7 +15,7 @@ import json
 from datetime import timedelta
 from typing import Any, assert_type
 
-from kclient import AdminClient, Consumer, NewTopic, Producer
+from kclient import AdminClient, Consumer, NewTopic, Producer, aio
 from kclient.admin.admin_types import CreatedTopic, TopicListing
 from kclient.serialization import json_deserializer, json_serializer, string_serializer
 
@@ -39,6 +39,15 @@ assert_type(admin.create_topics(NewTopic("t"), timeout=5), dict[str, CreatedTopi
 assert_type(admin.create_topics(topics=[], validate_only=True), dict[str, CreatedTopic])
 assert_type(admin.list_topics(include_internal=True), list[TopicListing])
 assert_type(admin.delete_topics("t", timeout=None), None)
+
+
+async def administer(awaited: aio.AdminClient) -> None:
+    async with awaited as same:
+        assert_type(same, aio.AdminClient)
+    assert_type(await awaited.create_topics(NewTopic("t"), timeout=5), dict[str, CreatedTopic])
+    assert_type(await awaited.list_topics(include_internal=True), list[TopicListing])
+
+
 
 
 
@@ -110,6 +119,9 @@ BAD = [
     'admin.delete_topics("t", timeout="5")',
     "names: list[str] = admin.list_topics()",
     "admin.describe_topic([])",
+    'aio.AdminClient(group_id="g")',
+    "aio.AdminClient().list_topics(True)",
+    "listed: list[TopicListing] = aio.AdminClient().list_topics()",
 ]
 
 
