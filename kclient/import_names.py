@@ -25,9 +25,12 @@ _ELSEWHERE = {
 }  # fmt: skip
 
 IMPORT_NAMES: Mapping[str, str] = {
-    "AIOKafkaClient": _ADMIN,
-    "AIOKafkaConsumer": f"{_CONSUMER}, with asyncio.to_thread(consumer.poll)",
-    "AIOKafkaProducer": f"{_PRODUCER}, whose futures can be awaited",
+    "AIOKafkaAdminClient": "use kclient.aio.AdminClient",
+    "AIOKafkaClient": "use kclient.aio.AdminClient",
+    "AIOKafkaConsumer": "use kclient.aio.Consumer",
+    "AIOKafkaProducer": "use kclient.aio.Producer",
+    "AIOConsumer": "use kclient.aio.Consumer",
+    "AIOProducer": "use kclient.aio.Producer",
     "AvroConsumer": f"{_CONSUMER}, with value_deserializer=",
     "AvroProducer": f"{_PRODUCER}, with value_serializer=",
     "ConsumerRebalanceListener": _CALLBACKS,

@@ -5,6 +5,7 @@ loop of its first call.
 """
 
 from kclient.aio.admin_client import AdminClient
+from kclient.aio.consumer import Consumer
 from kclient.aio.producer import Producer
 
-__all__ = ["AdminClient", "Producer"]
+__all__ = ["AdminClient", "Consumer", "Producer"]

@@ -19,6 +19,10 @@ from kclient.network.system_runtime import system_runtime
 
 T = TypeVar("T")
 
+# Drivers with open connections. The garbage collector may call the finalizers of a cycle in any
+# order: without this, sockets would be finalized before the client that closes them.
+_open: set["LoopDriver"] = set()
+
 
 class LoopDriver:
     """Performs the waits of one client.
@@ -67,6 +71,7 @@ class LoopDriver:
             return turns
         turns = LoopTurns(loop, self.poller(), self.runtime.clock, self._name)
         self._turns, self._thread, self._process = turns, get_ident(), process
+        _open.add(self)
         for each in self._tasks:
             turns.call_soon(each.advance)
         return turns
@@ -112,17 +117,22 @@ class LoopDriver:
         """Forget a loop that has ended."""
         self._tasks.remove(task)
 
-    def abandon(self, initiate_close: Callable[[], None], force_close: Callable[[], None]) -> None:
+    def received(self) -> None:
+        """Let the calls that wait for the network continue, after another call has polled it."""
+        if self._turns is not None:
+            self._turns.received()
+
+    def abandon(self, in_loop: Callable[[], None], without_loop: Callable[[], None]) -> None:
         """Close a client that its application has dropped, from any thread.
 
         Args:
-            initiate_close: Ends the client's loops once their work is done.
-            force_close: Ends the client's loops at their next step.
+            in_loop: Closes the client in its event loop.
+            without_loop: Closes the client and ends its loops, if the event loop has ended.
         """
         if self._turns is not None and not self._turns.loop.is_closed():
-            initiate_close()
+            self._turns.call_soon_from_thread(in_loop)
             return
-        force_close()
+        without_loop()
         for each in self._tasks:
             each.run_out()
 
@@ -134,10 +144,11 @@ class LoopDriver:
         if get_ident() == self._thread:
             turns.turn_soon()
         else:
-            turns.turn_soon_from_thread()
+            turns.call_soon_from_thread(turns.turn_soon)
 
-    def stop_watching(self) -> None:
+    def poller_closes(self) -> None:
         """Stop watching the poller, before it is closed."""
+        _open.discard(self)
         # In the child of a fork, the descriptor is watched by the parent.
         if self._turns is not None and self.runtime.tasks.process_id() == self._process:
             self._turns.stop_watching()

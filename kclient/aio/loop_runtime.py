@@ -1,7 +1,5 @@
 """Runtime of clients on an asyncio event loop: nothing of it blocks, and no client has a thread."""
 
-import asyncio
-import contextlib
 import math
 from collections.abc import Callable
 from types import TracebackType
@@ -88,12 +86,14 @@ class LoopPoller(SystemPoller):
     def poll(self, timeout_ms: float | None) -> list[tuple[object, int]]:
         """Return what is ready now."""
         found = super().poll(0)
+        if found:
+            self._driver.received()
         self.wait_ms = 0.0 if found else math.inf if timeout_ms is None else timeout_ms
         return found
 
     def close(self) -> None:
         """Release the descriptors, after the loop has stopped watching them."""
-        self._driver.stop_watching()
+        self._driver.poller_closes()
         super().close()
 
 
@@ -140,12 +140,11 @@ class LoopTasks(SystemTasks):
         return _nothing
 
     def caller_id(self) -> int:
-        """Return an id of the running loop of steps, or of the running task."""
-        running = self._driver.running
-        if running is None:
-            with contextlib.suppress(RuntimeError):  # no loop runs
-                return id(asyncio.current_task())
-        return id(running)
+        """Return an id of the running loop of steps; all tasks of the event loop have one id.
+
+        Between two waits no other task runs, so that their calls may be in progress together.
+        """
+        return id(self._driver.running or self._driver)
 
 
 def _nothing() -> None:

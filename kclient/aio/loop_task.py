@@ -1,11 +1,12 @@
 """Loop of a client's steps in callbacks of an asyncio event loop."""
 
 import logging
+import math
 from typing import TYPE_CHECKING, TypeVar
 
 from kclient.common.errors import IllegalStateError
 from kclient.common.interrupts import deferred_signals
-from kclient.common.waiting import Steps, Wait
+from kclient.common.waiting import Steps, TaskWait, Wait
 
 if TYPE_CHECKING:
     from kclient.aio.loop_driver import LoopDriver
@@ -59,6 +60,11 @@ class LoopTask:
         self._driver.ended(self)
         for each in list(self.waits):
             each.check()
+
+    def until_ended(self) -> Steps[None]:
+        """Wait for the end of the loop."""
+        while not self._ended:
+            yield TaskWait(self, math.inf)
 
     def has_ended(self) -> bool:
         """Return whether the loop has ended."""

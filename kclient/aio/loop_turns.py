@@ -133,10 +133,15 @@ class LoopTurns:
             self._turn_is_due = True
             self.loop.call_soon(self._turn, context=self._context)
 
-    def turn_soon_from_thread(self) -> None:
-        """Do what `turn_soon` does, in another thread."""
+    def received(self) -> None:
+        """End the waits for the network if events were received outside of a turn."""
+        if self._waits and not self._in_turn:
+            self.turn_soon()
+
+    def call_soon_from_thread(self, callback: Callable[[], object]) -> None:
+        """Call a function of the client in the event loop, from any thread."""
         try:
-            self.loop.call_soon_threadsafe(self.turn_soon, context=self._context)
+            self.loop.call_soon_threadsafe(callback, context=self._context)
         except RuntimeError:
             if not self.loop.is_closed():
                 raise

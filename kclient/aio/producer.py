@@ -17,7 +17,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
 from kclient.common.types import RecordMetadata
-from kclient.common.waiting import Steps, TaskWait
+from kclient.common.waiting import Steps
 from kclient.producer.batch_delivery import BatchDelivery
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.hot_path import FastPath
@@ -279,7 +279,7 @@ class Producer(ProcessBound, FastPath[TopicInfo, K_contra, V_contra]):
             # At once, also if this call is cancelled before the loop of the closing runs.
             self._core.closed = True
             self._closing = self._driver.start("close", self._close(timeout))
-        await self._driver.run(_ended(self._closing))
+        await self._driver.run(self._closing.until_ended())
 
     def _close(self, timeout: float | None) -> Steps[None]:
         yield from self._core.close(timeout)
@@ -347,9 +347,3 @@ def _in_context(on_delivery: OnDelivery) -> OnDelivery:
         context.run(on_delivery, metadata, error)
 
     return run
-
-
-def _ended(task: LoopTask) -> Steps[None]:
-    """Wait for the end of a loop."""
-    while task.is_alive():
-        yield TaskWait(task, float("inf"))

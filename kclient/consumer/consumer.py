@@ -57,10 +57,11 @@ if TYPE_CHECKING:
 _NO_RECORDS: ConsumerRecords[Any, Any] = ConsumerRecords({})
 _CLOSE_TIMEOUT_S = 30.0
 _HINT_ON_CANCELLING = {
-    "poll": "a cancelled call continues in its thread: end it by wakeup() or close()",
-    "poll_columns": "do not cancel it, its records would be lost: end it by wakeup() or close()",
-    "commit": "do not cancel it, its outcome would be unknown",
+    "poll": "a cancelled call continues in its thread: end it by wakeup() or close(); ",
+    "poll_columns": "do not cancel it, its records would be lost: end it by wakeup() or close(); ",
+    "commit": "do not cancel it, its outcome would be unknown; ",
 }
+_AWAITED = "or use kclient.aio.Consumer, whose calls are awaited"
 
 R = TypeVar("R")
 
@@ -621,7 +622,7 @@ class Consumer(
         """Make a call in the calling thread, unless it may wait there and runs an event loop."""
         core = self._core
         if (timeout is None or timeout > 0) and is_inside_event_loop() and not core.lock.is_held():
-            hint = _HINT_ON_CANCELLING.get(call, "")
+            hint = _HINT_ON_CANCELLING.get(call, "") + _AWAITED
             refuse_in_event_loop(call, f"consumer.{call}, …", hint=hint)
         with deferred_signals():  # as `run_steps`, with fewer Python calls
             return perform(steps, core.clock)

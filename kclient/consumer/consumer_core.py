@@ -195,10 +195,7 @@ class ConsumerCore:
                 raise ClosedError("this consumer was closed")
             if is_outermost:
                 if self.unreturned is not None:
-                    # First, without a call in between: the other poll returns no records then.
-                    self.unreturned = None
-                    self.collector.undo()
-                    self.unconfirmed.last = None
+                    self.put_back_unreturned()
                 if self.unconfirmed.has_unread():
                     self.unconfirmed.undo_lost()
             if self.pending:
@@ -208,6 +205,13 @@ class ConsumerCore:
         except BaseException:
             self.lock.release()
             raise
+
+    def put_back_unreturned(self) -> None:
+        """Put back records of a poll that were not returned; they count as not received."""
+        # First, without a call in between: the other poll returns no records then.
+        self.unreturned = None
+        self.collector.undo()
+        self.unconfirmed.last = None
 
     def end_call(self, *, polls: bool = False) -> None:
         """Release the lock."""

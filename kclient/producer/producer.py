@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 _numbers = itertools.count(1)
 
 
+_AWAITED = "or use kclient.aio.Producer, whose calls are awaited"
+
+
 class Producer(
     ProcessBound,
     SendPath[TopicInfo, K_contra, V_contra],
@@ -241,7 +244,7 @@ class Producer(
             ClosedError: The producer was closed.
         """
         self._core.check_usable("partitions_for")
-        refuse_in_event_loop("partitions_for", "producer.partitions_for, …")
+        refuse_in_event_loop("partitions_for", "producer.partitions_for, …", hint=_AWAITED)
         return run_steps(self._core.appender.partitions_for(topic), self._clock)
 
     def metrics(self) -> dict[str, float]:
@@ -295,7 +298,7 @@ class Producer(
             ClosedError: The producer was closed.
         """
         if timeout != 0:
-            refuse_in_event_loop("flush", "producer.flush, …")
+            refuse_in_event_loop("flush", "producer.flush, …", hint=_AWAITED)
         run_steps(self._core.flush(timeout), self._clock)
 
     def close(self, timeout: float | None = None) -> None:

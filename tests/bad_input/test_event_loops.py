@@ -78,8 +78,7 @@ def test_blocking_calls_are_rejected_in_event_loop_before_any_request(
         f"{name}: called inside a running event loop, expected a thread of its own; "
         f"await asyncio.to_thread({owner}.{name}, …)"
     )
-    if kind is AdminClient:
-        assert text.endswith("or use kclient.aio.AdminClient, whose calls are awaited")
+    assert text.endswith(f"or use kclient.aio.{kind.__name__}, whose calls are awaited")
     assert ("cancel" in text) is (name in {"poll", "poll_columns"} or (owner, name) == COMMIT)
 
 

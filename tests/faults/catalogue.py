@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "fault-cases.md"
 
 _TRANSACTIONS = "transactions are not available yet"
-_ASYNCIO = "the asyncio API is not available yet"
 _REPLICATION = "clusters of several companion brokers are not available yet"
 
 
@@ -279,7 +278,6 @@ PRODUCER = Chapter(
         "W22": Case(
             "An asyncio task is cancelled in the middle",
             "records are kept, and no frame is truncated",
-            _ASYNCIO,
         ),
         "W23": Case(
             "Many threads send through one producer",
