@@ -36,10 +36,10 @@ from kclient.consumer.consumer_config import (
     PlainConsumerOptions,
     keep_bytes,
 )
+from kclient.consumer.consumer_core import ConsumerCore
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
-from kclient.consumer.wiring import Wiring
 from kclient.record import ConsumerRecord
 from kclient.record.arrow import to_arrow
 
@@ -106,7 +106,7 @@ class Consumer(ProcessBound, Generic[K_co, V_co]):
         self._call_ended = LoopCondition()
         self._closing: LoopTask | None = None
         self._close_error: BaseException | None = None
-        self._core = Wiring(settings, runtime).build()
+        self._core = ConsumerCore(settings, runtime)
 
     # -- reading ----------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
-from kclient.consumer.membership import NO_EPOCH, CommittingMember, MemberEpoch
+from kclient.consumer.membership import NO_EPOCH, MemberEpoch, Membership
 from kclient.consumer.record_tracer import RecordTracer
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
@@ -67,7 +67,7 @@ class OffsetCommitter:
         config: ConsumerConfig,
         network: ConsumerNetworkClient,
         finder: CoordinatorFinder,
-        member: CommittingMember,
+        membership: Membership,
         subscriptions: SubscriptionState,
         on_committed: Callable[[Offsets], None],
         run_user_code: RunUserCode,
@@ -78,7 +78,7 @@ class OffsetCommitter:
         self._config = config
         self._network = network
         self._finder = finder
-        self._member = member
+        self._membership = membership
         self._subscriptions = subscriptions
         self._on_committed = on_committed
         self.tracer: RecordTracer | None = None
@@ -123,7 +123,7 @@ class OffsetCommitter:
 
     def can_commit(self) -> bool:
         """Return whether a commit can succeed: outside group management, or while stable."""
-        return not self._subscriptions.is_group_managed() or self._member.is_stable()
+        return not self._subscriptions.is_group_managed() or self._membership.is_stable()
 
     def has_pending(self) -> bool:
         """Return whether commits are queued or in flight, except failed ones."""
@@ -182,12 +182,14 @@ class OffsetCommitter:
         )
 
     def _epoch(self) -> MemberEpoch:
-        return self._member.commit_epoch() if self._subscriptions.is_group_managed() else NO_EPOCH
+        return (
+            self._membership.commit_epoch() if self._subscriptions.is_group_managed() else NO_EPOCH
+        )
 
     def _given_up(self, commit: _Commit) -> KafkaError | None:
         """Return the error of a commit that would overwrite the offsets of other members."""
         partitions = self._subscriptions.given_up_among(commit.offsets)
-        if not partitions or not self._member.is_stable():
+        if not partitions or not self._membership.is_stable():
             return None
         shown = ", ".join(map(str, sorted(partitions)))
         return CommitFailedError(
@@ -227,7 +229,7 @@ class OffsetCommitter:
                 if isinstance(error, TopicAuthorizationError):
                     unauthorized.add(topic.name)
                 elif error is not None:
-                    raise self._member.commit_failed(error, epoch)
+                    raise self._membership.commit_failed(error, epoch)
         if unauthorized:
             raise topics_denied(unauthorized, READ)
         if not acknowledged.issuperset(commit.offsets):

@@ -40,13 +40,12 @@ from kclient.consumer.consumer_config import (
     PlainConsumerOptions,
     keep_bytes,
 )
-from kclient.consumer.consumer_core import used_by_another_thread
+from kclient.consumer.consumer_core import ConsumerCore, used_by_another_thread
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.foreign_names import CLOSE, COMMIT, CONSUMER_NAMES, POLL, SUBSCRIBE, TIMEOUT
 from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
 from kclient.consumer.record_tracer import RecordTracer
-from kclient.consumer.wiring import Wiring
 from kclient.network.system_runtime import system_runtime
 from kclient.record import ConsumerRecord
 from kclient.record.arrow import to_arrow
@@ -135,7 +134,7 @@ class Consumer(
         runtime = system_runtime() if runtime is None else runtime
         with deferred_signals():
             settings = CONSUMER_CONFIG.parse(merged(config, {**options, **given}))
-            core = Wiring(settings, runtime).build()
+            core = ConsumerCore(settings, runtime)
         self._lock = core.lock
         self._monotonic_ms = runtime.clock.monotonic_ms
         self._caller_id, self._process_id = runtime.tasks.caller_id, runtime.tasks.process_id

@@ -1,13 +1,14 @@
-"""Core of the consumer: what its calls do once their arguments are valid and the lock is held."""
+"""Core of the consumer: its parts, and its calls in steps."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
+from itertools import count
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kclient.client.client_metadata import ConsumerMetadata
-from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.arguments import check_callback, check_timeout
 from kclient.common.errors import (
     ClosedError,
@@ -17,8 +18,10 @@ from kclient.common.errors import (
     KafkaError,
 )
 from kclient.common.event_loop import may_be_awaited
+from kclient.common.interrupts import deferred_signals
+from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
-from kclient.common.runtime import Clock, Tasks
+from kclient.common.runtime import Runtime
 from kclient.common.types import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -44,37 +47,28 @@ from kclient.consumer.auto_offset_reset import (
     LATEST_TIMESTAMP,
     AutoOffsetReset,
 )
-from kclient.consumer.closing import Closing
 from kclient.consumer.collected import Collected, CollectedColumns, CollectedRecords
-from kclient.consumer.commit_calls import CommitCalls
 from kclient.consumer.commits import CommitCallback, Offsets
 from kclient.consumer.committed_offsets import Committed
 from kclient.consumer.consumer_config import READ_COMMITTED, ConsumerConfig
-from kclient.consumer.consumer_lock import Call, ConsumerLock
-from kclient.consumer.consumer_metrics import ConsumerCommitMetrics
-from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.consumer_lock import ConsumerLock
+from kclient.consumer.consumer_metrics import (
+    ConsumerFetchMetrics,
+    ConsumerRequestMetrics,
+    seconds_since,
+)
+from kclient.consumer.consumer_network_client import CLIENT_ID, ConsumerNetworkClient
 from kclient.consumer.consumer_records import ConsumerRecords, Receipt
-from kclient.consumer.fetch_buffer import FetchBuffer
-from kclient.consumer.fetch_collector import FetchCollector
-from kclient.consumer.fetcher import Fetcher
+from kclient.consumer.fetching import Fetching
 from kclient.consumer.group import Group
-from kclient.consumer.heartbeat_task import HeartbeatTask
 from kclient.consumer.interceptors import ConsumerInterceptors
-from kclient.consumer.list_offsets_requests import ListOffsetsRequests
 from kclient.consumer.membership import ConsumerGroupMetadata
-from kclient.consumer.missing_partitions import ExistenceCheck
-from kclient.consumer.offset_fetcher import OffsetLookup
 from kclient.consumer.poll_loop import PollLoop
-from kclient.consumer.position_updater import PositionUpdater
+from kclient.consumer.positions import Positions
 from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.consumer.record_tracer import RecordTracer
 from kclient.consumer.subscription_state import SubscriptionState, SubscriptionType
-from kclient.consumer.topic_partition_state import (
-    FetchPosition,
-    TopicPartitionState,
-    current_leader,
-)
-from kclient.consumer.unconfirmed_polls import UnconfirmedPolls
+from kclient.consumer.topic_partition_state import TopicPartitionState
 from kclient.record import ConsumerRecord
 from kclient.record.arrow import record_schema, to_arrow
 
@@ -89,13 +83,42 @@ _ITERATION_TICK_MS = 100.0
 _POLL_TIMEOUT_MS = 1000.0
 _ALL = 2**31 - 1
 _BEING_TAKEN = object()
+_instances = count(1)
 # Longest wait until a task that was cancelled releases the result of its poll.
 _RECEIPT_WAIT_MS = 50.0
 _RECEIPT_LOOK_MS = 1.0
 
 
+class Call(deferred_signals):
+    """Context of a call: holds the lock; signals take effect where the call waits, or after it."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: "ConsumerCore") -> None:
+        self._core = core
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        try:
+            self._core.begin_call()
+        except BaseException as error:
+            super().__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._core.end_call()
+        finally:
+            super().__exit__(kind, error, trace)
+
+
 class ConsumerCore:
-    """State and calls of a consumer; `wiring` creates it.
+    """State and calls of a consumer. Opens no connection and starts no task before the first call.
 
     Calls take the arguments of `Consumer`, and check them before the first step. A call that waits
     returns its steps, which hold the lock; a driver performs their waits.
@@ -104,63 +127,61 @@ class ConsumerCore:
 
     Attributes:
         client_id: The ``client.id`` that brokers receive.
+        clock: Clock.
+        lock: Is held during calls.
+        subscriptions: Subscription and assignment.
+        network: Requests and metadata.
+        group: Membership and commits, None without ``group.id``.
+        positions: Fetch positions.
+        fetching: Fetches and fetched records.
+        loop: Loop of polls.
         closed: Whether the consumer is closed.
         pending: Records of the iteration; those from `next_pending` on are not returned yet.
         next_pending: Index of the next record of the iteration.
         next_tick_ms: Time at which the iteration enters a call again.
         unreturned: Result of a poll that is not returned to its caller yet.
-        unconfirmed: Receipts of polls of which it is unknown whether they were received.
         tracer: Receives the start and the end of polls, or None.
     """
 
-    def __init__(
-        self,
-        *,
-        config: ConsumerConfig,
-        client_id: str,
-        clock: Clock,
-        tasks: Tasks,
-        lock: ConsumerLock,
-        backoff: ExponentialBackoff,
-        metrics: Metrics,
-        interceptors: ConsumerInterceptors,
-        subscriptions: SubscriptionState,
-        metadata: ConsumerMetadata,
-        network: ConsumerNetworkClient,
-        buffer: FetchBuffer,
-        fetcher: Fetcher,
-        collector: FetchCollector,
-        offset_requests: ListOffsetsRequests,
-        positions: PositionUpdater,
-        loop: PollLoop,
-        group: Group | None,
-        commit_calls: CommitCalls | None,
-        commit_metrics: ConsumerCommitMetrics,
-        heartbeats: HeartbeatTask | None,
-        closing: Closing,
-    ) -> None:
-        self.config = config
-        self.client_id = client_id
-        self.clock = clock
-        self.tasks = tasks
-        self.lock = lock
-        self.backoff = backoff
-        self.metrics = metrics
-        self.interceptors = interceptors
-        self.subscriptions = subscriptions
-        self.metadata = metadata
-        self.network = network
-        self.buffer = buffer
-        self.fetcher = fetcher
-        self.collector = collector
-        self.offset_requests = offset_requests
-        self.positions = positions
-        self.loop = loop
-        self.group = group
-        self.commit_calls = commit_calls
-        self.commit_metrics = commit_metrics
-        self.heartbeats = heartbeats
-        self.closing = closing
+    def __init__(self, config: ConsumerConfig, runtime: Runtime) -> None:
+        self._config = config
+        self.client_id = config.client_id or CLIENT_ID
+        self.clock, self._tasks = runtime.clock, runtime.tasks
+        self.lock = lock = ConsumerLock(runtime.tasks)
+        log_context = _log_context(config)
+        self._metrics = metrics = Metrics(
+            runtime.clock,
+            runtime.tasks,
+            num_samples=config.metrics_num_samples,
+            sample_window_ms=config.metrics_sample_window_ms,
+        )
+        self._interceptors = interceptors = ConsumerInterceptors(
+            config.interceptor_classes, lock.run_user_code, log_context
+        )
+        self.subscriptions = subscriptions = SubscriptionState(
+            config.auto_offset_reset, exclude_internal=config.exclude_internal_topics
+        )
+        self.network = network = ConsumerNetworkClient(config, runtime, log_context)
+        self.group: Group | None = None
+        if config.group_id is not None:
+            on_committed = interceptors.on_commit
+            self.group = Group(
+                config, runtime, network, subscriptions, lock, on_committed, metrics, log_context
+            )
+        committed = None if self.group is None else self.group.committed_offsets
+        fetch_metrics = ConsumerFetchMetrics(metrics)
+        self.positions = positions = Positions(
+            config, runtime, network, subscriptions, committed, fetch_metrics, log_context
+        )
+        self.fetching = fetching = Fetching(
+            config, runtime, network, subscriptions, fetch_metrics, log_context
+        )
+        self.loop = PollLoop(
+            config, runtime, network, self.group, positions, fetching, lock, metrics, log_context
+        )
+        self._collector, self._unconfirmed = self.fetching.collector, self.fetching.unconfirmed
+        self._committed_only = config.isolation_level == READ_COMMITTED
+        self._add_gauges()
         self._start()
 
     def _start(self) -> None:
@@ -168,13 +189,26 @@ class ConsumerCore:
         self.pending: list[ConsumerRecord] = []
         self.next_pending, self.next_tick_ms = 0, 0.0
         self.unreturned: object = None
-        self.unconfirmed = UnconfirmedPolls(self.collector)
         self.tracer: RecordTracer | None = None
         # The pending records while they are being put back.
         self._putting_back: tuple[list[ConsumerRecord], int] | None = None
         self._polling, self._may_commit = False, True
         # Thread that closes the consumer: calls of others are refused before they take the lock.
         self._closing_caller: int | None = None
+
+    def _add_gauges(self) -> None:
+        gauge, subscriptions = self._metrics.gauge, self.subscriptions
+        gauge("fetches-buffered", lambda: len(self.fetching.buffer))
+        gauge("assigned-partitions", lambda: len(subscriptions.assigned))
+        gauge(
+            "records-lag-max",
+            partial(subscriptions.largest_lag, committed_only=self._committed_only),
+        )
+        if self.group is not None:
+            requests = ConsumerRequestMetrics(self._metrics)
+            self.network.on_response(requests.record)
+            since = seconds_since(requests.last_heartbeat_ms, self.clock.monotonic_ms)
+            gauge("last-heartbeat-seconds-ago", since)
 
     # --- calls
 
@@ -196,8 +230,8 @@ class ConsumerCore:
             if is_outermost:
                 if self.unreturned is not None:
                     self.put_back_unreturned()
-                if self.unconfirmed.has_unread():
-                    self.unconfirmed.undo_lost()
+                if self._unconfirmed.has_unread():
+                    self._unconfirmed.undo_lost()
             if self.pending:
                 self._put_back()
             if polls:
@@ -210,8 +244,7 @@ class ConsumerCore:
         """Put back records of a poll that were not returned; they count as not received."""
         # First, without a call in between: the other poll returns no records then.
         self.unreturned = None
-        self.collector.undo()
-        self.unconfirmed.last = None
+        self.fetching.undo()
 
     def end_call(self, *, polls: bool = False) -> None:
         """Release the lock."""
@@ -228,7 +261,7 @@ class ConsumerCore:
 
     def _deadline_ms(self, timeout: float | None) -> float:
         """Return the deadline of a call, by ``default.api.timeout.ms`` for None."""
-        timeout_ms = check_timeout(timeout, default_ms=self.config.default_api_timeout_ms)
+        timeout_ms = check_timeout(timeout, default_ms=self._config.default_api_timeout_ms)
         return self.clock.monotonic_ms() + timeout_ms
 
     # --- polls
@@ -240,7 +273,7 @@ class ConsumerCore:
 
         Until the caller clears `unreturned`, the next call puts the records back.
         """
-        target = CollectedRecords(check_max_records(max_records, self.config.max_poll_records))
+        target = CollectedRecords(check_max_records(max_records, self._config.max_poll_records))
         timeout_ms = check_timeout(timeout, default_ms=_POLL_TIMEOUT_MS)
         return self._poll(target, self._take_records, timeout_ms)
 
@@ -260,7 +293,7 @@ class ConsumerCore:
     def fetch_pending(self) -> Steps[None]:
         """Fetch the next records of the iteration, and wait for them without limit."""
         while True:
-            target = CollectedRecords(self.config.max_poll_records, single=True)
+            target = CollectedRecords(self._config.max_poll_records, single=True)
             yield from self._poll(target, self._set_pending, _POLL_TIMEOUT_MS)
             if self.pending:
                 return
@@ -271,7 +304,7 @@ class ConsumerCore:
         try:
             if (tracer := self.tracer) is not None:
                 tracer.poll_started()
-            if self.unconfirmed.held:
+            if self._unconfirmed.held:
                 yield from self._await_receipts()
             found = self.loop.take_buffered(target)
             if not found:
@@ -285,16 +318,16 @@ class ConsumerCore:
 
     def _take_records(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
         """Count collected records as consumed, and return them after the interceptors."""
-        self.collector.count(collected.count)
+        self._collector.count(collected.count)
         records = self._intercepted(collected)
         # A new receipt: interceptors may have used the records.
-        self.unconfirmed.last = records.receipt = receipt = Receipt(records)
+        self._unconfirmed.last = records.receipt = receipt = Receipt(records)
         receipt.is_read = False
         return records
 
     def _take_columns(self, collected: CollectedColumns) -> "pa.RecordBatch":
         """Count collected columns as consumed, and return them as an Arrow batch."""
-        self.collector.count(collected.count)
+        self._collector.count(collected.count)
         return to_arrow(collected.pieces)
 
     def _begin_poll(self) -> None:
@@ -302,9 +335,9 @@ class ConsumerCore:
             raise IllegalStateError("poll was called from within one of its callbacks")
         if self.subscriptions.kind is SubscriptionType.NONE:
             raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
-        if self.heartbeats is not None and self.subscriptions.is_group_managed():
-            self.heartbeats.start(self.tasks, "kclient-consumer-heartbeat")
-        self.unconfirmed.begin_poll()
+        if self.group is not None and self.subscriptions.is_group_managed():
+            self.group.heartbeats.start(self._tasks, "kclient-consumer-heartbeat")
+        self._unconfirmed.begin_poll()
         self.unreturned = _BEING_TAKEN
         self._polling = True
 
@@ -314,15 +347,15 @@ class ConsumerCore:
         self.pending, self.next_pending, self.unreturned = records, 0, None
 
     def _intercepted(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
-        if self.interceptors.any:
-            return self.interceptors.on_consume(collected.by_partition, collected.again)
+        if self._interceptors.any:
+            return self._interceptors.on_consume(collected.by_partition, collected.again)
         return ConsumerRecords(collected.by_partition)
 
     def _put_back(self) -> None:
         """Put back the records of the iteration that are not returned yet."""
         # No call in this line: from here on no other thread gets one of them, see `__next__`.
         self._putting_back, self.pending = (self.pending, self.next_pending), []
-        self.collector.put_back(*self._putting_back)
+        self._collector.put_back(*self._putting_back)
         self._putting_back = None
 
     # --- subscription and assignment
@@ -371,11 +404,11 @@ class ConsumerCore:
         membership = self._the_group("subscribe").membership
         if pattern is None:
             self.subscriptions.subscribe(topics, listener)
-            version = self.metadata.set_topics(self.subscriptions.metadata_topics())
+            version = self.network.metadata.set_topics(self.subscriptions.metadata_topics())
         else:
             self.subscriptions.subscribe_pattern(pattern, listener)
-            self.metadata.set_topics(())
-            version = self.metadata.set_topic_filter(self.subscriptions.accepts)
+            self.network.metadata.set_topics(())
+            version = self.network.metadata.set_topic_filter(self.subscriptions.accepts)
         membership.subscription_changed(version)
         self.loop.service_at_next_poll()
 
@@ -388,44 +421,37 @@ class ConsumerCore:
         if self.group is not None:
             self.group.queue_last_commit()
         self.subscriptions.assign_from_user(partitions)
-        self.buffer.retain(self.subscriptions.assigned)
-        self.metadata.set_topics(self.subscriptions.topics)
+        self.fetching.buffer.retain(self.subscriptions.assigned)
+        self.network.metadata.set_topics(self.subscriptions.topics)
         self.loop.service_at_next_poll()
 
     def _unsubscribe(self) -> Steps[None]:
+        yield from ()  # the callbacks do not wait
         if self.group is not None:
             self.group.queue_last_commit()
         try:
-            yield from self._leave_group()
+            if self.group is not None:
+                self.group.leave()
         finally:
             self.subscriptions.unsubscribe()
-            self.buffer.clear()
-            self.metadata.set_topic_filter(None)
-            self.metadata.set_topics(())
+            self.fetching.buffer.clear()
+            self.network.metadata.set_topic_filter(None)
+            self.network.metadata.set_topics(())
             self.loop.service_at_next_poll()
 
     def _set_paused(self, partitions: list[TopicPartition], *, paused: bool) -> None:
         states = [self.subscriptions.state(partition) for partition in partitions]
         for state in states:
             state.set_paused(paused=paused)
-            self.buffer.follow_pause(state)
+            self.fetching.buffer.follow_pause(state)
         self.loop.service_at_next_poll()
-
-    def _leave_group(self) -> Steps[None]:
-        yield from ()  # the callbacks do not wait
-        if self.group is not None and self.subscriptions.is_group_managed():
-            membership = self.group.membership
-            try:
-                membership.revoke_partitions()
-            finally:
-                membership.leave("unsubscribed")
 
     # --- positions
 
     def position(self, partition: TopicPartition, timeout: float | None) -> Steps[int]:
         """Return the position of a partition, and wait until it is known."""
         checked = check_partition(partition)
-        return self._in_call(self._position(checked, self._deadline_ms(timeout)))
+        return self._in_call(self.positions.find(checked, self._deadline_ms(timeout)))
 
     def lag(self, partition: TopicPartition) -> Steps[int]:
         """Return the lag of a partition, and wait until position and end offset are known."""
@@ -436,21 +462,21 @@ class ConsumerCore:
     ) -> Steps[dict[TopicPartition, int]]:
         """Look up the first offset of each partition."""
         checked = dict.fromkeys(check_partitions(partitions), EARLIEST_TIMESTAMP)
-        return self._in_call(self._offsets(checked, self._deadline_ms(timeout)))
+        return self._in_call(self.positions.look_up_ends(checked, self._deadline_ms(timeout)))
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None
     ) -> Steps[dict[TopicPartition, int]]:
         """Look up the offset after the last readable record of each partition."""
         checked = dict.fromkeys(check_partitions(partitions), LATEST_TIMESTAMP)
-        return self._in_call(self._offsets(checked, self._deadline_ms(timeout)))
+        return self._in_call(self.positions.look_up_ends(checked, self._deadline_ms(timeout)))
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int | datetime], timeout: float | None
     ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | None]]:
         """Look up the first offset at or after a time in each partition."""
         checked = check_timestamps(timestamps)
-        return self._in_call(self._look_up(checked, self._deadline_ms(timeout)))
+        return self._in_call(self.positions.look_up(checked, self._deadline_ms(timeout)))
 
     def seek(
         self, partition: TopicPartition, offset: int | OffsetAndMetadata | OffsetAndTimestamp
@@ -469,75 +495,28 @@ class ConsumerCore:
         with self.call():
             self._reset(policy, checked)
 
-    def _position(self, partition: TopicPartition, deadline_ms: float) -> Steps[int]:
-        state = self.subscriptions.state(partition)
-        existence = ExistenceCheck(self.metadata, [partition])
-
-        def step(now_ms: float) -> float:
-            existence.raise_missing(now_ms)
-            self.positions.step(now_ms)
-            return self.backoff.backoff(0)
-
-        yield from self.loop.wait_for(
-            state.has_valid_position, step, deadline_ms, f"position of {partition}"
-        )
-        if state.position is None:
-            raise IllegalStateError(f"{partition} was revoked during the call")
-        return state.position.offset
-
     def _lag(self, partition: TopicPartition) -> Steps[int]:
-        position = yield from self._position(partition, self._deadline_ms(None))
-        lag = self.subscriptions.state(partition).lag(committed_only=self._committed_only())
+        position = yield from self.positions.find(partition, self._deadline_ms(None))
+        lag = self.subscriptions.state(partition).lag(committed_only=self._committed_only)
         if lag is not None:
             return lag
-        ends = yield from self._offsets({partition: LATEST_TIMESTAMP}, self._deadline_ms(None))
+        end = {partition: LATEST_TIMESTAMP}
+        ends = yield from self.positions.look_up_ends(end, self._deadline_ms(None))
         return max(0, ends[partition] - position)
 
     def _seek(self, partition: TopicPartition, offset: int, leader_epoch: int) -> None:
-        state = self.subscriptions.state(partition)
-        leader = current_leader(self.metadata.cluster(), partition)
-        state.seek_unvalidated(FetchPosition(offset, leader_epoch, leader))
-        self.unconfirmed.clear()
-        self.buffer.drop(partition)
+        self.positions.seek(partition, offset, leader_epoch)
+        self._unconfirmed.clear()
+        self.fetching.buffer.drop(partition)
         self.loop.service_at_next_poll()
 
     def _reset(self, policy: AutoOffsetReset, partitions: list[TopicPartition]) -> None:
         chosen = partitions or list(self.subscriptions.assigned)
-        states = [self.subscriptions.state(partition) for partition in chosen]
-        for state in states:
-            state.reset(policy, lost=False)
-            self.buffer.drop(state.partition)
-        self.unconfirmed.clear()
+        self.positions.reset(policy, chosen)
+        for partition in chosen:
+            self.fetching.buffer.drop(partition)
+        self._unconfirmed.clear()
         self.loop.service_at_next_poll()
-
-    def _offsets(
-        self, timestamps: Mapping[TopicPartition, int], deadline_ms: float
-    ) -> Steps[dict[TopicPartition, int]]:
-        found = yield from self._look_up(timestamps, deadline_ms)
-        return {each: 0 if known is None else known.offset for each, known in found.items()}
-
-    def _look_up(
-        self, timestamps: Mapping[TopicPartition, int], deadline_ms: float
-    ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | None]]:
-        """Look up the first offset at or after each timestamp, or a special position."""
-        lookup = OffsetLookup(timestamps)
-        existence = ExistenceCheck(self.metadata, timestamps)
-
-        def step(now_ms: float) -> float:
-            existence.raise_missing(now_ms)
-            return lookup.step(self.offset_requests, self.backoff, now_ms)
-
-        self.metadata.set_transient_topics({partition.topic for partition in timestamps})
-        try:
-            yield from self.loop.wait_for(
-                lambda: lookup.done,
-                step,
-                deadline_ms,
-                f"offsets of {', '.join(map(str, timestamps))}",
-            )
-        finally:
-            self.metadata.set_transient_topics(())
-        return lookup.found
 
     # --- commits
 
@@ -551,8 +530,8 @@ class ConsumerCore:
         checked = None if offsets is None else check_commit(offsets)
         check_callback("callback", callback, "a callable (offsets, error)")
         with self.call():
-            calls = self._commits("commit_async")
-            calls.commit_async(self._consumed() if checked is None else checked, callback)
+            group = self._the_group("commit_async")
+            group.commit_async(self._consumed() if checked is None else checked, callback)
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None
@@ -567,44 +546,37 @@ class ConsumerCore:
             return self._the_group("group_metadata").membership.metadata()
 
     def _commit(self, offsets: Offsets | None, deadline_ms: float) -> Steps[None]:
-        calls = self._commits("commit")
+        group = self._the_group("commit")
         if offsets is None:
             yield from self._await_receipts()
         chosen = self._consumed() if offsets is None else offsets
-        yield from self.commit_metrics.commit(calls.commit(chosen, deadline_ms))
+        yield from group.commit(chosen, deadline_ms)
 
     def _committed(
         self, partitions: Sequence[TopicPartition], deadline_ms: float
     ) -> Steps[Committed]:
-        member = self._the_group("committed").membership.metadata()
-        calls = self._commits("committed")
-        steps = calls.committed(partitions, member, deadline_ms)
-        return (yield from self.commit_metrics.committed(steps))
+        group = self._the_group("committed")
+        return (yield from group.committed(partitions, deadline_ms))
 
     def _the_group(self, call: str) -> Group:
         if self.group is None:
-            raise _no_group(call)
+            raise IllegalStateError(f"{call}: got no group, expected a consumer with group_id")
         return self.group
 
     def _await_receipts(self) -> Steps[None]:
         """Wait shortly while an event loop may still discard the result of a cancelled poll."""
         until_ms = self.clock.monotonic_ms() + _RECEIPT_WAIT_MS
-        while self.unconfirmed.has_unread() and may_be_awaited():
+        while self._unconfirmed.has_unread() and may_be_awaited():
             now_ms = self.clock.monotonic_ms()
             if now_ms >= until_ms:
                 return
             yield NetworkWait(self.network, min(now_ms + _RECEIPT_LOOK_MS, until_ms))
-            self.unconfirmed.undo_lost()
+            self._unconfirmed.undo_lost()
 
     def _consumed(self) -> Offsets:
         """Return the positions to commit; the records before them count as received."""
-        self.unconfirmed.clear()
+        self._unconfirmed.clear()
         return self.subscriptions.all_consumed()
-
-    def _commits(self, call: str) -> CommitCalls:
-        if self.commit_calls is None:
-            raise _no_group(call)
-        return self.commit_calls
 
     # --- closing
 
@@ -631,29 +603,46 @@ class ConsumerCore:
         if not self.lock.is_held_elsewhere():
             return
         if self._closing_caller is None:
-            self._closing_caller = self.tasks.caller_id()
+            self._closing_caller = self._tasks.caller_id()
             self.network.wakeup()
         was_polling = self._polling
         yield from self.lock.await_release(deadline_ms)
         if self.lock.is_held_elsewhere():
-            if self._closing_caller == self.tasks.caller_id():
+            if self._closing_caller == self._tasks.caller_id():
                 self._closing_caller = None
             raise ConcurrentAccessError(
                 "close: the call of another thread did not end in time; the consumer is not closed"
             )
         if was_polling and not self.closed:
             with self.call():
-                self.collector.undo()
-                self.unconfirmed.last = None
+                self.fetching.undo()
 
     def _close_in_call(self, deadline_ms: float) -> Steps[None]:
-        self._closing_caller = self.tasks.caller_id()
+        self._closing_caller = self._tasks.caller_id()
         with suppress(KafkaError):  # which must not keep the consumer from being closed
             yield from self._await_receipts()
-        error = yield from self.closing.run(deadline_ms, may_commit=self._may_commit)
+        first: BaseException | None = None
+        for step in self._closing_steps(deadline_ms):
+            try:
+                yield from step() or ()
+            except BaseException as error:  # noqa: BLE001 (raised after the last step)
+                first = first or error
         self.closed = True
-        if error is not None:
-            raise error
+        if first is not None:
+            raise first
+
+    def _closing_steps(self, deadline_ms: float) -> list[Callable[[], Steps[None] | None]]:
+        """Return the steps of closing; each runs even if an earlier one failed."""
+        group = self.group
+        steps: list[Callable[[], Steps[None] | None]] = [self.network.forget_wakeup]
+        if group is not None:
+            steps.append(partial(group.commit_last, deadline_ms, may_commit=self._may_commit))
+            steps.append(partial(group.close, deadline_ms))
+        steps.append(self.fetching.close)
+        if group is not None:
+            steps.append(partial(group.heartbeats.stop, deadline_ms))
+        steps += [self.network.close, self.network.metadata.close, self._interceptors.close]
+        return steps
 
     # --- any thread
 
@@ -681,7 +670,7 @@ class ConsumerCore:
             return None
         state = self.subscriptions.state(partition)
         offset = self._first_pending_offset(partition)
-        lag = state.lag(committed_only=self._committed_only(), offset=offset)
+        lag = state.lag(committed_only=self._committed_only, offset=offset)
         if lag is None:
             raise IllegalStateError(
                 f"lag of {partition}: not known yet; another thread uses this consumer, and "
@@ -702,16 +691,16 @@ class ConsumerCore:
 
     def set_tracer(self, tracer: RecordTracer | None) -> None:
         """Report the steps of records to a tracer, or to none any more."""
-        self.tracer = self.collector.tracer = tracer
-        self.fetcher.set_tracer(tracer)
+        self.tracer = tracer
+        self.fetching.set_tracer(tracer)
         if self.group is not None:
-            self.group.set_tracer(tracer)
+            self.group.commits.tracer = tracer
 
     def metrics_snapshot(self) -> dict[str, float]:
         """Return the metrics."""
         self._check_open()
         self.loop.flush_metrics()
-        return self.metrics.snapshot()
+        return self._metrics.snapshot()
 
     def wakeup(self) -> None:
         """Make the call in progress, or the next that waits, raise `WakeupError`."""
@@ -728,7 +717,7 @@ class ConsumerCore:
 
     def describe(self) -> str:
         """Return group and subscription."""
-        group_id = self.config.group_id
+        group_id = self._config.group_id
         name = "no group" if group_id is None else f"group {group_id!r}"
         return f"{name}, {self.subscriptions.describe()}"
 
@@ -736,7 +725,7 @@ class ConsumerCore:
         """Return the id of a topic in the metadata, None if it has none."""
         checked = check_topic_name(topic)
         self._check_open()
-        found = self.metadata.cluster().topic_id(checked)
+        found = self.network.metadata.cluster().topic_id(checked)
         return None if found is None else uuid_to_text(found)
 
     def paused(self) -> set[TopicPartition]:
@@ -746,16 +735,13 @@ class ConsumerCore:
     def _check_not_closing(self) -> None:
         if self.closed:
             raise ClosedError("this consumer was closed")
-        if self._closing_caller != self.tasks.caller_id():
+        if self._closing_caller != self._tasks.caller_id():
             raise ClosedError("this consumer is being closed by another thread")
 
     def _check_open(self) -> None:
         self.lock.check_process()
         if self.closed:
             raise ClosedError("this consumer was closed")
-
-    def _committed_only(self) -> bool:
-        return self.config.isolation_level == READ_COMMITTED
 
     def _first_pending_offset(self, partition: TopicPartition) -> int | None:
         """Return the offset of the iteration's next record, None without one."""
@@ -765,13 +751,18 @@ class ConsumerCore:
         return None
 
 
-def _no_group(call: str) -> IllegalStateError:
-    return IllegalStateError(f"{call}: got no group, expected a consumer with group_id")
-
-
 def used_by_another_thread(call: str) -> ConcurrentAccessError:
     """Return the error of a poll whose records another thread got."""
     return ConcurrentAccessError(
         f"{call}: another thread called this consumer during the call and gets these records; "
         "a consumer must be used by one thread at a time"
     )
+
+
+def _log_context(config: ConsumerConfig) -> LogContext:
+    client_id = config.client_id
+    names: dict[str, str | None] = {"clientId": client_id or CLIENT_ID}
+    if not client_id:  # consumers of one process still differ in their log lines
+        names["instance"] = str(next(_instances))
+    names["groupId"] = config.group_id
+    return LogContext("Consumer", names)

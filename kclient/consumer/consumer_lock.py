@@ -14,7 +14,6 @@ A call from a second application thread fails at once (Kafka: KafkaConsumer.acqu
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Protocol, TypeVar
 
 from kclient.common.errors import (
@@ -23,7 +22,7 @@ from kclient.common.errors import (
     IllegalStateError,
 )
 from kclient.common.event_loop import may_be_awaited
-from kclient.common.interrupts import deferred_signals, signals_take_effect
+from kclient.common.interrupts import signals_take_effect
 from kclient.common.runtime import Tasks
 from kclient.common.waiting import ConditionWait, Steps
 
@@ -247,41 +246,3 @@ class ConsumerLock:
 def _run_interruptible(code: Callable[[], R]) -> R:
     with signals_take_effect():
         return code()
-
-
-class Calls(Protocol):
-    """Begin and end of calls."""
-
-    def begin_call(self) -> None:
-        """Acquire the lock for a call."""
-
-    def end_call(self) -> None:
-        """Release the lock."""
-
-
-class Call(deferred_signals):
-    """Context of a call: holds the lock; signals take effect where the call waits, or after it."""
-
-    __slots__ = ("_calls",)
-
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-
-    def __enter__(self) -> None:
-        super().__enter__()
-        try:
-            self._calls.begin_call()
-        except BaseException as error:
-            super().__exit__(type(error), error, error.__traceback__)
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            self._calls.end_call()
-        finally:
-            super().__exit__(kind, error, trace)

@@ -1,12 +1,15 @@
-"""Queue of a consumer's requests over the network client (Kafka: ConsumerNetworkClient)."""
+"""Queue of a consumer's requests, and waits for them (Kafka: ConsumerNetworkClient)."""
 
+import math
 from collections import deque
 from collections.abc import Callable
 
 from kclient.client.api_versions import NodeApiVersions
+from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.client_request import ClientRequest, ClientResponse, RequestBuilder
-from kclient.client.metadata import Metadata
-from kclient.client.network_client import NetworkClient
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.metadata import MetadataSettings
+from kclient.client.network_client_builder import build_network_client
 from kclient.common.errors import (
     BootstrapError,
     DisconnectedError,
@@ -14,12 +17,18 @@ from kclient.common.errors import (
     KafkaTimeoutError,
     WakeupError,
 )
-from kclient.common.runtime import Clock
+from kclient.common.log_context import LogContext
+from kclient.common.runtime import Runtime
 from kclient.common.types import Node
+from kclient.common.waiting import NetworkWait, Steps
+from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
 
+CLIENT_ID = "kclient-consumer"
 MAX_POLL_TIMEOUT_MS = 5000.0
+# Group requests, lookups and one fetch per connection; bounds the queue.
+_MAX_IN_FLIGHT = 100
 _MEMBERSHIP_APIS = frozenset(
     {
         ApiKey.FIND_COORDINATOR,
@@ -62,25 +71,39 @@ class ConsumerNetworkClient:
 
     Only the thread that holds `ConsumerLock` calls these methods, except `wakeup`, which any thread
     may call.
+
+    Attributes:
+        metadata: Cluster metadata.
+        backoff: Backoff between the attempts of a request.
     """
 
-    def __init__(
-        self,
-        client: NetworkClient,
-        metadata: Metadata,
-        clock: Clock,
-        request_timeout_ms: float,
-    ) -> None:
-        self._client = client
-        self._metadata = metadata
-        self._clock = clock
-        self._request_timeout_ms = request_timeout_ms
+    def __init__(self, config: ConsumerConfig, runtime: Runtime, log_context: LogContext) -> None:
+        self.metadata = ConsumerMetadata(
+            runtime,
+            MetadataSettings.of(config),
+            log_context,
+            allow_auto_topic_creation=config.allow_auto_create_topics,
+        )
+        self.backoff = ExponentialBackoff(
+            config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.random.random
+        )
+        self._client = build_network_client(
+            config,
+            runtime,
+            self.metadata,
+            client_id=CLIENT_ID,
+            max_in_flight=_MAX_IN_FLIGHT,
+            log_context=log_context,
+        )
+        self._clock = runtime.clock
+        self._request_timeout_ms = config.request_timeout_ms
         self._unsent: dict[int, deque[_Unsent]] = {}
         # Outcomes whose futures are not completed yet.
         self._completed: deque[tuple[_Unsent, ClientResponse | KafkaError]] = deque()
         self._wakeup_asked = False
         self._last_error: KafkaError | None = None
         self._on_response: Callable[[ClientResponse], None] | None = None
+        self._in_waits: Callable[[float], float] = _nothing
 
     # --- requests
 
@@ -135,7 +158,7 @@ class ConsumerNetworkClient:
             self._complete_futures()
         self._exchange(timeout_ms, now_ms)
         self._complete_futures()
-        self._metadata.maybe_raise_any_error()
+        self.metadata.maybe_raise_any_error()
 
     def poll_membership(self, now_ms: float) -> None:
         """Send and receive what is possible, complete the futures of membership requests only.
@@ -145,7 +168,7 @@ class ConsumerNetworkClient:
         """
         self._exchange(0.0, now_ms)
         self._complete_membership_futures()
-        self._metadata.maybe_raise_any_error()
+        self.metadata.maybe_raise_any_error()
 
     def _exchange(self, timeout_ms: float, now_ms: float) -> None:
         wait_ms = self._transmit(now_ms)
@@ -176,6 +199,68 @@ class ConsumerNetworkClient:
     def on_response(self, callback: Callable[[ClientResponse], None]) -> None:
         """Register a callback that sees each response before its future completes."""
         self._on_response = callback
+
+    # --- calls that wait
+
+    def in_waits(self, step: Callable[[float], float]) -> None:
+        """Register a step that the waits of calls other than `poll` run, as for heartbeats."""
+        self._in_waits = step
+
+    def wait_for(
+        self,
+        done: Callable[[], bool],
+        step: Callable[[float], float],
+        deadline_ms: float,
+        what: str,
+    ) -> Steps[None]:
+        """Wait until `done()` is true.
+
+        Args:
+            done: Called before and after every wait.
+            step: Called with the current time; returns the time until its next call.
+            deadline_ms: Deadline.
+            what: Subject of the error text.
+
+        Raises:
+            KafkaTimeoutError: The deadline passed; the text has the last errors of brokers.
+            WakeupError: `Consumer.wakeup` was called.
+        """
+        last_look = False
+        self.clear_last_error()
+        while not done():
+            now_ms = self._clock.monotonic_ms()
+            wait_ms = min(step(now_ms), self._in_waits(now_ms))
+            if done():
+                return
+            if last_look:
+                raise self.timed_out(what)
+            last_look = deadline_ms <= now_ms
+            yield NetworkWait(self, min(now_ms + wait_ms, deadline_ms))
+            self.maybe_raise_wakeup()
+
+    def rest(self, until_ms: float, step: Callable[[float], float]) -> Steps[None]:
+        """Run steps until a time.
+
+        Raises:
+            WakeupError: `Consumer.wakeup` was called.
+        """
+        while (now_ms := self._clock.monotonic_ms()) < until_ms:
+            wait_ms = min(step(now_ms), self._in_waits(now_ms))
+            yield NetworkWait(self, min(now_ms + wait_ms, until_ms))
+            self.maybe_raise_wakeup()
+
+    def flush(self) -> None:
+        """Send queued requests as far as possible without waiting."""
+        self.poll(0.0, self._clock.monotonic_ms())
+
+    def timed_out(self, what: str) -> KafkaTimeoutError:
+        """Return the timeout error of a call."""
+        causes = self.known_errors()
+        unreachable = causes != [] and all(isinstance(one, BootstrapError) for one in causes)
+        kind = BootstrapError if unreachable else KafkaTimeoutError
+        error = kind("; ".join([f"{what}: timed out", *map(str, causes)]))
+        error.__cause__ = causes[0] if causes else None
+        return error
 
     # --- errors
 
@@ -278,3 +363,7 @@ class ConsumerNetworkClient:
     def _fail_unsent(self, node_id: int, error: "DisconnectedError") -> None:
         unsent = self._unsent.pop(node_id, ())
         self._completed.extend((request, error) for request in unsent)
+
+
+def _nothing(_now_ms: float) -> float:
+    return math.inf

@@ -3,7 +3,6 @@
 import math
 
 from kclient.client.client_request import ClientResponse
-from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.find_coordinator import (
     COORDINATOR_ID_BASE,
     FindGroupCoordinator,
@@ -16,7 +15,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.denials import group_denied
 from kclient.common.errors import DisconnectedError, KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
+from kclient.common.log_context import FailureLog, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
@@ -35,15 +34,14 @@ class CoordinatorFinder:
         group_id: str,
         network: ConsumerNetworkClient,
         clock: Clock,
-        backoff: ExponentialBackoff,
-        log_context: LogContext = NO_LOG_CONTEXT,
+        log_context: LogContext,
     ) -> None:
         self._log = log_context.logger(__name__)
         self._failures = FailureLog(self._log, "Group coordinator lookup")
         self.group_id = group_id
         self._network = network
         self._clock = clock
-        self._backoff = backoff
+        self._backoff = network.backoff
         self._node: Node | None = None
         self._in_flight = False
         self._attempts = 0

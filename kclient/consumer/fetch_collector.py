@@ -3,8 +3,6 @@
 import logging
 from typing import NamedTuple
 
-from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.metadata import Metadata
 from kclient.common.broker_errors import (
     CorruptRecordError,
     FencedLeaderEpochError,
@@ -23,12 +21,13 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.denials import READ, topics_denied
 from kclient.common.errors import KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.common.runtime import Clock
+from kclient.common.log_context import LogContext
+from kclient.common.runtime import Runtime
 from kclient.consumer.collected import Collected
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.errors import CorruptBatchError
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.record_tracer import RecordTracer
@@ -73,22 +72,21 @@ class FetchCollector:
 
     def __init__(
         self,
-        buffer: FetchBuffer,
-        subscriptions: SubscriptionState,
-        metadata: Metadata,
         config: ConsumerConfig,
-        clock: Clock,
-        backoff: ExponentialBackoff,
+        runtime: Runtime,
+        network: ConsumerNetworkClient,
+        subscriptions: SubscriptionState,
+        buffer: FetchBuffer,
         metrics: ConsumerFetchMetrics,
-        log_context: LogContext = NO_LOG_CONTEXT,
+        log_context: LogContext,
     ) -> None:
         self._log = log_context.logger(__name__)
         self._buffer = buffer
         self._subscriptions = subscriptions
-        self._metadata = metadata
+        self._metadata = network.metadata
         self._config = config
-        self._clock = clock
-        self._backoff = backoff
+        self._clock = runtime.clock
+        self._backoff = network.backoff
         self._metrics = metrics
         self.tracer: RecordTracer | None = None
         self._last: CompletedFetch | None = None

@@ -2,11 +2,11 @@
 
 from kclient.client.client_request import ClientResponse
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.metadata import LeaderIdAndEpoch, Metadata
+from kclient.client.metadata import LeaderIdAndEpoch
 from kclient.common.broker_errors import FetchSessionTopicIdError, error_of_code
 from kclient.common.errors import InvalidReceiveError, KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.common.runtime import Clock
+from kclient.common.log_context import LogContext
+from kclient.common.runtime import Clock, Runtime
 from kclient.common.types import Node, TopicPartition
 from kclient.consumer.completed_fetch import CompletedFetch, NodeBacklog
 from kclient.consumer.consumer_config import ConsumerConfig
@@ -55,28 +55,27 @@ class Fetcher:
 
     def __init__(
         self,
+        config: ConsumerConfig,
+        runtime: Runtime,
         network: ConsumerNetworkClient,
-        metadata: Metadata,
         subscriptions: SubscriptionState,
         buffer: FetchBuffer,
-        config: ConsumerConfig,
         metrics: ConsumerFetchMetrics,
-        backoff: NodeBackoff,
-        log_context: LogContext = NO_LOG_CONTEXT,
+        log_context: LogContext,
     ) -> None:
         self._log_context = log_context
         self._log = log_context.logger(__name__)
         self._network = network
-        self._metadata = metadata
+        self._metadata = network.metadata
         self._subscriptions = subscriptions
         self._buffer = buffer
-        self._plan = FetchPlan(subscriptions, metadata.cluster, buffer)
+        self._plan = FetchPlan(subscriptions, network.metadata.cluster, buffer)
         self._config = config
         self._tracer: RecordTracer | None = None
         self._traced_config = config  # with the deserializers of the tracer
         self._deserializes = config.has_deserializers()
         self._metrics = metrics
-        self._backoff = backoff
+        self._backoff = NodeBackoff(network.backoff, runtime.clock)
         self._sessions: dict[int, FetchSessionHandler] = {}
         self._backlogs: dict[int, NodeBacklog] = {}
         # Those from which bytes were consumed since the last `send_fetches`.

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from kclient.client.client_request import ClientResponse, SimpleBuilder
-from kclient.client.metadata import Metadata
 from kclient.common.broker_errors import (
     LeaderNotAvailableError,
     TopicAuthorizationError,
@@ -13,8 +12,9 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.denials import DESCRIBE, topics_denied
 from kclient.common.errors import KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
+from kclient.common.log_context import FailureLog, LogContext
 from kclient.common.types import Node, OffsetAndTimestamp, TopicPartition
+from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.missing_partitions import partition_problem
 from kclient.consumer.request_future import RequestFuture
@@ -65,17 +65,15 @@ class ListOffsetsRequests:
 
     def __init__(
         self,
+        config: ConsumerConfig,
         network: ConsumerNetworkClient,
-        metadata: Metadata,
-        isolation_level: int,
-        request_timeout_ms: int,
-        log_context: LogContext = NO_LOG_CONTEXT,
+        log_context: LogContext,
     ) -> None:
         self._failures = FailureLog(log_context.logger(__name__), "Lookup of offsets")
         self._network = network
-        self._metadata = metadata
-        self._isolation_level = isolation_level
-        self._request_timeout_ms = request_timeout_ms
+        self._metadata = network.metadata
+        self._isolation_level = config.isolation_level
+        self._request_timeout_ms = config.request_timeout_ms
 
     def send(
         self, timestamps: Mapping[TopicPartition, int]

@@ -1,13 +1,16 @@
 """Interface between a consumer and the group protocol of its membership.
 
-Fetching, positions and commits use these protocols only. `classic` implements them for the classic
-group protocol; another group protocol is another implementation, chosen in `wiring`.
+Fetching, positions and commits use it only. `classic` implements it for the classic group protocol;
+another group protocol is another implementation, chosen in `group`.
 """
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kclient.common.errors import KafkaError
 from kclient.consumer.request_future import RequestFuture
+
+if TYPE_CHECKING:
+    from kclient.consumer.commits import AutoCommit
 
 
 class ConsumerGroupMetadata(NamedTuple):
@@ -41,29 +44,6 @@ class MemberEpoch(NamedTuple):
 NO_EPOCH = MemberEpoch()
 
 
-class CommittingMember(Protocol):
-    """State of a member as far as commits need it."""
-
-    def is_stable(self) -> bool:
-        """Return whether the member has joined and has its assignment."""
-
-    def commit_epoch(self) -> MemberEpoch:
-        """Return the identity for a commit.
-
-        Raises:
-            RebalanceInProgressError: The group is rebalancing.
-            CommitFailedError: The consumer is not a member of the group now.
-        """
-
-    def commit_failed(self, error: KafkaError, sent: MemberEpoch) -> KafkaError:
-        """Update the member after a failed commit; return the error for the caller.
-
-        Args:
-            error: Error in the response.
-            sent: Identity in the request.
-        """
-
-
 class Membership(Protocol):
     """Membership of a consumer in its group, in steps that never wait.
 
@@ -71,8 +51,12 @@ class Membership(Protocol):
     wait, call `background_step`, which runs no callbacks and changes no assignment.
     """
 
-    def step(self, now_ms: float) -> float:
+    def step(self, auto_commit: "AutoCommit", now_ms: float) -> float:
         """Run everything that is due, including callbacks; return the time until the next step.
+
+        Args:
+            auto_commit: Commits before partitions are revoked.
+            now_ms: Current time.
 
         Raises:
             KafkaError: An error for the application, for example FencedInstanceIdError.
@@ -108,3 +92,24 @@ class Membership(Protocol):
 
     def metadata(self) -> ConsumerGroupMetadata:
         """Return the group metadata for a transactional producer."""
+
+    # --- commits
+
+    def is_stable(self) -> bool:
+        """Return whether the member has joined and has its assignment."""
+
+    def commit_epoch(self) -> MemberEpoch:
+        """Return the identity for a commit.
+
+        Raises:
+            RebalanceInProgressError: The group is rebalancing.
+            CommitFailedError: The consumer is not a member of the group now.
+        """
+
+    def commit_failed(self, error: KafkaError, sent: MemberEpoch) -> KafkaError:
+        """Update the member after a failed commit; return the error for the caller.
+
+        Args:
+            error: Error in the response.
+            sent: Identity in the request.
+        """

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from functools import partial
 
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.metadata import Metadata
 from kclient.common.errors import KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.common.runtime import Clock
+from kclient.common.log_context import LogContext
+from kclient.common.runtime import Runtime
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
 from kclient.consumer.auto_offset_reset import LATEST, AutoOffsetReset
+from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.list_offsets_requests import ListOffsetsRequests, ListOffsetsResult
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
@@ -93,24 +94,22 @@ class OffsetFetcher:
 
     def __init__(
         self,
+        config: ConsumerConfig,
+        runtime: Runtime,
+        network: ConsumerNetworkClient,
         requests: ListOffsetsRequests,
-        metadata: Metadata,
         subscriptions: SubscriptionState,
         metrics: ConsumerFetchMetrics,
-        clock: Clock,
-        *,
-        request_timeout_ms: float,
-        backoff: ExponentialBackoff,
-        log_context: LogContext = NO_LOG_CONTEXT,
+        log_context: LogContext,
     ) -> None:
         self._log = log_context.logger(__name__)
         self._requests = requests
-        self._metadata = metadata
+        self._metadata = network.metadata
         self._subscriptions = subscriptions
         self._metrics = metrics
-        self._clock = clock
-        self._request_timeout_ms = request_timeout_ms
-        self._backoff = backoff
+        self._clock = runtime.clock
+        self._request_timeout_ms = config.request_timeout_ms
+        self._backoff = network.backoff
         self._error: KafkaError | None = None
 
     def reset_positions(self, now_ms: float) -> None:

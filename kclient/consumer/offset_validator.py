@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from kclient.client.client_request import ClientResponse, SimpleBuilder
-from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.metadata import Metadata
 from kclient.common.broker_errors import (
     TopicAuthorizationError,
     UnsupportedVersionError,
@@ -13,10 +11,11 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.denials import DESCRIBE, topics_denied
 from kclient.common.errors import KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.common.runtime import Clock
+from kclient.common.log_context import LogContext
+from kclient.common.runtime import Runtime
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.auto_offset_reset import NONE
+from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.errors import LogTruncationError
 from kclient.consumer.request_future import RequestFuture
@@ -48,22 +47,19 @@ class OffsetValidator:
 
     def __init__(
         self,
+        config: ConsumerConfig,
+        runtime: Runtime,
         network: ConsumerNetworkClient,
-        metadata: Metadata,
         subscriptions: SubscriptionState,
-        clock: Clock,
-        *,
-        request_timeout_ms: float,
-        backoff: ExponentialBackoff,
-        log_context: LogContext = NO_LOG_CONTEXT,
+        log_context: LogContext,
     ) -> None:
         self._log = log_context.logger(__name__)
         self._network = network
-        self._metadata = metadata
+        self._metadata = network.metadata
         self._subscriptions = subscriptions
-        self._clock = clock
-        self._request_timeout_ms = request_timeout_ms
-        self._backoff = backoff
+        self._clock = runtime.clock
+        self._request_timeout_ms = config.request_timeout_ms
+        self._backoff = network.backoff
         self._error: KafkaError | None = None
 
     def can_validate(self, node: Node) -> bool:

@@ -11,7 +11,6 @@ from kclient.common.waiting import Steps, Wait
 from kclient.consumer import Consumer
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.consumer.consumer_core import ConsumerCore
-from kclient.consumer.wiring import Wiring
 from kclient.protocol.api_keys import ApiKey
 from kclient.record import ConsumerRecord
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
@@ -94,7 +93,7 @@ class ConsumerWorld:
     def core(self, **options: Any) -> ConsumerCore:
         """Return the parts of a consumer, which the test drives step by step."""
         given = {"bootstrap_servers": "10.0.0.1:9092", **options}
-        return Wiring(CONSUMER_CONFIG.parse(given), self.runtime).build()
+        return ConsumerCore(CONSUMER_CONFIG.parse(given), self.runtime)
 
     def assigned(self, *numbers: int, **options: Any) -> Consumer:
         made = self.consumer(**options)

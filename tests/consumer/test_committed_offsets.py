@@ -93,8 +93,8 @@ class Lookups:
         self.world = world
         self.core = world.core(group_id="g")
         assert self.core.group is not None
-        self.committed = self.core.group.committed
-        while self.core.metadata.cluster().is_bootstrap:
+        self.committed = self.core.group.committed_offsets
+        while self.core.network.metadata.cluster().is_bootstrap:
             self.poll()
 
     def poll(self) -> None:
@@ -104,7 +104,7 @@ class Lookups:
         for _ in range(200):
             if lookup.done:
                 return lookup
-            lookup.step(self.committed, self.core.backoff, self.world.clock.now_ms)
+            lookup.step(self.committed, self.core.network.backoff, self.world.clock.now_ms)
             self.poll()
         raise AssertionError("not done")
 
@@ -118,7 +118,7 @@ def test_partition_without_committed_offset_is_none(lookups: Lookups) -> None:
     lookups.world.broker.group.committed[ORDERS_0] = (6, "note", 3)
     lookup = lookups.run(CommittedLookup([ORDERS_0, ORDERS_1]))
     assert lookup.value == {ORDERS_0: OffsetAndMetadata(6, "note", 3), ORDERS_1: None}
-    assert lookup.step(lookups.committed, lookups.core.backoff, 0.0) == math.inf
+    assert lookup.step(lookups.committed, lookups.core.network.backoff, 0.0) == math.inf
 
 
 def test_lookup_of_no_partition_needs_no_request(lookups: Lookups) -> None:

@@ -1,5 +1,6 @@
 """Calls of a consumer: steps, kinds of subscription, wakeups, and reads by other threads."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -182,3 +183,22 @@ def test_records_of_a_poll_without_a_receiver_are_returned_again(world: Consumer
     found = run_steps(core.poll(1.0, None), world.clock)
     core.unreturned = None
     assert offsets(list(found or ())) == offsets(list(lost)) == [0, 1, 2]
+
+
+def test_no_request_is_sent_before_the_first_call(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g")
+    consumer.seek(ORDERS_0, 0)
+    consumer.pause(ORDERS_0)
+    assert consumer.assignment() == {ORDERS_0}
+    assert world.net.connects == []
+
+
+def test_log_lines_identify_the_consumer(
+    world: ConsumerWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kclient")
+    for name in ("one", None, None):
+        world.consumer(group_id="g", **({"client_id": name} if name else {})).committed([ORDERS_0])
+    prefixes = {record.getMessage().partition("]")[0] for record in caplog.records}
+    assert "[Consumer clientId=one, groupId=g" in prefixes
+    assert len(prefixes) == 3

@@ -29,7 +29,7 @@ class Requests:
         self.core: ConsumerCore = world.core(request_timeout_ms=1000, reconnect_backoff_ms=100)
         self.network = self.core.network
         self.node = world.broker.node
-        self.poll_until(lambda: not self.core.metadata.cluster().is_bootstrap)
+        self.poll_until(lambda: not self.core.network.metadata.cluster().is_bootstrap)
         connected = self.send()
         self.poll_until(lambda: connected.done)
 

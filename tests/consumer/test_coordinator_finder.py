@@ -97,7 +97,7 @@ class Finding:
         self.core = world.core(group_id="g", retry_backoff_ms=100, retry_backoff_max_ms=800)
         assert self.core.group is not None
         self.finder = self.core.group.finder
-        while self.core.metadata.cluster().is_bootstrap:
+        while self.core.network.metadata.cluster().is_bootstrap:
             self.poll()
 
     def poll(self, timeout_ms: float = 50.0) -> None:
@@ -127,7 +127,7 @@ def test_coordinator_has_a_connection_of_its_own(finding: Finding) -> None:
     assert finding.finder.coordinator() is None
     assert finding.finder.broker_node() is None
     node = finding.find()
-    assert node.id not in finding.core.metadata.cluster().nodes
+    assert node.id not in finding.core.network.metadata.cluster().nodes
     assert finding.finder.broker_node() == node._replace(id=1)
     assert finding.step() == math.inf
     assert finding.lookups() == 1

@@ -154,7 +154,7 @@ def test_response_during_validation_is_fetched_again(world: ConsumerWorld) -> No
     world.broker.epoch = 2
     log.append(b"other", b"other", epoch=2)
     consumer.seek(ORDERS_0, OffsetAndMetadata(2, "", 1))
-    consumer._core.metadata.request_update()
+    consumer._core.network.metadata.request_update()
     again = world.read(consumer, 2)
     assert [(record.offset, record.value) for record in again] == [(2, b"other"), (3, b"other")]
 

@@ -262,7 +262,7 @@ class InCall:
             lambda consumer: consumer.assignment() == {ORDERS_1},
         ),
         (
-            "Closing.run",
+            "ConsumerCore._close_in_call",
             lambda consumer: consumer.close(timeout=0),
             lambda consumer: consumer._core.closed,
         ),
@@ -294,7 +294,7 @@ def test_records_of_an_interrupted_poll_are_returned_by_the_next(world: Consumer
 
 
 def test_interrupted_constructor_returns_no_consumer(world: ConsumerWorld) -> None:
-    in_call = InCall("Wiring.build")
+    in_call = InCall("ConsumerCore._start")
     with pytest.raises(KeyboardInterrupt):
         in_call.during(world.consumer)
     assert in_call.sent

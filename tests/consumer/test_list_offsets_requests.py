@@ -22,9 +22,9 @@ LATEST = {ORDERS_0: LATEST_TIMESTAMP, ORDERS_1: LATEST_TIMESTAMP}
 
 def connected(world: ConsumerWorld, **options: object) -> ConsumerCore:
     core = world.core(**options)
-    core.metadata.set_topics(["orders"])
+    core.network.metadata.set_topics(["orders"])
     for _ in range(100):
-        if core.metadata.cluster().partition_count("orders"):
+        if core.network.metadata.cluster().partition_count("orders"):
             return core
         core.network.poll(100.0, world.clock.now_ms)
     raise AssertionError("no metadata")
@@ -33,7 +33,7 @@ def connected(world: ConsumerWorld, **options: object) -> ConsumerCore:
 def look_up(
     world: ConsumerWorld, core: ConsumerCore, timestamps: Mapping[TopicPartition, int]
 ) -> ListOffsetsResult:
-    (future,) = core.offset_requests.send(timestamps).values()
+    (future,) = core.positions.requests.send(timestamps).values()
     for _ in range(100):
         if future.done:
             break
@@ -72,18 +72,18 @@ def test_request_has_isolation_level_and_leader_epoch(world: ConsumerWorld) -> N
 def test_each_leader_gets_its_partitions(world: ConsumerWorld) -> None:
     second_broker(world)
     world.broker.topics["orders"] = [1, 2]
-    futures = connected(world).offset_requests.send(LATEST)
+    futures = connected(world).positions.requests.send(LATEST)
     assert set(futures) == {(ORDERS_0,), (ORDERS_1,)}
 
 
 def test_partition_without_leader_is_left_out_with_its_cause(world: ConsumerWorld) -> None:
     world.broker.topics["orders"] = [1, -1]
     core = connected(world)
-    assert set(core.offset_requests.send(LATEST)) == {(ORDERS_0,)}
+    assert set(core.positions.requests.send(LATEST)) == {(ORDERS_0,)}
     (error,) = core.network.known_errors()
     assert isinstance(error, LeaderNotAvailableError)
     assert "orders-1" in str(error)
-    assert core.metadata.time_to_next_update(world.clock.now_ms + 10_000) == 0
+    assert core.network.metadata.time_to_next_update(world.clock.now_ms + 10_000) == 0
 
 
 def test_failed_partition_is_to_be_retried(world: ConsumerWorld) -> None:

@@ -1,16 +1,14 @@
 """Fetching with a membership that is not of the classic protocol."""
 
-from collections.abc import Callable
-
 import pytest
 
 from kclient.common.errors import KafkaError
-from kclient.consumer import ConsumerGroupMetadata, wiring
+from kclient.consumer import ConsumerGroupMetadata, group
 from kclient.consumer.commits import AutoCommit
 from kclient.consumer.coordinator_finder import CoordinatorFinder
-from kclient.consumer.membership import CommittingMember, MemberEpoch, Membership
+from kclient.consumer.membership import MemberEpoch
 from kclient.consumer.request_future import RequestFuture
-from kclient.consumer.wiring import Wiring
+from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.committed_offsets import OffsetCommitRequest
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
@@ -19,13 +17,13 @@ from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
 class FakeMembership:
     """Assigns orders-0 in its first step, without a request."""
 
-    def __init__(self, wiring: Wiring, group_id: str) -> None:
-        self.subscriptions = wiring.subscriptions
-        self.group_id = group_id
+    def __init__(self, finder: CoordinatorFinder, subscriptions: SubscriptionState) -> None:
+        self.subscriptions = subscriptions
+        self.group_id = finder.group_id
         self.blocked = False
         self.left = ""
 
-    def step(self, now_ms: float) -> float:
+    def step(self, auto_commit: AutoCommit, now_ms: float) -> float:
         if not self.subscriptions.assigned:
             self.subscriptions.assign_from_group([ORDERS_0])
         return 1000.0
@@ -67,14 +65,18 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> list[FakeMembership]:
     """Replace the classic membership; return the memberships that are created."""
     created: list[FakeMembership] = []
 
-    def factory(
-        parts: Wiring, group_id: str, _finder: CoordinatorFinder
-    ) -> tuple[CommittingMember, Callable[[AutoCommit], Membership]]:
-        fake = FakeMembership(parts, group_id)
-        created.append(fake)
-        return fake, lambda _: fake
+    def create(
+        _config: object,
+        _runtime: object,
+        _network: object,
+        finder: CoordinatorFinder,
+        subscriptions: SubscriptionState,
+        *_: object,
+    ) -> FakeMembership:
+        created.append(FakeMembership(finder, subscriptions))
+        return created[-1]
 
-    monkeypatch.setitem(wiring.MEMBERSHIPS, "classic", factory)
+    monkeypatch.setattr(group, "ClassicMembership", create)
     return created
 
 

@@ -76,7 +76,7 @@ def test_session_of_a_broker_that_left_is_dropped(world: ConsumerWorld) -> None:
     world.log().preferred_replica = 2
     consumer = world.assigned(metadata_max_age_ms=1000)
     world.poll_until(consumer, lambda: len(other.fetches) > 0)
-    fetcher: Any = consumer._core.fetcher
+    fetcher: Any = consumer._core.fetching.fetcher
     assert fetcher._sessions.keys() == fetcher._plan.nodes.keys() == {1, 2}
     world.broker.brokers = other.brokers = [world.broker.node]
     world.log().preferred_replica = -1

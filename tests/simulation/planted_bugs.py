@@ -31,6 +31,7 @@ from kclient.consumer import completed_fetch
 from kclient.consumer.classic.rebalance import Rebalance
 from kclient.consumer.commits import AutoCommit
 from kclient.consumer.consumer_lock import ConsumerLock
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
 from kclient.consumer.poll_loop import PollLoop
@@ -237,7 +238,7 @@ def _commit_ahead(replace: Replace) -> None:
 
     def collect_and_commit(self: PollLoop, target: Any) -> Any:
         taken = collect(self, target)
-        found = steps.get(id(self.fetcher._subscriptions))
+        found = steps.get(id(self._fetcher._subscriptions))
         if taken and found is not None and found.enabled:
             found.commit_now()
         return taken
@@ -322,7 +323,7 @@ def _take_any_generation(replace: Replace) -> None:
 
 
 def _wait_without_heartbeats(replace: Replace) -> None:
-    replace(PollLoop, "_keep_membership", lambda *_: math.inf)
+    replace(ConsumerNetworkClient, "in_waits", lambda *_: None)
 
 
 def _keep_the_lock(replace: Replace) -> None:

@@ -1,15 +1,21 @@
 """Membership by the classic group protocol (Kafka: ConsumerCoordinator, AbstractCoordinator)."""
 
-from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.cluster import Cluster
 from kclient.common.errors import KafkaError
-from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
+from kclient.common.log_context import LogContext
+from kclient.common.metrics import Metrics
+from kclient.common.runtime import Runtime
+from kclient.consumer.classic.group_joiner import GroupJoiner
 from kclient.consumer.classic.group_leader import GroupLeader
-from kclient.consumer.classic.heartbeat import HeartbeatSender
+from kclient.consumer.classic.heartbeat import HeartbeatSender, HeartbeatTimers
 from kclient.consumer.classic.member import Member
 from kclient.consumer.classic.rebalance import Rebalance
+from kclient.consumer.commits import AutoCommit
+from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_lock import ConsumerLock
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
-from kclient.consumer.membership import ConsumerGroupMetadata
+from kclient.consumer.membership import ConsumerGroupMetadata, MemberEpoch
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 
@@ -22,29 +28,54 @@ class ClassicMembership:
 
     def __init__(
         self,
-        member: Member,
+        config: ConsumerConfig,
+        runtime: Runtime,
+        network: ConsumerNetworkClient,
         finder: CoordinatorFinder,
-        heartbeats: HeartbeatSender,
-        leader: GroupLeader,
-        rebalance: Rebalance,
         subscriptions: SubscriptionState,
-        metadata: ConsumerMetadata,
-        log_context: LogContext = NO_LOG_CONTEXT,
+        lock: ConsumerLock,
+        metrics: Metrics,
+        log_context: LogContext,
     ) -> None:
         self._log = log_context.logger(__name__)
-        self._member = member
         self._finder = finder
-        self._heartbeats = heartbeats
-        self._leader = leader
-        self._rebalance = rebalance
         self._subscriptions = subscriptions
-        self._metadata = metadata
+        self._metadata = network.metadata
+        self._member = member = Member(finder.group_id, config.group_instance_id, log_context)
+        clock, timers = runtime.clock, HeartbeatTimers(config, network.backoff)
+        self._heartbeats = HeartbeatSender(
+            config, network, finder, member, timers, clock, log_context
+        )
+        self._leader = GroupLeader(
+            config.partition_assignment_strategy,
+            subscriptions,
+            network.metadata,
+            lock.run_user_code,
+            log_context,
+        )
+        joiner = GroupJoiner(
+            config, network, finder, member, timers, clock, self._leader, log_context
+        )
+        self._rebalance = Rebalance(
+            joiner,
+            self._leader,
+            member,
+            subscriptions,
+            network.backoff,
+            lock.run_user_code,
+            log_context,
+        )
+        self._rebalance.add_gauges(metrics, clock)
         self._cluster_seen: Cluster | None = None
         self._background_error: KafkaError | None = None
         self._metadata_version = -1
 
-    def step(self, now_ms: float) -> float:
+    def step(self, auto_commit: AutoCommit, now_ms: float) -> float:
         """Run everything that is due, including callbacks; return the time until the next step.
+
+        Args:
+            auto_commit: Commits before partitions are revoked.
+            now_ms: Current time.
 
         Raises:
             KafkaError: An error for the application, for example FencedInstanceIdError.
@@ -56,7 +87,8 @@ class ClassicMembership:
         wait_ms = min(self._finder.step(now_ms), self._heartbeats.step(now_ms))
         self._check_topics()
         if self._must_rebalance():
-            wait_ms = min(wait_ms, self._rebalance.step(self._finder.coordinator(), now_ms))
+            coordinator = self._finder.coordinator()
+            wait_ms = min(wait_ms, self._rebalance.step(coordinator, auto_commit, now_ms))
             if not self._rebalance.is_under_way():
                 self._check_topics()  # a callback may have changed the subscription
                 if self._must_rebalance():
@@ -118,6 +150,20 @@ class ClassicMembership:
     def metadata(self) -> ConsumerGroupMetadata:
         """Return the group metadata for a transactional producer."""
         return self._member.group_metadata()
+
+    # --- commits
+
+    def is_stable(self) -> bool:
+        """Return whether the member has joined and has its assignment."""
+        return self._member.is_stable()
+
+    def commit_epoch(self) -> MemberEpoch:
+        """Return member id and generation for a commit."""
+        return self._member.commit_epoch()
+
+    def commit_failed(self, error: KafkaError, sent: MemberEpoch) -> KafkaError:
+        """Update the member after a failed commit; return the error for the caller."""
+        return self._member.commit_failed(error, sent)
 
     # --- inside
 

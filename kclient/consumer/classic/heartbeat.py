@@ -27,22 +27,12 @@ class HeartbeatTimers:
     """Timers of heartbeats, of the session and of polls.
 
     Args:
-        interval_ms: Time between heartbeats.
-        session_timeout_ms: Time without a heartbeat response after which the session expires.
-        max_poll_interval_ms: Time without a `poll` after which the member leaves.
+        config: Times of heartbeats, session and polls.
         backoff: Time before a failed heartbeat is sent again.
     """
 
-    def __init__(
-        self,
-        interval_ms: float,
-        session_timeout_ms: float,
-        max_poll_interval_ms: float,
-        backoff: ExponentialBackoff,
-    ) -> None:
-        self.interval_ms = interval_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.max_poll_interval_ms = max_poll_interval_ms
+    def __init__(self, config: ConsumerConfig, backoff: ExponentialBackoff) -> None:
+        self._config = config
         self._backoff = backoff
         self._failures = 0
         self._next_ms = 0.0
@@ -53,24 +43,24 @@ class HeartbeatTimers:
     def start(self, now_ms: float) -> None:
         """Start the timers after a JoinGroup response."""
         self.in_flight = False
-        self._next_ms = now_ms + self.interval_ms
-        self._session_ends_ms = now_ms + self.session_timeout_ms
+        self._next_ms = now_ms + self._config.heartbeat_interval_ms
+        self._session_ends_ms = now_ms + self._config.session_timeout_ms
         self.polled(now_ms)
 
     def polled(self, now_ms: float) -> None:
         """Reset the poll timer."""
-        self._poll_ends_ms = now_ms + self.max_poll_interval_ms
+        self._poll_ends_ms = now_ms + self._config.max_poll_interval_ms
 
     def sent(self, now_ms: float) -> None:
         """Record that a heartbeat was sent."""
         self.in_flight = True
-        self._next_ms = now_ms + self.interval_ms
+        self._next_ms = now_ms + self._config.heartbeat_interval_ms
 
     def acknowledged(self, now_ms: float) -> None:
         """Record a heartbeat response."""
         self.in_flight = False
         self._failures = 0
-        self._session_ends_ms = now_ms + self.session_timeout_ms
+        self._session_ends_ms = now_ms + self._config.session_timeout_ms
 
     def failed(self, now_ms: float) -> None:
         """Record a failed heartbeat."""

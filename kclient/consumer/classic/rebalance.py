@@ -14,6 +14,8 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
+from kclient.common.metrics import Metrics
+from kclient.common.runtime import Clock
 from kclient.common.types import Node, TopicPartition
 from kclient.consumer.assignors import Assignment
 from kclient.consumer.classic.consumer_protocol import decode_assignment
@@ -22,6 +24,7 @@ from kclient.consumer.classic.group_leader import GroupLeader
 from kclient.consumer.classic.member import Member
 from kclient.consumer.commits import AutoCommit
 from kclient.consumer.consumer_lock import RunUserCode
+from kclient.consumer.consumer_metrics import seconds_since
 from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
@@ -58,7 +61,6 @@ class Rebalance:
         leader: GroupLeader,
         member: Member,
         subscriptions: SubscriptionState,
-        auto_commit: AutoCommit,
         backoff: ExponentialBackoff,
         run_callback: RunUserCode,
         log_context: LogContext = NO_LOG_CONTEXT,
@@ -68,7 +70,6 @@ class Rebalance:
         self._leader = leader
         self._member = member
         self._subscriptions = subscriptions
-        self._auto_commit = auto_commit
         self._backoff = backoff
         self._run_callback = run_callback
         self.phase = RebalancePhase.NONE
@@ -89,23 +90,33 @@ class Rebalance:
         """Return whether a rebalance is in progress."""
         return self.phase is not RebalancePhase.NONE
 
-    def step(self, coordinator: Node | None, now_ms: float) -> float:
+    def add_gauges(self, metrics: Metrics, clock: Clock) -> None:
+        """Add the metrics of rebalances."""
+        metrics.gauge("rebalance-total", lambda: self.completed)
+        metrics.gauge("failed-rebalance-total", lambda: self.failed)
+        metrics.gauge("rebalance-latency-total", lambda: self.took_ms)
+        metrics.gauge(
+            "last-rebalance-seconds-ago", seconds_since(lambda: self.ended_ms, clock.monotonic_ms)
+        )
+
+    def step(self, coordinator: Node | None, auto_commit: AutoCommit, now_ms: float) -> float:
         """Run as far as possible without waiting; return the time until the next step.
 
         Args:
             coordinator: Group coordinator, None while unknown.
+            auto_commit: Commits before partitions are revoked.
             now_ms: Current time.
         """
         if self.phase is RebalancePhase.ASSIGNED:  # Ctrl-C came while the callbacks ran
             return self._report_assigned()
         if self.phase is RebalancePhase.NONE:
-            self._begin(now_ms)
+            self._begin(auto_commit, now_ms)
         if self.phase is RebalancePhase.COMMITTING:
             if self._commit is not None and not self._commit.done and now_ms < self._commit_ends_ms:
                 return self._commit_ends_ms - now_ms
             self._revoke_before_joining()
         if self._join is not None and self._join.done:
-            self._joined(self._join, now_ms)
+            self._joined(self._join, auto_commit, now_ms)
         if self.phase is RebalancePhase.JOINING and self._join is None:
             if now_ms < self._next_attempt_ms:
                 return self._next_attempt_ms - now_ms
@@ -139,13 +150,13 @@ class Rebalance:
 
     # --- inside
 
-    def _begin(self, now_ms: float) -> None:
+    def _begin(self, auto_commit: AutoCommit, now_ms: float) -> None:
         self.phase = RebalancePhase.COMMITTING
         self._began_ms = now_ms
         self._commit = None
-        if self._auto_commit.enabled and self._member.is_stable():
-            self._commit = self._auto_commit.commit_now()
-            self._commit_ends_ms = self._auto_commit.last_commit_deadline_ms(now_ms)
+        if auto_commit.enabled and self._member.is_stable():
+            self._commit = auto_commit.commit_now()
+            self._commit_ends_ms = auto_commit.last_commit_deadline_ms(now_ms)
 
     def _revoke_before_joining(self) -> None:
         if self._commit is not None and (not self._commit.done or self._commit.failed):
@@ -185,7 +196,7 @@ class Rebalance:
         if self._subscriptions.is_group_managed():
             self._subscriptions.assign_from_group(())
 
-    def _joined(self, join: RequestFuture[bytes], now_ms: float) -> None:
+    def _joined(self, join: RequestFuture[bytes], auto_commit: AutoCommit, now_ms: float) -> None:
         self._join = None
         if join.error is not None:
             self._join_failed(join.error, now_ms)
@@ -207,7 +218,7 @@ class Rebalance:
         self._attempts = 0
         self._retried_at_once.clear()
         self._subscriptions.assign_from_group(assignment.partitions)
-        self._auto_commit.restart(now_ms)
+        auto_commit.restart(now_ms)
         self._assignment = assignment
         self.phase = RebalancePhase.ASSIGNED
         self._report_assigned()

@@ -96,10 +96,11 @@ class Joining:
         self.world = world
         self.core = world.core(group_id="g", **options)
         assert self.core.group is not None
-        self.membership = self.core.group.membership
+        self.group = self.core.group
+        self.membership = self.group.membership
 
     def step(self) -> float:
-        return self.membership.step(self.world.clock.now_ms)
+        return self.membership.step(self.group.auto_commit, self.world.clock.now_ms)
 
     def poll(self) -> None:
         self.core.network.poll(20.0, self.world.clock.now_ms)
@@ -137,7 +138,7 @@ def test_records_are_held_back_until_the_member_is_stable(joining: Joining) -> N
 def test_member_joins_when_its_topics_are_known(joining: Joining) -> None:
     joining.core.subscribe(["later"], None, RebalanceListener())
     joining.until(lambda: bool(joining.world.broker.group.joins))
-    assert joining.core.metadata.topic_error("later") is not None
+    assert joining.core.network.metadata.topic_error("later") is not None
 
 
 def test_metadata_is_that_of_the_generation(joining: Joining) -> None:

@@ -124,17 +124,20 @@ class Leading:
         self.subscriptions = self.core.subscriptions
         self.subscriptions.subscribe(["orders"], RebalanceListener())
         self.leader = GroupLeader(
-            [self.mine, self.other], self.subscriptions, self.core.metadata, lambda code: code()
+            [self.mine, self.other],
+            self.subscriptions,
+            self.core.network.metadata,
+            lambda code: code(),
         )
         self.follow("orders")
 
     def follow(self, *topics: str) -> None:
         """Receive metadata of topics."""
-        self.core.metadata.set_topics(topics)
-        self.core.metadata.request_update()
+        self.core.network.metadata.set_topics(topics)
+        self.core.network.metadata.request_update()
         for _ in range(100):
             self.core.network.poll(50.0, self.world.clock.now_ms)
-            cluster = self.core.metadata.cluster()
+            cluster = self.core.network.metadata.cluster()
             if all(
                 cluster.partition_count(topic) == len(self.world.broker.topics[topic])
                 for topic in topics

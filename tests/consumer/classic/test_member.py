@@ -17,6 +17,7 @@ from kclient.consumer.classic.member import (
     MemberState,
     next_state,
 )
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.consumer.membership import MemberEpoch
 
 
@@ -95,12 +96,16 @@ def test_lost_membership_resets_the_generation(keep: bool, member_id: str) -> No
 
 
 def test_heartbeat_timers() -> None:
-    heartbeat = HeartbeatTimers(
-        interval_ms=100,
-        session_timeout_ms=1000,
-        max_poll_interval_ms=5000,
-        backoff=ExponentialBackoff(10, 1000, lambda: 0.0),
+    config = CONSUMER_CONFIG.parse(
+        {
+            "bootstrap_servers": "broker:9092",
+            "group_id": "g",
+            "heartbeat_interval_ms": 100,
+            "session_timeout_ms": 1000,
+            "max_poll_interval_ms": 5000,
+        }
     )
+    heartbeat = HeartbeatTimers(config, ExponentialBackoff(10, 1000, lambda: 0.0))
     heartbeat.start(0.0)
     assert not heartbeat.is_due(99.0)
     assert heartbeat.is_due(100.0)

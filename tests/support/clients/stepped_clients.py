@@ -16,8 +16,8 @@ from kclient.common.waiting import Steps
 from kclient.consumer.arguments import CommitOffsets
 from kclient.consumer.commits import CommitCallback
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
+from kclient.consumer.consumer_core import ConsumerCore
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
-from kclient.consumer.wiring import Wiring
 from kclient.producer.batch_delivery import BatchDelivery
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.produce_request_result import OnDelivery
@@ -114,7 +114,7 @@ class SteppedConsumer:
     """Consumer of bytes."""
 
     def __init__(self, runtime: Runtime, **options: object) -> None:
-        self._core = Wiring(CONSUMER_CONFIG.parse(options), runtime).build()
+        self._core = ConsumerCore(CONSUMER_CONFIG.parse(options), runtime)
 
     def subscribe(
         self,
