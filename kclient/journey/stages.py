@@ -169,7 +169,7 @@ CONSUMER_STAGES = (
     Stage(
         "handed out",
         "kclient/consumer/consumer_core.py",
-        "take_records",
+        "_take_records",
         "",
         "the interceptors have run, the next fetch is sent, and `poll` returns",
     ),
