@@ -172,7 +172,7 @@ spark-versions: build-ext
 	$(RUN) -m integration.spark_versions $(VERSIONS)
 
 # Seeds of the simulation: make simulate SEEDS=1000 FIRST=1 JOBS=2; one of them: SEED=7 [TRACE=history.txt].
-# CLIENTS=steps runs the clients as an event loop does, without threads of their own.
+# CLIENTS=asyncio runs the clients for asyncio, in event loops with virtual time.
 SEEDS ?= 200
 FIRST ?= 1
 SEED ?=

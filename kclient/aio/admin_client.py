@@ -25,6 +25,7 @@ from kclient.common.config_def import merged
 from kclient.common.errors import ClosedError, ForkedClientError
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
+from kclient.common.runtime import Runtime
 from kclient.common.waiting import Steps
 
 P = ParamSpec("P")
@@ -56,6 +57,7 @@ class AdminClient(ProcessBound):
 
     Args:
         config: Options by dotted name, as an alternative to keywords.
+        runtime: Clock and network, for tests and simulations; the system's by default.
         **options: Options by keyword, such as ``bootstrap_servers="localhost:9092"``.
 
     Raises:
@@ -63,11 +65,15 @@ class AdminClient(ProcessBound):
     """
 
     def __init__(
-        self, config: Mapping[str, object] | None = None, **options: Unpack[AdminOptions]
+        self,
+        config: Mapping[str, object] | None = None,
+        *,
+        runtime: Runtime | None = None,
+        **options: Unpack[AdminOptions],
     ) -> None:
         settings = ADMIN_CONFIG.parse(merged(config, options))
         self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
-        self._driver = LoopDriver("this admin client")
+        self._driver = LoopDriver("this admin client", runtime)
         self._process_id = self._driver.runtime.tasks.process_id()
         self._loop: asyncio.AbstractEventLoop | None = None  # of the first call
         self._core = AdminCore(settings, self._driver.runtime)

@@ -17,6 +17,7 @@ from kclient.common.arguments import check_timeout
 from kclient.common.config_def import merged
 from kclient.common.errors import ClosedError, ConcurrentAccessError, WakeupError
 from kclient.common.process_bound import ProcessBound
+from kclient.common.runtime import Runtime
 from kclient.common.types import (
     DeserializedKey,
     DeserializedValue,
@@ -75,6 +76,7 @@ class Consumer(ProcessBound, Generic[K_co, V_co]):
         # The default gives type checkers the type of keys and values without a deserializer.
         key_deserializer: DeserializerOf[DeserializedKey] | None = keep_bytes,  # type: ignore[assignment]
         value_deserializer: DeserializerOf[DeserializedValue] | None = keep_bytes,  # type: ignore[assignment]
+        runtime: Runtime | None = None,
         **options: Unpack[PlainConsumerOptions],
     ) -> None:
         """Create a consumer, without input or output; an event loop need not run.
@@ -83,6 +85,7 @@ class Consumer(ProcessBound, Generic[K_co, V_co]):
             config: Options by dotted name.
             key_deserializer: Deserializer of keys; see the option of this name.
             value_deserializer: Deserializer of values; see the option of this name.
+            runtime: Clock and network, for tests and simulations; the system's by default.
             options: Options by keyword.
 
         Raises:
@@ -98,15 +101,14 @@ class Consumer(ProcessBound, Generic[K_co, V_co]):
             if each is not None and each is not keep_bytes
         }
         settings = CONSUMER_CONFIG.parse(merged(config, {**options, **given}))
-        self._driver = LoopDriver("this consumer")
-        runtime = self._driver.runtime
-        self._monotonic_ms = runtime.clock.monotonic_ms
+        self._driver = LoopDriver("this consumer", runtime)
+        self._monotonic_ms = self._driver.runtime.clock.monotonic_ms
         self._polling: asyncio.Task[Any] | None = None
         self._calls = 0  # in progress
         self._call_ended = LoopCondition()
         self._closing: LoopTask | None = None
         self._close_error: BaseException | None = None
-        self._core = ConsumerCore(settings, runtime)
+        self._core = ConsumerCore(settings, self._driver.runtime)
 
     # -- reading ----------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import TypeVar
 
-from kclient.aio.loop_runtime import LoopNet, LoopPoller, LoopTasks
+from kclient.aio.loop_runtime import LoopNet, LoopPoller, LoopTasks, watched_poller
 from kclient.aio.loop_task import LoopTask, resume
 from kclient.aio.loop_turns import LoopTurns
 from kclient.common.errors import ForkedClientError, IllegalStateError
@@ -32,29 +32,24 @@ class LoopDriver:
         running: Loop of steps that runs now, None in a task.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, runtime: Runtime | None = None) -> None:
         """Create a driver that binds itself to the event loop of the first call.
 
         Args:
             name: Name of the client, for errors.
+            runtime: Clock, network and files, for simulations; the system's by default.
         """
         self._name = name
         self.running: LoopTask | None = None
-        system = system_runtime()
-        self.runtime = Runtime(
-            system.clock, system.random, LoopTasks(self), LoopNet(self), system.files
+        runtime = system_runtime() if runtime is None else runtime
+        self._poller = LoopPoller(self, watched_poller(runtime.net))
+        self.runtime = runtime._replace(
+            tasks=LoopTasks(self, runtime.tasks), net=LoopNet(runtime.net, self._poller)
         )
-        self._poller: LoopPoller | None = None
         self._turns: LoopTurns | None = None  # once the client is bound to a loop
         self._thread = 0
         self._process = self.runtime.tasks.process_id()
         self._tasks: list[LoopTask] = []  # that have not ended
-
-    def poller(self) -> LoopPoller:
-        """Return the poller of the client's connections."""
-        if self._poller is None:
-            self._poller = LoopPoller(self)
-        return self._poller
 
     def bind(self) -> LoopTurns:
         """Bind the client to the running event loop at its first call.
@@ -69,7 +64,7 @@ class LoopDriver:
             if turns.loop is not loop or self._process != process:
                 self._refuse(turns.loop)
             return turns
-        turns = LoopTurns(loop, self.poller(), self.runtime.clock, self._name)
+        turns = LoopTurns(loop, self._poller, self.runtime.clock, self._name)
         self._turns, self._thread, self._process = turns, get_ident(), process
         _open.add(self)
         for each in self._tasks:

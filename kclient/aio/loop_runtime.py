@@ -3,17 +3,33 @@
 import math
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from kclient.common.errors import IllegalStateError
-from kclient.common.runtime import Clock, Condition, Lock, Poller, Task
-from kclient.common.system_tasks import SystemTasks
+from kclient.common.runtime import (
+    Address,
+    Clock,
+    Condition,
+    Lock,
+    Net,
+    Poller,
+    Task,
+    Tasks,
+)
 from kclient.common.waiting import Steps
-from kclient.network.system_net import SystemNet, SystemPoller
 
 if TYPE_CHECKING:
     from kclient.aio.loop_driver import LoopDriver
     from kclient.aio.loop_turns import LoopWait
+
+
+@runtime_checkable
+class WatchedPoller(Poller, Protocol):
+    """Poller whose descriptor an event loop watches: of the system, or of a simulation."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while `poll` would return at once."""
+        ...
 
 
 class LoopCondition:
@@ -70,22 +86,27 @@ class LoopCondition:
         self.notify(len(self.waits))
 
 
-class LoopPoller(SystemPoller):
+class LoopPoller:
     """Poller that never waits; it notes how long the caller would have waited.
 
     Attributes:
         wait_ms: How long the last `poll` would have waited; 0 if it returned events.
     """
 
-    def __init__(self, driver: "LoopDriver") -> None:
-        super().__init__()
+    def __init__(self, driver: "LoopDriver", poller: WatchedPoller) -> None:
+        """Poll another poller for a driver."""
         self._driver = driver
+        self._poller = poller
         self.wait_ms = 0.0
+        self.register = poller.register
+        self.modify = poller.modify
+        self.unregister = poller.unregister
+        self.fileno = poller.fileno
         self.wakeup = driver.wakeup
 
     def poll(self, timeout_ms: float | None) -> list[tuple[object, int]]:
         """Return what is ready now."""
-        found = super().poll(0)
+        found = self._poller.poll(0)
         if found:
             self._driver.received()
         self.wait_ms = 0.0 if found else math.inf if timeout_ms is None else timeout_ms
@@ -94,26 +115,50 @@ class LoopPoller(SystemPoller):
     def close(self) -> None:
         """Release the descriptors, after the loop has stopped watching them."""
         self._driver.poller_closes()
-        super().close()
+        self._poller.close()
 
 
-class LoopNet(SystemNet):
-    """Sockets of this machine, with a poller that does not wait."""
+class LoopNet:
+    """Network of a runtime, with a poller that does not wait."""
 
-    def __init__(self, driver: "LoopDriver") -> None:
-        super().__init__()
-        self._driver = driver
+    def __init__(self, net: Net, poller: LoopPoller) -> None:
+        self._poller = poller
+        self.look_up = net.look_up
+        self.connect = net.connect
+        self.listen = net.listen
+
+    def resolve(self, host: str, port: int) -> list[Address]:
+        """Refuse to block the loop.
+
+        Raises:
+            IllegalStateError: Always.
+        """
+        raise IllegalStateError(f"{host}:{port} was looked up by a call that blocks")
 
     def poller(self) -> Poller:
         """Return a poller that does not wait."""
-        return self._driver.poller()
+        return self._poller
 
 
-class LoopTasks(SystemTasks):
+def watched_poller(net: Net) -> WatchedPoller:
+    """Return a poller that an event loop can watch.
+
+    Raises:
+        IllegalStateError: The runtime has none.
+    """
+    poller = net.poller()
+    if not isinstance(poller, WatchedPoller):
+        raise IllegalStateError(f"{type(poller).__name__}: an event loop cannot watch it")
+    return poller
+
+
+class LoopTasks:
     """Loops of steps as callbacks of the event loop; the callers of a client are its tasks."""
 
-    def __init__(self, driver: "LoopDriver") -> None:
+    def __init__(self, driver: "LoopDriver", tasks: Tasks) -> None:
         self._driver = driver
+        self.process_id = tasks.process_id
+        self.after_fork = tasks.after_fork
 
     def spawn(self, name: str, step: Callable[[], bool]) -> Task:
         """Refuse a loop that may block.

@@ -16,6 +16,7 @@ from kclient.common.config_def import merged
 from kclient.common.errors import KafkaError
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
+from kclient.common.runtime import Runtime
 from kclient.common.types import RecordMetadata
 from kclient.common.waiting import Steps
 from kclient.producer.batch_delivery import BatchDelivery
@@ -63,6 +64,7 @@ class Producer(ProcessBound, FastPath[TopicInfo, K_contra, V_contra]):
         # The default gives type checkers the type of keys and values without a serializer.
         key_serializer: SerializerOf[SerializedKey] | None = keep_bytes,  # type: ignore[assignment]
         value_serializer: SerializerOf[SerializedValue] | None = keep_bytes,  # type: ignore[assignment]
+        runtime: Runtime | None = None,
         **options: Unpack[OptionsWithoutSerializers],
     ) -> None:
         """Create a producer, without input or output; an event loop need not run.
@@ -71,6 +73,7 @@ class Producer(ProcessBound, FastPath[TopicInfo, K_contra, V_contra]):
             config: Options by dotted name.
             key_serializer: Converts keys to bytes; without one, keys are bytes-like or None.
             value_serializer: Converts values to bytes; without one, values are bytes-like or None.
+            runtime: Clock and network, for tests and simulations; the system's by default.
             options: Options by keyword.
 
         Raises:
@@ -83,7 +86,7 @@ class Producer(ProcessBound, FastPath[TopicInfo, K_contra, V_contra]):
             if each is not None and each is not keep_bytes
         }
         settings = PRODUCER_CONFIG.parse(merged(config, {**options, **given}))
-        driver = LoopDriver("this producer")
+        driver = LoopDriver("this producer", runtime)
         core = ProducerCore(settings, driver.runtime)
         super().__init__(
             core.appender.topics,

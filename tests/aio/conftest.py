@@ -3,12 +3,15 @@
 import asyncio
 import importlib
 import itertools
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kclient.common.system_tasks import SystemCondition
+from kclient.network.system_net import SystemPoller
 from tests.support.processes.broker_process import BrokerProcess
 
 _LIMIT_S = 60.0
@@ -37,14 +40,41 @@ async def _limited(test: Test) -> None:
 
 
 @pytest.fixture(params=["asyncio", "debug", "uvloop"])
-def loop(request: pytest.FixtureRequest) -> Loop:
-    """Run a test in an event loop; fail if a task is left at its end."""
+def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Loop:
+    """Run a test in an event loop where nothing may block; fail if a task is left at its end."""
+
+    really_poll, really_wait, really_start = (
+        SystemPoller.poll,
+        SystemCondition.wait,
+        threading.Thread.start,
+    )
+
+    def refuse_in_loop() -> None:
+        if threading.current_thread() is threading.main_thread():
+            raise AssertionError("a thread was started, or a poll or a condition waited")
+
+    def poll(self: SystemPoller, timeout_ms: float | None) -> list[tuple[object, int]]:
+        if timeout_ms != 0:
+            refuse_in_loop()
+        return really_poll(self, timeout_ms)
+
+    def wait(self: SystemCondition, timeout: float | None = None) -> bool:
+        refuse_in_loop()
+        return really_wait(self, timeout)
+
+    def start(self: threading.Thread) -> None:
+        refuse_in_loop()
+        really_start(self)
 
     def run(test: Test) -> None:
+        monkeypatch.setattr(SystemPoller, "poll", poll)
+        monkeypatch.setattr(SystemCondition, "wait", wait)
+        monkeypatch.setattr(threading.Thread, "start", start)
         factory: Any = None
         if request.param == "uvloop":
             factory = importlib.import_module("uvloop").new_event_loop
         with asyncio.Runner(debug=request.param == "debug", loop_factory=factory) as runner:
             runner.run(_limited(test))
+        monkeypatch.undo()
 
     return run

@@ -19,6 +19,7 @@ from kclient.common.errors import (
     KafkaError,
     KafkaTimeoutError,
 )
+from kclient.network.system_net import SystemPoller
 from tests.aio.conftest import Loop
 from tests.support.clients.cancelled_calls import cancel_at_each_suspension
 
@@ -397,3 +398,23 @@ def test_loop_of_windows_is_refused(monkeypatch: pytest.MonkeyPatch, topic: str)
         await producer.close()
 
     asyncio.run(test())
+
+
+def test_waits_do_not_spin(monkeypatch: pytest.MonkeyPatch, topic: str) -> None:
+    polls = 0
+    really_poll = SystemPoller.poll
+
+    def poll(self: SystemPoller, timeout_ms: float | None) -> list[tuple[object, int]]:
+        nonlocal polls
+        polls += 1
+        return really_poll(self, timeout_ms)
+
+    monkeypatch.setattr(SystemPoller, "poll", poll)
+
+    async def test() -> None:
+        async with Producer(bootstrap_servers=UNREACHABLE, max_block_ms=500) as producer:
+            with pytest.raises(BootstrapError):
+                await producer.send(topic, b"v")
+
+    asyncio.run(test())
+    assert polls < 200

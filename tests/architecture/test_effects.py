@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[2] / "kclient"
 # effect (module, or module.name, or builtin) -> where it may appear, as path prefixes
 ALLOWED: dict[str, tuple[str, ...]] = {
     "socket": ("network/",),
-    "selectors": ("network/",),
+    "selectors": ("network/", "testing/virtual/virtual_event_loop.py"),
     "ssl": ("network/",),
     "time": ("common/system_tasks.py", "cli/"),
     # In testing/ it is seeded, so that a fault comes again when it is asked for again.
@@ -22,7 +22,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "concurrent": ("producer/compression_pool.py",),
     "multiprocessing": (),
     "subprocess": ("cli/processes.py", "spark/environment/machine.py"),
-    "asyncio": ("aio/",),
+    "asyncio": ("aio/", "testing/virtual/virtual_event_loop.py"),
     "mmap": (),
     "fcntl": ("common/system_files.py",),
     "shutil": ("common/system_files.py", "spark/environment/machine.py"),

@@ -49,9 +49,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=100, help="number of seeds")
     parser.add_argument("--first", type=int, default=1, help="first seed")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
-    parser.add_argument(
-        "--clients", choices=KINDS, default="blocking", help="whether clients block or run in steps"
-    )
+    parser.add_argument("--clients", choices=KINDS, default="blocking", help="kind of the clients")
     return parser.parse_args()
 
 

@@ -1,18 +1,22 @@
 """Counts of what a client has in progress; all return to zero."""
 
 from kclient.client.network_client import NetworkClient
-from tests.simulation.clients import BlockingConsumer, BlockingProducer
-from tests.support.clients.stepped_clients import SteppedConsumer, SteppedProducer
+from tests.simulation.clients import (
+    AsyncConsumer,
+    AsyncProducer,
+    BlockingConsumer,
+    BlockingProducer,
+)
 
 
-def client_of(producer: BlockingProducer | SteppedProducer) -> NetworkClient:
+def client_of(producer: BlockingProducer | AsyncProducer) -> NetworkClient:
     """Return the network client of a producer."""
     client = producer._core._sender._client
     assert isinstance(client, NetworkClient)
     return client
 
 
-def open_accounts(producer: BlockingProducer | SteppedProducer) -> dict[str, int]:
+def open_accounts(producer: BlockingProducer | AsyncProducer) -> dict[str, int]:
     """Return the counts of a producer's unfinished work."""
     accumulator, transactions = producer._core._accumulator, producer._core._sender._transactions
     entries = [] if transactions is None else list(transactions._partitions.values())
@@ -26,7 +30,7 @@ def open_accounts(producer: BlockingProducer | SteppedProducer) -> dict[str, int
     }
 
 
-def consumer_accounts(consumer: BlockingConsumer | SteppedConsumer) -> dict[str, int]:
+def consumer_accounts(consumer: BlockingConsumer | AsyncConsumer) -> dict[str, int]:
     """Return the counts of a consumer's unfinished work."""
     network = consumer._core.network
     return {

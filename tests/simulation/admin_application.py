@@ -7,10 +7,9 @@ from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
 from kclient.common.waiting import Steps
 from tests.simulation.application import SERVERS, Application, BlockingApplication, Stage
-from tests.simulation.clients import BlockingAdmin
+from tests.simulation.clients import AsyncAdmin, BlockingAdmin
 from tests.simulation.history import Crashed, Stored, StoredCommit
 from tests.simulation.scenario import API_TIMEOUT_MS, PADDING, REQUEST_TIMEOUT_MS, TOPIC
-from tests.support.clients.stepped_clients import SteppedAdmin
 
 _TIMEOUT_S = API_TIMEOUT_MS / 1000.0
 _READ_S = 20.0
@@ -44,9 +43,9 @@ class AdminApplication(Application):
                 yield from self.driver.sleep(self.lot.uniform(0.5, 3.0))
                 yield from self._look(admin)
         finally:
-            admin.close()
+            yield from admin.close()
 
-    def _look(self, admin: BlockingAdmin | SteppedAdmin) -> Steps[None]:
+    def _look(self, admin: BlockingAdmin | AsyncAdmin) -> Steps[None]:
         question: Callable[[], Steps[object]] = self.lot.choice(
             (
                 admin.list_topics,

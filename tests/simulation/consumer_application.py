@@ -9,7 +9,7 @@ from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.common.waiting import Steps, perform
 from tests.simulation.accounts import consumer_accounts
 from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
-from tests.simulation.clients import BlockingConsumer
+from tests.simulation.clients import AsyncConsumer, BlockingConsumer
 from tests.simulation.history import (
     Assigned,
     CommitAsked,
@@ -25,9 +25,8 @@ from tests.simulation.history import (
     Subscribed,
 )
 from tests.simulation.scenario import MISSING_TOPIC, PADDING, TOPIC
-from tests.support.clients.stepped_clients import SteppedConsumer
 
-AnyConsumer = BlockingConsumer | SteppedConsumer
+AnyConsumer = BlockingConsumer | AsyncConsumer
 
 _POLL_S = 0.3
 _COMMIT_S = 2.0
@@ -100,9 +99,9 @@ class ConsumerApplication(Application):
             yield from self._commit(consumer)
 
     def _deserialize(self, _topic: str, _headers: object, data: bytes | None) -> bytes | None:
+        busy_s, self._busy_left_s = self._busy_left_s, 0.0
         if not self.stage.clients.may_block:
             return data
-        busy_s, self._busy_left_s = self._busy_left_s, 0.0
         if not self.stage.calm and self.lot.random() < _SLOW_DESERIALIZER_CHANCE:
             busy_s = self.lot.uniform(0.0, _BUSY_S)
         if busy_s:
@@ -124,9 +123,8 @@ class ConsumerApplication(Application):
             yield from self.timed("end_offsets", _BUSY_S, consumer.end_offsets(wanted, _BUSY_S))
         except KafkaError:
             yield from self._round(consumer)
-        if self.stage.clients.may_block:
-            yield from self._read_slowly(consumer)
-        else:
+        yield from self._read_slowly(consumer)  # also completes a rebalance that has begun
+        if not self.stage.clients.may_block:
             yield from self.driver.sleep(_BUSY_S)
         yield from self._round(consumer)
         self.stayed = True

@@ -6,7 +6,7 @@ from kclient.common.waiting import Steps
 from kclient.producer.delivery_future import DeliveryFuture
 from tests.simulation.accounts import client_of, open_accounts
 from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
-from tests.simulation.clients import BlockingProducer
+from tests.simulation.clients import AsyncProducer, BlockingProducer
 from tests.simulation.history import Acked, CalledBack, Crashed, Failed, Refused, Sent
 from tests.simulation.scenario import (
     LONGEST_DELIVERY_MS,
@@ -17,9 +17,8 @@ from tests.simulation.scenario import (
     TOPIC,
     WORK_MS,
 )
-from tests.support.clients.stepped_clients import SteppedProducer
 
-AnyProducer = BlockingProducer | SteppedProducer
+AnyProducer = BlockingProducer | AsyncProducer
 _REST_MS = REQUEST_TIMEOUT_MS + 1_000.0
 _FLUSH_S = LONGEST_DELIVERY_MS / 1000.0 + 3.0
 

@@ -26,6 +26,29 @@ class VirtualPoller:
         self._watched: dict[Source, tuple[int, object]] = {}
         self._waiting: list[VirtualTask] = []
         self._woken = False
+        self._number = process.add_poller(self)
+        self._is_watched = False  # by an event loop
+
+    def fileno(self) -> int:
+        """Return the descriptor by which an event loop of the process watches it."""
+        return self._number
+
+    def watch(self, task: VirtualTask) -> bool:
+        """Wake a task when a poll would return something; return whether one would now."""
+        self._is_watched = True
+        if self._ready():
+            return True
+        self._waiting.append(task)
+        return False
+
+    def is_ready(self) -> bool:
+        """Return whether a poll would return something now."""
+        return bool(self._ready())
+
+    def unwatch(self, task: VirtualTask) -> None:
+        """Stop waking a task."""
+        if task in self._waiting:
+            self._waiting.remove(task)
 
     def __repr__(self) -> str:
         return f"sockets of {self._process.name}: {list(self._watched)}"
@@ -56,7 +79,7 @@ class VirtualPoller:
         """Return (data, ready events) pairs, waiting at most `timeout_ms`; None for no limit."""
         self._process.gate()
         ready = self._ready()
-        if not ready and not self._woken:
+        if not ready and not self._woken and not (self._is_watched and timeout_ms == 0):
             task = self._scheduler.current
             self._waiting.append(task)
             try:

@@ -2,8 +2,8 @@
 
 import errno
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from kclient.common.runtime import Address, Listener, LookUp, Poller, Runtime, StreamSocket
 from kclient.network.name_resolver import NameLookUp
@@ -18,6 +18,10 @@ from kclient.testing.virtual.virtual_tasks import VirtualTasks
 
 if TYPE_CHECKING:
     from kclient.testing.virtual.virtual_world import VirtualMachine, VirtualWorld
+
+
+# Of pollers: no descriptor of the system is so large.
+_FIRST_DESCRIPTOR = 1 << 30
 
 
 class VirtualProcessNet:
@@ -161,6 +165,7 @@ class VirtualProcess:
         self._scheduler = world.scheduler
         self._live: dict[VirtualTask, None] = {}
         self._paused = False
+        self._pollers: list[VirtualPoller] = []
         self._tasks = VirtualTasks(self, world.scheduler)
         self.net = VirtualProcessNet(self, world.net, machine.host, world.scheduler)
         self.files = VirtualFiles(machine.disk, self._file_gate)
@@ -194,6 +199,29 @@ class VirtualProcess:
         if self._paused:
             self._scheduler.pause(task)
         return task
+
+    def spawn_async(
+        self, name: str, main: Callable[[], Coroutine[Any, Any, object]]
+    ) -> VirtualTask:
+        """Run a coroutine function in an asyncio event loop of its own, as `asyncio.run` does.
+
+        Clients of `kclient.aio` in it take the `runtime` of the process. Its clock is virtual: so
+        are `asyncio.sleep` and timeouts.
+        """
+        from kclient.testing.virtual.virtual_event_loop import (  # noqa: PLC0415 (imports asyncio)
+            run_in_virtual_loop,
+        )
+
+        return self.spawn(name, lambda: run_in_virtual_loop(self, self._scheduler, main()))
+
+    def add_poller(self, poller: VirtualPoller) -> int:
+        """Return the descriptor of a new poller."""
+        self._pollers.append(poller)
+        return _FIRST_DESCRIPTOR + len(self._pollers) - 1
+
+    def poller_of(self, descriptor: int) -> VirtualPoller:
+        """Return the poller with a descriptor."""
+        return self._pollers[descriptor - _FIRST_DESCRIPTOR]
 
     def sleep(self, seconds: float) -> None:
         """Wait in the calling task."""
