@@ -426,12 +426,11 @@ class ConsumerCore:
         self.loop.service_at_next_poll()
 
     def _unsubscribe(self) -> Steps[None]:
-        yield from ()  # the callbacks do not wait
         if self.group is not None:
             self.group.queue_last_commit()
         try:
             if self.group is not None:
-                self.group.leave()
+                yield from self.group.leave()
         finally:
             self.subscriptions.unsubscribe()
             self.fetching.buffer.clear()

@@ -21,6 +21,7 @@ from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.heartbeat_task import HeartbeatTask
 from kclient.consumer.membership import Membership
 from kclient.consumer.missing_partitions import ExistenceCheck
+from kclient.consumer.reconciliation import Reconciliation
 from kclient.consumer.subscription_state import SubscriptionState
 
 
@@ -32,6 +33,7 @@ class Group:
         finder: Lookup of the group coordinator.
         commits: Explicit and asynchronous commits.
         auto_commit: Automatic commits.
+        reconciliation: Changes of the partitions that the group assigns.
         committed_offsets: Lookup of committed offsets.
         heartbeats: Task that sends heartbeats between calls.
     """
@@ -82,6 +84,9 @@ class Group:
         self.auto_commit = AutoCommit(
             self.commits, subscriptions, config, network.backoff, log_context
         )
+        self.reconciliation = Reconciliation(
+            subscriptions, self.auto_commit, lock.run_user_code, log_context
+        )
         self.committed_offsets = CommittedOffsets(group_id, network, finder, log_context)
         self._unfinished = UnfinishedLookup(config.request_timeout_ms)
         self._metrics = ConsumerCommitMetrics(metrics, runtime.clock.monotonic_ns)
@@ -96,7 +101,7 @@ class Group:
         # Unlike `step`, this does not reset the poll timer of ``max.poll.interval.ms``.
         network.in_waits(self.membership.background_step)
 
-    def step(self, now_ms: float) -> float:
+    def step(self, now_ms: float) -> Steps[float]:
         """Run everything that is due in a poll: commits, membership, automatic commits.
 
         Returns:
@@ -111,7 +116,8 @@ class Group:
         self.commits.run_callbacks()
         wait_ms = self.commits.step(now_ms)
         if self._subscriptions.is_group_managed():
-            wait_ms = min(wait_ms, self.membership.step(self.auto_commit, now_ms))
+            until_ms = yield from self.membership.step(self.reconciliation, now_ms)
+            wait_ms = min(wait_ms, until_ms)
             if self.membership.holds_back():
                 return wait_ms
         return min(wait_ms, self.auto_commit.step(now_ms))
@@ -138,11 +144,11 @@ class Group:
         if self.auto_commit.enabled:
             self.commits.commit_async(self._subscriptions.all_consumed(), None)
 
-    def leave(self) -> None:
-        """Revoke the partitions of a subscription and leave, without waiting."""
+    def leave(self) -> Steps[None]:
+        """Revoke the partitions of a subscription and leave, without waiting for the response."""
         if self._subscriptions.is_group_managed():
             try:
-                self.membership.revoke_partitions()
+                yield from self._revoke_all()
             finally:
                 self.membership.leave("unsubscribed")
 
@@ -175,7 +181,7 @@ class Group:
         if not self._subscriptions.is_group_managed():
             return
         try:
-            self.membership.revoke_partitions()
+            yield from self._revoke_all()
         finally:
             left = self.membership.leave("the consumer is being closed")
             with suppress(KafkaError):
@@ -184,6 +190,10 @@ class Group:
                 )
 
     # --- inside
+
+    def _revoke_all(self) -> Steps[None]:
+        are_lost = not self.membership.owns_partitions()
+        return self.reconciliation.revoke_all(are_lost=are_lost)
 
     def _fail_next_step(self, error: KafkaError) -> None:
         self._error = error

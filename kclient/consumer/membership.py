@@ -7,10 +7,11 @@ another group protocol is another implementation, chosen in `group`.
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kclient.common.errors import KafkaError
+from kclient.common.waiting import Steps
 from kclient.consumer.request_future import RequestFuture
 
 if TYPE_CHECKING:
-    from kclient.consumer.commits import AutoCommit
+    from kclient.consumer.reconciliation import Reconciliation
 
 
 class ConsumerGroupMetadata(NamedTuple):
@@ -45,17 +46,17 @@ NO_EPOCH = MemberEpoch()
 
 
 class Membership(Protocol):
-    """Membership of a consumer in its group, in steps that never wait.
+    """Membership of a consumer in its group, in steps that wait for no network.
 
-    The application's `poll` calls `step`. The heartbeat task, and calls other than `poll` that
+    The application's `poll` runs `step`. The heartbeat task, and calls other than `poll` that
     wait, call `background_step`, which runs no callbacks and changes no assignment.
     """
 
-    def step(self, auto_commit: "AutoCommit", now_ms: float) -> float:
+    def step(self, reconciliation: "Reconciliation", now_ms: float) -> Steps[float]:
         """Run everything that is due, including callbacks; return the time until the next step.
 
         Args:
-            auto_commit: Commits before partitions are revoked.
+            reconciliation: Changes the assigned partitions.
             now_ms: Current time.
 
         Raises:
@@ -84,8 +85,11 @@ class Membership(Protocol):
             metadata_version: Version of the metadata after which the topics are known.
         """
 
-    def revoke_partitions(self) -> None:
-        """Call the rebalance listener for revoked or lost partitions, and remove them."""
+    def owns_partitions(self) -> bool:
+        """Return whether the assigned partitions belong to this member.
+
+        If not, the group has removed it: they are lost, and may belong to other members.
+        """
 
     def leave(self, reason: str) -> RequestFuture[None]:
         """Leave the group; the future completes with the response, or now without a request."""

@@ -102,7 +102,7 @@ class PollLoop:
         last_look = False
         while True:
             self._network.maybe_raise_wakeup()
-            wait_ms = self.service(now_ms)
+            wait_ms = yield from self.service(now_ms)
             if self._collect(target):
                 if self._warned:
                     self._log_unreached(now_ms)
@@ -113,7 +113,7 @@ class PollLoop:
             if self._fetcher.has_unplanned():
                 # Data without a visible record was dropped, or a position was lost: what follows
                 # from it is sent before the wait.
-                wait_ms = self.service(now_ms)
+                wait_ms = yield from self.service(now_ms)
             if last_look:
                 self._log_unreached(now_ms)
                 self._metrics.ended()
@@ -148,7 +148,7 @@ class PollLoop:
             self._next_warning_ms = now_ms + _WARNING_INTERVAL_MS
             self._log.warning("poll() returned no records: %s", error)
 
-    def service(self, now_ms: float) -> float:
+    def service(self, now_ms: float) -> Steps[float]:
         """Run one step of group, positions and fetches; return the time until the next.
 
         Raises:
@@ -157,7 +157,9 @@ class PollLoop:
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        wait_ms = math.inf if self._group is None else self._group.step(now_ms)
+        wait_ms = math.inf
+        if self._group is not None:
+            wait_ms = yield from self._group.step(now_ms)
         if not self._positions.step(now_ms):
             wait_ms = min(wait_ms, self._retry_backoff_ms)
         self._fetcher.send_fetches(now_ms)

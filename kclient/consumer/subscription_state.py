@@ -99,13 +99,18 @@ class SubscriptionState:
         self._assign(partitions)
         self.topics = frozenset(partition.topic for partition in self.assigned)
 
-    def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
-        """Set the assignment received from the group."""
+    def add_from_group(self, partitions: Iterable[TopicPartition]) -> None:
+        """Add partitions that the group assigned to this member."""
         if not self.is_group_managed():
             raise IllegalStateError(f"assignment by a group while using {self.kind.value}")
-        held = self.given_up.union(self.assigned)
-        self._assign(partitions)
-        self.given_up = held.difference(self.assigned)
+        self._assign((*self.assigned, *partitions))
+        self.given_up = self.given_up.difference(self.assigned)
+
+    def revoke_from_group(self, partitions: Iterable[TopicPartition]) -> None:
+        """Remove partitions that the group revoked from this member, or assigned to another."""
+        revoked = frozenset(partitions).intersection(self.assigned)
+        self._assign([each for each in self.assigned if each not in revoked])
+        self.given_up = self.given_up.union(revoked)
 
     def unsubscribe(self) -> None:
         """Remove subscription and assignment."""

@@ -3,10 +3,11 @@
 import pytest
 
 from kclient.common.errors import KafkaError
+from kclient.common.waiting import Steps
 from kclient.consumer import ConsumerGroupMetadata, group
-from kclient.consumer.commits import AutoCommit
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.membership import MemberEpoch
+from kclient.consumer.reconciliation import Reconciliation
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.api_keys import ApiKey
@@ -23,9 +24,10 @@ class FakeMembership:
         self.blocked = False
         self.left = ""
 
-    def step(self, auto_commit: AutoCommit, now_ms: float) -> float:
+    def step(self, reconciliation: Reconciliation, now_ms: float) -> Steps[float]:
         if not self.subscriptions.assigned:
-            self.subscriptions.assign_from_group([ORDERS_0])
+            reconciliation.assign([ORDERS_0], now_ms)
+            yield from reconciliation.report_assigned()
         return 1000.0
 
     def background_step(self, now_ms: float) -> float:
@@ -40,8 +42,8 @@ class FakeMembership:
     def subscription_changed(self, metadata_version: int) -> None:
         self.left = ""
 
-    def revoke_partitions(self) -> None:
-        self.subscriptions.assign_from_group([])
+    def owns_partitions(self) -> bool:
+        return True
 
     def leave(self, reason: str) -> RequestFuture[None]:
         self.left = reason

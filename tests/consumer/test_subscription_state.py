@@ -123,21 +123,21 @@ def test_partition_that_is_not_assigned_has_no_state(subscriptions: Subscription
 
 def test_group_assigns_only_to_a_subscription(subscriptions: SubscriptionState) -> None:
     with pytest.raises(IllegalStateError, match="assignment by a group while using nothing"):
-        subscriptions.assign_from_group([ORDERS_0])
+        subscriptions.add_from_group([ORDERS_0])
 
 
 def test_partitions_taken_by_the_group_are_given_up_until_assigned_again(
     subscriptions: SubscriptionState,
 ) -> None:
     subscriptions.subscribe(["orders"], LISTENER)
-    subscriptions.assign_from_group([ORDERS_0, ORDERS_1])
+    subscriptions.add_from_group([ORDERS_0, ORDERS_1])
     assert subscriptions.given_up == frozenset()
-    subscriptions.assign_from_group([ORDERS_1])
+    subscriptions.revoke_from_group([ORDERS_0])
     assert subscriptions.given_up == {ORDERS_0}
     assert subscriptions.given_up_among([ORDERS_0, ORDERS_1]) == {ORDERS_0}
-    subscriptions.assign_from_group([])
+    subscriptions.revoke_from_group([ORDERS_1])
     assert subscriptions.given_up == {ORDERS_0, ORDERS_1}
-    subscriptions.assign_from_group([ORDERS_0])
+    subscriptions.add_from_group([ORDERS_0])
     assert subscriptions.given_up == {ORDERS_1}
     subscriptions.unsubscribe()
     assert subscriptions.given_up == frozenset()
@@ -256,7 +256,7 @@ def test_unsubscribe_removes_everything(subscriptions: SubscriptionState) -> Non
     subscriptions.subscribe_pattern(re.compile("a"), RebalanceListener(on_lost=print))
     subscriptions.take_matching(["a"])
     subscriptions.group_subscribe(["b"])
-    subscriptions.assign_from_group([TopicPartition("a", 0)])
+    subscriptions.add_from_group([TopicPartition("a", 0)])
     subscriptions.unsubscribe()
     assert (subscriptions.kind, subscriptions.pattern) == (SubscriptionType.NONE, None)
     assert subscriptions.metadata_topics() == frozenset()

@@ -28,13 +28,13 @@ from kclient.client.metadata_response_reader import LastSeenEpochs
 from kclient.client.metadata_snapshot import MetadataSnapshot
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.consumer import completed_fetch
-from kclient.consumer.classic.rebalance import Rebalance
 from kclient.consumer.commits import AutoCommit
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
 from kclient.consumer.poll_loop import PollLoop
+from kclient.consumer.reconciliation import Reconciliation
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.producer.record_accumulator import RecordAccumulator
@@ -193,7 +193,7 @@ def _use_stale_fetch(replace: Replace) -> None:
 def _deliver_revoked(replace: Replace) -> None:
     replace(SubscriptionState, "holds", lambda *_: True)
     replace(FetchBuffer, "retain", lambda *_: None)
-    replace(Rebalance, "_drop_partitions", lambda _: None)
+    replace(Reconciliation, "_remove", lambda *_: None)
 
 
 def _notify_no_thread(replace: Replace) -> None:

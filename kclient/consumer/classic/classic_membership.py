@@ -5,17 +5,18 @@ from kclient.common.errors import KafkaError
 from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
+from kclient.common.waiting import Steps
 from kclient.consumer.classic.group_joiner import GroupJoiner
 from kclient.consumer.classic.group_leader import GroupLeader
 from kclient.consumer.classic.heartbeat import HeartbeatSender, HeartbeatTimers
 from kclient.consumer.classic.member import Member
 from kclient.consumer.classic.rebalance import Rebalance
-from kclient.consumer.commits import AutoCommit
 from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.membership import ConsumerGroupMetadata, MemberEpoch
+from kclient.consumer.reconciliation import Reconciliation
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 
@@ -62,7 +63,6 @@ class ClassicMembership:
             member,
             subscriptions,
             network.backoff,
-            lock.run_user_code,
             log_context,
         )
         self._rebalance.add_gauges(metrics, clock)
@@ -70,11 +70,11 @@ class ClassicMembership:
         self._background_error: KafkaError | None = None
         self._metadata_version = -1
 
-    def step(self, auto_commit: AutoCommit, now_ms: float) -> float:
+    def step(self, reconciliation: Reconciliation, now_ms: float) -> Steps[float]:
         """Run everything that is due, including callbacks; return the time until the next step.
 
         Args:
-            auto_commit: Commits before partitions are revoked.
+            reconciliation: Changes the assigned partitions.
             now_ms: Current time.
 
         Raises:
@@ -88,7 +88,8 @@ class ClassicMembership:
         self._check_topics()
         if self._must_rebalance():
             coordinator = self._finder.coordinator()
-            wait_ms = min(wait_ms, self._rebalance.step(coordinator, auto_commit, now_ms))
+            until_ms = yield from self._rebalance.step(coordinator, reconciliation, now_ms)
+            wait_ms = min(wait_ms, until_ms)
             if not self._rebalance.is_under_way():
                 self._check_topics()  # a callback may have changed the subscription
                 if self._must_rebalance():
@@ -139,9 +140,9 @@ class ClassicMembership:
         """
         self._metadata_version = metadata_version
 
-    def revoke_partitions(self) -> None:
-        """Call the rebalance listener for revoked or lost partitions, and remove them."""
-        self._rebalance.revoke_partitions()
+    def owns_partitions(self) -> bool:
+        """Return whether the assigned partitions belong to this member: it was not removed."""
+        return self._member.has_generation()
 
     def leave(self, reason: str) -> RequestFuture[None]:
         """Leave the group; the future completes with the response, or now without a request."""

@@ -2,7 +2,6 @@
 
 import logging
 import math
-from collections.abc import Callable
 from enum import Enum
 
 from kclient.client.exponential_backoff import ExponentialBackoff
@@ -16,16 +15,15 @@ from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Clock
-from kclient.common.types import Node, TopicPartition
+from kclient.common.types import Node
+from kclient.common.waiting import Steps
 from kclient.consumer.assignors import Assignment
 from kclient.consumer.classic.consumer_protocol import decode_assignment
 from kclient.consumer.classic.group_joiner import GroupJoiner
 from kclient.consumer.classic.group_leader import GroupLeader
 from kclient.consumer.classic.member import Member
-from kclient.consumer.commits import AutoCommit
-from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_metrics import seconds_since
-from kclient.consumer.rebalance_listener import RebalanceListener
+from kclient.consumer.reconciliation import Reconciliation
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 
@@ -36,7 +34,7 @@ class RebalancePhase(Enum):
     """Phase of a rebalance on the member."""
 
     NONE = "no rebalance"
-    COMMITTING = "waiting for the last commit"
+    REVOKING = "waiting for the last commit, or a callback was interrupted"
     JOINING = "partitions revoked, joining"
     ASSIGNED = "joined, the callbacks have not returned"
 
@@ -44,8 +42,8 @@ class RebalancePhase(Enum):
 class Rebalance:
     """Rebalance by the eager protocol: all partitions are revoked first.
 
-    Callbacks of the application run within `step`. An error of a callback does not stop the
-    rebalance; it is raised when the state is consistent.
+    Callbacks of the application run within `step`, see `Reconciliation`. An error of a callback
+    does not stop the rebalance; it is raised when the state is consistent.
 
     Attributes:
         phase: Current phase.
@@ -62,7 +60,6 @@ class Rebalance:
         member: Member,
         subscriptions: SubscriptionState,
         backoff: ExponentialBackoff,
-        run_callback: RunUserCode,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log = log_context.logger(__name__)
@@ -71,10 +68,7 @@ class Rebalance:
         self._member = member
         self._subscriptions = subscriptions
         self._backoff = backoff
-        self._run_callback = run_callback
         self.phase = RebalancePhase.NONE
-        self._commit: RequestFuture[None] | None = None
-        self._commit_ends_ms = 0.0
         self._join: RequestFuture[bytes] | None = None
         self._assignment = Assignment(())
         self._attempts = 0
@@ -99,30 +93,35 @@ class Rebalance:
             "last-rebalance-seconds-ago", seconds_since(lambda: self.ended_ms, clock.monotonic_ms)
         )
 
-    def step(self, coordinator: Node | None, auto_commit: AutoCommit, now_ms: float) -> float:
-        """Run as far as possible without waiting; return the time until the next step.
+    def step(
+        self, coordinator: Node | None, reconciliation: Reconciliation, now_ms: float
+    ) -> Steps[float]:
+        """Run as far as possible; return the time until the next step.
 
         Args:
             coordinator: Group coordinator, None while unknown.
-            auto_commit: Commits before partitions are revoked.
+            reconciliation: Changes the assigned partitions.
             now_ms: Current time.
         """
-        if self.phase is RebalancePhase.ASSIGNED:  # Ctrl-C came while the callbacks ran
-            return self._report_assigned()
+        if self.phase is RebalancePhase.ASSIGNED:  # the callbacks were interrupted
+            return (yield from self._report_assigned(reconciliation))
         if self.phase is RebalancePhase.NONE:
-            self._begin(auto_commit, now_ms)
-        if self.phase is RebalancePhase.COMMITTING:
-            if self._commit is not None and not self._commit.done and now_ms < self._commit_ends_ms:
-                return self._commit_ends_ms - now_ms
-            self._revoke_before_joining()
+            self.phase = RebalancePhase.REVOKING
+            self._began_ms = now_ms
+            can_commit = self._member.is_stable()
+            reconciliation.begin_revoking((), now_ms, can_commit=can_commit)
+        if self.phase is RebalancePhase.REVOKING:
+            wait_ms = yield from self._revoke(reconciliation, now_ms)
+            if wait_ms > 0:
+                return wait_ms
         if self._join is not None and self._join.done:
-            self._joined(self._join, auto_commit, now_ms)
+            yield from self._joined(self._join, reconciliation, now_ms)
         if self.phase is RebalancePhase.JOINING and self._join is None:
             if now_ms < self._next_attempt_ms:
                 return self._next_attempt_ms - now_ms
             if coordinator is not None:
                 self._join = self._joiner.join(coordinator)
-        return float("inf")
+        return math.inf
 
     def leave(self, reason: str) -> RequestFuture[None]:
         """Leave the group and discard a rebalance in progress."""
@@ -138,65 +137,30 @@ class Rebalance:
     def cancel(self) -> None:
         """Discard a rebalance in progress."""
         self.phase = RebalancePhase.NONE
-        self._commit = self._join = None
+        self._join = None
         self._next_attempt_ms = 0.0
-
-    def revoke_partitions(self) -> None:
-        """Call the rebalance listener for revoked or lost partitions, and remove them."""
-        if self._member.has_generation():
-            self._take_away("Revoking", RebalanceListener.revoked)
-        else:
-            self._take_away("Lost", RebalanceListener.lost)
 
     # --- inside
 
-    def _begin(self, auto_commit: AutoCommit, now_ms: float) -> None:
-        self.phase = RebalancePhase.COMMITTING
-        self._began_ms = now_ms
-        self._commit = None
-        if auto_commit.enabled and self._member.is_stable():
-            self._commit = auto_commit.commit_now()
-            self._commit_ends_ms = auto_commit.last_commit_deadline_ms(now_ms)
-
-    def _revoke_before_joining(self) -> None:
-        if self._commit is not None and (not self._commit.done or self._commit.failed):
-            self._log.warning(
-                "Commit before the rebalance failed: %s", self._commit.error or "no response"
-            )
+    def _revoke(self, reconciliation: Reconciliation, now_ms: float) -> Steps[float]:
+        """Revoke all partitions, then begin to join; return the time until the next step."""
+        are_lost = not self._member.has_generation()
         try:
-            self.revoke_partitions()
+            wait_ms = yield from reconciliation.revoke(now_ms, are_lost=are_lost)
         except Exception:
             self._begin_joining()
             raise
-        self._begin_joining()
+        if wait_ms <= 0:
+            self._begin_joining()
+        return wait_ms
 
     def _begin_joining(self) -> None:
-        self._commit = None
-        self.phase = RebalancePhase.JOINING
+        if self.phase is RebalancePhase.REVOKING:  # otherwise a callback has left the group
+            self.phase = RebalancePhase.JOINING
 
-    def _take_away(
-        self, what: str, report: Callable[[RebalanceListener, list[TopicPartition]], None]
-    ) -> None:
-        partitions = sorted(self._subscriptions.assigned)
-        listener = self._subscriptions.listener
-        if not partitions:
-            return
-        self._log.info(
-            "%s previously assigned partitions: %s", what, ", ".join(map(str, partitions))
-        )
-        try:
-            self._run_callback(lambda: report(listener, partitions))
-        except Exception:
-            self._drop_partitions()
-            raise
-        # After Ctrl-C during the callback they are kept: the next poll runs it again.
-        self._drop_partitions()
-
-    def _drop_partitions(self) -> None:
-        if self._subscriptions.is_group_managed():
-            self._subscriptions.assign_from_group(())
-
-    def _joined(self, join: RequestFuture[bytes], auto_commit: AutoCommit, now_ms: float) -> None:
+    def _joined(
+        self, join: RequestFuture[bytes], reconciliation: Reconciliation, now_ms: float
+    ) -> Steps[None]:
         self._join = None
         if join.error is not None:
             self._join_failed(join.error, now_ms)
@@ -217,14 +181,13 @@ class Rebalance:
             return
         self._attempts = 0
         self._retried_at_once.clear()
-        self._subscriptions.assign_from_group(assignment.partitions)
-        auto_commit.restart(now_ms)
+        reconciliation.assign(assignment.partitions, now_ms)
         self._assignment = assignment
         self.phase = RebalancePhase.ASSIGNED
-        self._report_assigned()
+        yield from self._report_assigned(reconciliation)
 
-    def _report_assigned(self) -> float:
-        """Call assignor and listener; after Ctrl-C during these the next step calls them again.
+    def _report_assigned(self, reconciliation: Reconciliation) -> Steps[float]:
+        """Call assignor and listener; if these are interrupted the next step calls them again.
 
         Returns:
             Time until the next step.
@@ -232,16 +195,12 @@ class Rebalance:
         if not self._member.is_stable():  # the member has left the group since
             self.phase = RebalancePhase.NONE
             return 0.0
-        generation, listener = self._member.generation, self._subscriptions.listener
-        partitions = sorted(self._assignment.partitions)
-        self._log.info(
-            "Adding newly assigned partitions: %s", ", ".join(map(str, partitions)) or "none"
-        )
+        generation = self._member.generation
         try:
             self._leader.on_assignment(
                 self._assignment, generation.protocol_name, generation.generation_id
             )
-            self._run_callback(lambda: listener.assigned(partitions))
+            yield from reconciliation.report_assigned()
         except Exception:
             self.phase = RebalancePhase.NONE
             raise

@@ -9,6 +9,7 @@ from kclient.common.errors import (
     CommitFailedError,
 )
 from kclient.common.types import TopicPartition
+from kclient.common.waiting import perform
 from kclient.consumer import ConsumerGroupMetadata
 from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.protocol.api_keys import ApiKey
@@ -100,7 +101,8 @@ class Joining:
         self.membership = self.group.membership
 
     def step(self) -> float:
-        return self.membership.step(self.group.auto_commit, self.world.clock.now_ms)
+        steps = self.membership.step(self.group.reconciliation, self.world.clock.now_ms)
+        return perform(steps, self.world.clock)
 
     def poll(self) -> None:
         self.core.network.poll(20.0, self.world.clock.now_ms)

@@ -161,7 +161,7 @@ def leading(world: ConsumerWorld) -> Leading:
 
 
 def test_member_sends_a_subscription_for_each_assignor(leading: Leading) -> None:
-    leading.subscriptions.assign_from_group([ORDERS_1])
+    leading.subscriptions.add_from_group([ORDERS_1])
     protocols = leading.leader.group_protocols(4, "rack-a")
     assert [protocol.name for protocol in protocols] == ["mine", "other"]
     for protocol in protocols:
