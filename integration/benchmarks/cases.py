@@ -113,10 +113,13 @@ def _goals(
     return Goal("cpu", cpu, cpu_aim), Goal("rate", rate, aim)
 
 
+_Pair = tuple[str, str]
+
+
 def _case(
     name: str,
     operation: str,
-    pair: tuple[str, str],
+    pair: _Pair,
     goals: tuple[Goal, ...] = (),
     *,
     size: int = 100,
@@ -159,6 +162,61 @@ def _codec(codec: str, rate: float) -> tuple[Block, Block]:
     return Block(f"{codec} produce", (produce,)), Block(f"{codec} consume", (consume,))
 
 
+def _on(loop: str, way: str = "", *, peer: str = "aiokafka", peers: str | None = None) -> _Pair:
+    """Returns kclient.aio and another client on one event loop, with their ways of use."""
+    ours, theirs = f"{_KCLIENT} {loop} {way}", f"{peer} {loop} {way if peers is None else peers}"
+    return ours.strip(), theirs.strip()
+
+
+# The goals of the asyncio clients: records per CPU second, and time of one record.
+_TENTH, _FOURTH, _LESS = ((Goal("cpu", limit),) for limit in (0.1, 0.25, round(1 / 1.5, 2)))
+_AT_MOST_EQUAL = (Goal("p50", 1.0),)
+_ALONE, _TASKS = "back to back", "64 tasks"
+_ON_LOOPS = (
+    Block(
+        "asyncio, produce 100 B",
+        (
+            _case("await send()", PRODUCE, _on("asyncio"), _TENTH),
+            _case("await send(), uvloop", PRODUCE, _on("uvloop"), _TENTH),
+            _case(
+                "await send(), to confluent-kafka",
+                PRODUCE,
+                _on("asyncio", peer=_CONFLUENT),
+                _LESS,
+            ),
+        ),
+    ),
+    Block(
+        "asyncio, consume 100 B",
+        (
+            _case("await poll()", CONSUME, _on("asyncio"), _FOURTH),
+            _case("await poll(), uvloop", CONSUME, _on("uvloop"), _FOURTH),
+            _case("async for", CONSUME, _on("asyncio", "iteration"), _FOURTH),
+            _case("async for, uvloop", CONSUME, _on("uvloop", "iteration"), _FOURTH),
+            _case("await poll_columns()", CONSUME, _on("asyncio", "columns", peers=""), _FOURTH),
+            _case(
+                "await poll(), to confluent-kafka", CONSUME, _on("asyncio", peer=_CONFLUENT), _LESS
+            ),
+        ),
+    ),
+    Block(
+        "asyncio, latency",
+        (
+            _case("send_and_wait()", LATENCY, _on("asyncio", _ALONE), _AT_MOST_EQUAL),
+            _case("send_and_wait(), uvloop", LATENCY, _on("uvloop", _ALONE), _AT_MOST_EQUAL),
+            _case(
+                "send_and_wait(), to confluent-kafka",
+                LATENCY,
+                _on("asyncio", _ALONE, peer=_CONFLUENT),
+                _AT_MOST_EQUAL,
+            ),
+            _case("send_and_wait(), 64 tasks", LATENCY, _on("asyncio", _TASKS), _AT_MOST_EQUAL),
+            _case(
+                "send_and_wait(), 64 tasks, uvloop", LATENCY, _on("uvloop", _TASKS), _AT_MOST_EQUAL
+            ),
+        ),
+    ),
+)
 _LATENCY = (Goal("p50", 0.8, 0.5),)
 BLOCKS = (
     Block(
@@ -234,6 +292,7 @@ BLOCKS = (
             _case("send().result(), back to back", LATENCY, _NEXT, _LATENCY),
         ),
     ),
+    *_ON_LOOPS,
     Block(
         "memory",
         (_case("send(), outcomes kept", MEMORY, _KEPT, (Goal("memory", 80, 60),)),),

@@ -73,6 +73,20 @@ def _theirs(package: str, way: str, operation: str, driver: str, records: int) -
     return Contender(f"{package} {way}".strip(), package, operation, f"{module}:{driver}", records)
 
 
+def _on_loops(
+    package: str, way: str, operation: str, driver: str, records: int
+) -> tuple[Contender, ...]:
+    """Returns a client on asyncio's event loop, and on uvloop's."""
+    loops = ("asyncio", "uvloop")
+    return tuple(
+        Contender(f"{package} {loop} {way}".strip(), package, operation, driver, records)
+        for loop in loops
+    )
+
+
+_AIO, _CONFLUENT_AIO, _AIOKAFKA = (
+    f"{name}_driver" for name in ("kclient_aio", "confluent_aio", "aiokafka")
+)
 CONTENDERS = (
     _ours("", PRODUCE, "Produce", 500_000),
     _ours("no future kept", PRODUCE, "ProduceWithoutOutcome", 500_000),
@@ -101,6 +115,20 @@ CONTENDERS = (
     _theirs(CONFLUENT, "back to back", LATENCY, "latency", 4_000),
     _ours("", MEMORY, "Buffer", 300_000),
     _theirs(CONFLUENT, "", MEMORY, "buffer", 300_000),
+    *_on_loops(KCLIENT, "", PRODUCE, f"{_AIO}:Produce.drive", 500_000),
+    *_on_loops(KCLIENT, "", CONSUME, f"{_AIO}:Consume.drive", 1_000_000),
+    *_on_loops(KCLIENT, "iteration", CONSUME, f"{_AIO}:ConsumeEach.drive", 1_000_000),
+    *_on_loops(KCLIENT, "columns", CONSUME, f"{_AIO}:ConsumeColumns.drive", 1_000_000),
+    *_on_loops(KCLIENT, "back to back", LATENCY, f"{_AIO}:Latency.drive", 4_000),
+    *_on_loops(KCLIENT, "64 tasks", LATENCY, f"{_AIO}:Latency.drive", 100_000),
+    *_on_loops(CONFLUENT, "", PRODUCE, f"{_CONFLUENT_AIO}:produce", 200_000),
+    *_on_loops(CONFLUENT, "", CONSUME, f"{_CONFLUENT_AIO}:consume", 1_000_000),
+    *_on_loops(CONFLUENT, "back to back", LATENCY, f"{_CONFLUENT_AIO}:latency", 2_000),
+    *_on_loops("aiokafka", "", PRODUCE, f"{_AIOKAFKA}:produce", 60_000),
+    *_on_loops("aiokafka", "", CONSUME, f"{_AIOKAFKA}:consume", 400_000),
+    *_on_loops("aiokafka", "iteration", CONSUME, f"{_AIOKAFKA}:consume_each", 100_000),
+    *_on_loops("aiokafka", "back to back", LATENCY, f"{_AIOKAFKA}:latency", 4_000),
+    *_on_loops("aiokafka", "64 tasks", LATENCY, f"{_AIOKAFKA}:latency", 100_000),
 )
 
 

@@ -23,23 +23,26 @@ def _needed(load: Workload) -> dict[str, Any]:
     return needed
 
 
-def _producer(load: Workload, **more: str | int) -> Producer:
+def producer_settings(load: Workload, **more: str | int) -> dict[str, Any]:
+    """Return the settings of a producer."""
     if load.defaults:
-        return Producer(_needed(load))
-    return Producer(
-        {
-            **_needed(load),
-            "acks": load.acks,
-            "linger.ms": load.linger_ms,
-            "batch.size": load.batch_bytes,
-            "batch.num.messages": 100_000,
-            "queue.buffering.max.messages": 100_000,
-            "queue.buffering.max.kbytes": 1_000_000,
-            "enable.idempotence": True,
-            "compression.type": load.codec,
-            **more,
-        }
-    )
+        return _needed(load)
+    return {
+        **_needed(load),
+        "acks": load.acks,
+        "linger.ms": load.linger_ms,
+        "batch.size": load.batch_bytes,
+        "batch.num.messages": 100_000,
+        "queue.buffering.max.messages": 100_000,
+        "queue.buffering.max.kbytes": 1_000_000,
+        "enable.idempotence": True,
+        "compression.type": load.codec,
+        **more,
+    }
+
+
+def _producer(load: Workload, **more: str | int) -> Producer:
+    return Producer(producer_settings(load, **more))
 
 
 def produce(load: Workload, meter: Meter) -> int:
@@ -196,25 +199,24 @@ def _produce_batches(load: Workload, meter: Meter, *, keyed: bool) -> int:
     return load.records - left
 
 
-def _consumer(load: Workload) -> Consumer:
+def consumer_settings(load: Workload) -> dict[str, Any]:
+    """Return the settings of a consumer."""
     needed = {**_needed(load), "group.id": "unused"}
     if load.defaults:
-        return Consumer(needed)
-    return Consumer(
-        {
-            **needed,
-            "enable.auto.commit": False,
-            "check.crcs": True,
-            "queued.min.messages": 1_000_000,
-            "queued.max.messages.kbytes": 262_144,
-            "fetch.message.max.bytes": 1 << 20,
-            "fetch.max.bytes": 50 << 20,
-        }
-    )
+        return needed
+    return {
+        **needed,
+        "enable.auto.commit": False,
+        "check.crcs": True,
+        "queued.min.messages": 1_000_000,
+        "queued.max.messages.kbytes": 262_144,
+        "fetch.message.max.bytes": 1 << 20,
+        "fetch.max.bytes": 50 << 20,
+    }
 
 
 def consume(load: Workload, meter: Meter) -> Consumed:
-    consumer = _consumer(load)
+    consumer = Consumer(consumer_settings(load))
     consumer.assign([TopicPartition(load.topic, number, 0) for number in range(load.partitions)])
     records = value_bytes = offset_sum = 0
     while records < load.records:

@@ -16,10 +16,34 @@ _AT_ONCE = 1000
 _ARROW_ROWS = 10_000
 
 
-def _security(load: Workload) -> dict[str, Any]:
-    if not load.tls_bootstrap:
-        return {}
-    return {"security_protocol": "SSL", "ssl_truststore_location": load.truststore}
+def producer_options(load: Workload, **more: object) -> dict[str, Any]:
+    """Returns the options of a producer."""
+    tuned: dict[str, Any] = {
+        "acks": load.acks,
+        "linger_ms": load.linger_ms,
+        "batch_size": load.batch_bytes,
+        "compression_type": load.codec,
+        **more,
+    }
+    return _needed(load) | ({} if load.defaults else tuned)
+
+
+def consumer_options(load: Workload) -> dict[str, Any]:
+    """Returns the options of a consumer."""
+    tuned: dict[str, Any] = {
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "max_partition_fetch_bytes": 1 << 20,
+        "max_poll_records": 5000,
+    }
+    return _needed(load) | ({} if load.defaults else tuned)
+
+
+def _needed(load: Workload) -> dict[str, Any]:
+    needed: dict[str, Any] = {"bootstrap_servers": load.servers}
+    if load.tls_bootstrap:
+        needed |= {"security_protocol": "SSL", "ssl_truststore_location": load.truststore}
+    return needed
 
 
 class Session(ABC):
@@ -49,15 +73,7 @@ class _Sending(Session):
     def __init__(self, load: Workload) -> None:
         first, *self.values = values_of(load)
         self.topic = load.topic
-        tuned: dict[str, Any] = {
-            "acks": load.acks,
-            "linger_ms": load.linger_ms,
-            "batch_size": load.batch_bytes,
-            "compression_type": load.codec,
-            **self.more,
-        }
-        settings = _security(load) | ({} if load.defaults else tuned)
-        self.producer = Producer(bootstrap_servers=load.servers, **settings)
+        self.producer = Producer(**producer_options(load, **self.more))
         self.producer.send(load.topic, first).result(_PATIENCE)
 
     def close(self) -> None:
@@ -232,14 +248,7 @@ class Consume(Session):
     def __init__(self, load: Workload) -> None:
         self.records = load.records
         self.partitions = [TopicPartition(load.topic, each) for each in range(load.partitions)]
-        tuned: dict[str, Any] = {
-            "enable_auto_commit": False,
-            "auto_offset_reset": "earliest",
-            "max_partition_fetch_bytes": 1 << 20,
-            "max_poll_records": 5000,
-        }
-        settings = _security(load) | ({} if load.defaults else tuned)
-        self.consumer = Consumer(bootstrap_servers=load.servers, **settings)
+        self.consumer = Consumer(**consumer_options(load))
         self.consumer.assign(self.partitions)
 
     def close(self) -> None:
