@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -177,8 +178,8 @@ class LoopTasks:
         return LoopCondition()
 
     def lock(self) -> Lock:
-        """Return a lock that is always free."""
-        return LoopCondition()
+        """Return a lock that is always free, of the kind that compiled code acquires itself."""
+        return RLock()
 
     def at_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Register nothing: the event loop that `callback` needs has ended at that time."""

@@ -37,7 +37,8 @@ class LoopTask:
         driver = self._driver
         outer, driver.running = driver.running, self
         try:
-            wait = resume(self._steps, error)
+            # A turn defers signals already.
+            wait = next(self._steps) if error is None else self._steps.throw(error)
         except StopIteration:
             self._end()
         except BaseException:

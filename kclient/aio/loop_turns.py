@@ -79,17 +79,17 @@ class LoopTurns:
             else:
                 future.set_exception(error)
 
-        forget = self.watch(wait, ended)
+        forget = self.watch(wait, ended, is_loop=False)
         try:
             await future
         finally:
             forget()
 
-    def watch(self, wait: Wait, ended: Ended) -> Callable[[], None]:
+    def watch(self, wait: Wait, ended: Ended, *, is_loop: bool = True) -> Callable[[], None]:
         """Call `ended` at the end of a wait; return a function that forgets the wait."""
         match wait:
             case NetworkWait():
-                return self._watch_network(wait, ended)
+                return self._watch_network(wait, ended, is_loop=is_loop)
             case ConditionWait(LoopCondition() as condition):
                 waits, is_met = condition.waits, wait.is_met
             case TaskWait(LoopTask() as task):
@@ -100,8 +100,10 @@ class LoopTurns:
             wait.until_ms - self._clock.monotonic_ms()
         )
 
-    def _watch_network(self, wait: NetworkWait, ended: Ended) -> Callable[[], None]:
-        waiting = _WaitingForNetwork(wait, ended)
+    def _watch_network(
+        self, wait: NetworkWait, ended: Ended, *, is_loop: bool
+    ) -> Callable[[], None]:
+        waiting = _WaitingForNetwork(wait, ended, is_loop=is_loop)
         self._waits.append(waiting)
         self._exchange_is_due = True
         if not self._in_turn:
@@ -173,18 +175,28 @@ class LoopTurns:
             self._in_turn = False
 
     def _receive(self) -> None:
-        """Do the input and output that has become possible."""
+        """Do the input and output that has become possible.
+
+        Loops of the client continue after the tasks that have received their outcome: what these
+        ask for next is sent in the same turn.
+        """
         self._poll(0.0)
-        self._end_waits()
+        calls = [each for each in self._waits if not each.is_loop]
+        self._waits = [each for each in self._waits if each.is_loop]
+        self._end(calls)
+        if self._waits:
+            self.turn_soon()
 
     def _end_waits(self) -> None:
         """End the waits for the network; then do the input and output that is asked for."""
         self.fairness.work = 0
         waits, self._waits = self._waits, []
-        error, self._error = self._error, None
+        self._end(waits)
+
+    def _end(self, waits: list["_WaitingForNetwork"]) -> None:
         for each in waits:
+            error, self._error = self._error, None
             each.ended(error)
-            error = None
 
     def _timer_expired(self) -> None:
         self._timer = None
@@ -280,11 +292,12 @@ class Fairness:
 class _WaitingForNetwork:
     """A wait for events of the network."""
 
-    __slots__ = ("ended", "wait")
+    __slots__ = ("ended", "is_loop", "wait")
 
-    def __init__(self, wait: NetworkWait, ended: Ended) -> None:
+    def __init__(self, wait: NetworkWait, ended: Ended, *, is_loop: bool) -> None:
         self.wait = wait
         self.ended = ended
+        self.is_loop = is_loop
 
 
 class LoopWait:
