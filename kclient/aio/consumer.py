@@ -10,12 +10,14 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
+from kclient.aio.foreign_names import CONSUMER_NAMES
 from kclient.aio.loop_driver import LoopDriver
 from kclient.aio.loop_runtime import LoopCondition
 from kclient.aio.loop_task import LoopTask
 from kclient.common.arguments import check_timeout
 from kclient.common.config_def import merged
 from kclient.common.errors import ClosedError, ConcurrentAccessError, WakeupError
+from kclient.common.foreign_names import WithForeignNames
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.common.types import (
@@ -53,7 +55,12 @@ _CLOSE_TIMEOUT_S = 30.0
 R = TypeVar("R")
 
 
-class Consumer(ProcessBound, Generic[K_co, V_co]):
+class Consumer(
+    ProcessBound,
+    Generic[K_co, V_co],
+    metaclass=WithForeignNames,
+    foreign_names=CONSUMER_NAMES,
+):
     """Reads records in an asyncio event loop, with assigned partitions or as a member of a group.
 
     Options, defaults and errors are those of `kclient.Consumer`. The consumer has no thread: its

@@ -8,12 +8,14 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from kclient.aio.foreign_names import PRODUCER_NAMES
 from kclient.aio.loop_driver import LoopDriver
 from kclient.aio.loop_task import LoopTask
 from kclient.client.cluster import PartitionInfo
 from kclient.common.arguments import check_timeout
 from kclient.common.config_def import merged
 from kclient.common.errors import KafkaError
+from kclient.common.foreign_names import WithForeignNames
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
@@ -45,7 +47,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Producer(ProcessBound, FastPath[TopicInfo, K_contra, V_contra]):
+class Producer(
+    ProcessBound,
+    FastPath[TopicInfo, K_contra, V_contra],
+    metaclass=WithForeignNames,
+    foreign_names=PRODUCER_NAMES,
+):
     """Sends records to topics, in an asyncio event loop (Kafka: KafkaProducer).
 
     Options, defaults and errors are those of `kclient.Producer`. The producer has no thread: its

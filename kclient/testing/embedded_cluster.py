@@ -254,6 +254,19 @@ class EmbeddedCluster(ProcessBound):
         else:
             self._end()
 
+    async def __aenter__(self) -> Self:
+        """Start the cluster in a thread, so that the event loop runs on."""
+        await _in_thread(self.start)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await _in_thread(self.close if error is None else self._end)
+
     def __repr__(self) -> str:
         broker: BrokerServer | None = getattr(self, "_broker", None)
         if broker is None or not broker.is_running:
@@ -284,3 +297,9 @@ def _security(
             " sasl_plaintext or sasl_ssl; a client of plaintext has no user name"
         )
     return None
+
+
+async def _in_thread(call: Callable[[], None]) -> None:
+    import asyncio  # noqa: PLC0415 (imported by programs that use it)
+
+    await asyncio.to_thread(call)

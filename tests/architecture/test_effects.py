@@ -22,7 +22,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "concurrent": ("producer/compression_pool.py",),
     "multiprocessing": (),
     "subprocess": ("cli/processes.py", "spark/environment/machine.py"),
-    "asyncio": ("aio/", "testing/virtual/virtual_event_loop.py"),
+    "asyncio": ("aio/", "testing/embedded_cluster.py", "testing/virtual/virtual_event_loop.py"),
     "mmap": (),
     "fcntl": ("common/system_files.py",),
     "shutil": ("common/system_files.py", "spark/environment/machine.py"),

@@ -153,7 +153,9 @@ def test_migrate(clients: Clients, tmp_path: Path) -> None:
 
 
 def test_use_in_asyncio_code(clients: Clients, tmp_path: Path) -> None:
-    loop, produce, administer = code_of("use-in-asyncio-code", clients)
+    loop, produce, administer, test = code_of("use-in-asyncio-code", clients)
+    (tmp_path / "test_page.py").write_text(test)
+    subprocess.run([sys.executable, "-m", "pytest", "-q", tmp_path / "test_page.py"], check=True)
     assert output_of(tmp_path, produce) == "orders\n3\n"
     assert output_of(tmp_path, administer) == "3 1\n"
     with script(tmp_path, loop) as process:
@@ -163,6 +165,11 @@ def test_use_in_asyncio_code(clients: Clients, tmp_path: Path) -> None:
         process.finish()
     (group,) = clients.admin().describe_consumer_groups(["billing"]).values()
     assert group.members == ()
+
+
+def test_port_from_aiokafka(clients: Clients, tmp_path: Path) -> None:
+    (code,) = code_of("port-from-aiokafka", clients)
+    assert output_of(tmp_path, code) == "0\n1\n2\n"
 
 
 def test_connection_problems(clients: Clients, tmp_path: Path) -> None:

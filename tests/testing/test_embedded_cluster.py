@@ -1,3 +1,4 @@
+import asyncio
 import logging
 import os
 import socket
@@ -8,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from kclient import AdminClient, Consumer, NewTopic, Producer
+from kclient import AdminClient, Consumer, NewTopic, Producer, aio
 from kclient.admin import (
     AccessControlEntry,
     AclBinding,
@@ -354,3 +355,26 @@ def test_missing_package_for_certificates_is_named(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ConfigError, match=r"pip install cryptography .*'testing'"):
         EmbeddedCluster(security="ssl")
     EmbeddedCluster(security="sasl_plaintext", users=USERS)
+
+
+def test_cluster_runs_while_an_event_loop_does() -> None:
+    async def test() -> None:
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count())
+        async with EmbeddedCluster() as cluster, aio.Producer(
+            bootstrap_servers=cluster.bootstrap_servers
+        ) as producer:  # fmt: skip
+            assert (await producer.send_and_wait("t", b"v")).offset == 0
+        assert turns > 10, "the start of the cluster did not block the event loop"
+        assert repr(cluster) == "<EmbeddedCluster, not running>"
+        counting.cancel()
+        await asyncio.wait([counting])
+
+    asyncio.run(test())
