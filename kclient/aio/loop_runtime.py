@@ -173,6 +173,17 @@ class LoopTasks:
         """Run a loop of steps in callbacks, as soon as the client is bound to a loop."""
         return self._driver.start(name, steps)
 
+    def run_shared(
+        self,
+        name: str,
+        steps: Steps[None],
+        clock: Clock,
+        wakeup: Callable[[], None],
+        has_work: Callable[[], bool],
+    ) -> Task:
+        """Run a loop of steps in callbacks, as `run` does: all run in one thread."""
+        return self.run(name, steps, clock)
+
     def condition(self) -> Condition:
         """Return a condition without a lock of the system."""
         return LoopCondition()

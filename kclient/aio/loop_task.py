@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kclient.common.errors import IllegalStateError
 from kclient.common.interrupts import deferred_signals
-from kclient.common.waiting import Steps, TaskWait, Wait
+from kclient.common.runtime import Clock
+from kclient.common.waiting import ConditionWait, Steps, TaskWait, Wait
 
 if TYPE_CHECKING:
     from kclient.aio.loop_driver import LoopDriver
@@ -88,6 +89,14 @@ class LoopTask:
     def is_current(self) -> bool:
         """Return whether the caller runs in this loop."""
         return self._driver.running is self
+
+    def needs_wakeup(self) -> bool:
+        """Return True."""
+        return True
+
+    def await_change(self, wait: ConditionWait, clock: Clock) -> None:
+        """Wait for the notification of a change."""
+        wait.await_notification(clock)
 
 
 def resume(steps: Steps[T], error: BaseException | None) -> Wait:

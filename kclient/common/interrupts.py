@@ -13,16 +13,22 @@ The handlers are replaced for each call and not once, because other libraries lo
 signals are left alone.
 """
 
+# `signal.signal` converts its arguments to enumerations, which costs microseconds at each call.
+import _signal  # type: ignore[import-not-found]
 import os
 import threading
-
-# `signal.signal` converts its arguments to enumerations, which costs microseconds at each call.
-from _signal import SIGINT, SIGTERM, getsignal, signal  # type: ignore[import-not-found]
+from _signal import SIGINT, SIGTERM, getsignal, signal
 from _thread import get_ident
 from collections.abc import Callable
 from types import FrameType, TracebackType
 
 Handler = Callable[[int, FrameType | None], object]
+
+_UNDEFERRED: list[int] = [
+    getattr(_signal, name)
+    for name in ("SIGALRM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGBREAK")
+    if hasattr(_signal, name)
+]
 
 
 class _MainThread:
@@ -34,6 +40,7 @@ class _MainThread:
         is_deferring: Whether a call is in progress.
         is_waiting: Whether a signal takes effect at once although a call is in progress.
         pending: Signals that wait to take effect, each once.
+        raised: Exception of a handler that ended a wait of the present call.
         on_signal: The handler that replaces the program's.
     """
 
@@ -45,6 +52,7 @@ class _MainThread:
         "is_waiting",
         "on_signal",
         "pending",
+        "raised",
         "replaced",
     )
 
@@ -58,6 +66,7 @@ class _MainThread:
         self.is_deferring = False
         self.is_waiting = False
         self.pending: list[int] = []
+        self.raised: BaseException | None = None
         self.on_signal: Handler = self._on_signal  # bound once, to be compared by identity
 
     def _after_fork(self) -> None:
@@ -77,7 +86,11 @@ class _MainThread:
         while self.pending and self.is_deferring:
             self.is_waiting = False  # first: a signal that comes now becomes pending
             number = self.pending.pop(0)
-            self.replaced[number](number, frame)
+            try:
+                self.replaced[number](number, frame)
+            except BaseException as error:
+                self.raised = error
+                raise
             self.is_waiting = True
 
     def replace(self) -> bool:
@@ -112,6 +125,7 @@ class _MainThread:
     def restore(self) -> None:
         """Install the program's handlers again, and run those of the pending signals."""
         self.is_deferring = False  # first: a handler may raise as soon as it is installed
+        self.raised = None
         try:
             for number, handler in self.replaced.items():
                 if getsignal(number) is self.on_signal:  # else the application installed one
@@ -162,6 +176,16 @@ class deferred_signals:  # noqa: N801 (used like `contextlib.suppress`, a functi
         elif self._was_waiting:
             calls.is_waiting = True
             calls.take_effect()
+
+
+def ends_by_signal(error: BaseException) -> bool:
+    """Return whether the handler of a signal raised an error, which ended a wait."""
+    return error is calls.raised and get_ident() == calls.id
+
+
+def has_undeferred_handlers() -> bool:
+    """Return whether a signal that is not deferred may raise an exception in the caller."""
+    return get_ident() == calls.id and any(map(callable, map(getsignal, _UNDEFERRED)))
 
 
 class signals_take_effect:  # noqa: N801 (as deferred_signals)

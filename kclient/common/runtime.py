@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from kclient.common.waiting import Steps
+    from kclient.common.waiting import ConditionWait, Steps
 
 from kclient.common.files import Files
 
@@ -110,6 +110,14 @@ class Task(Protocol):
 
     def is_current(self) -> bool:
         """Return whether the caller runs in this loop."""
+        ...
+
+    def needs_wakeup(self) -> bool:
+        """Return whether the caller, which has work for this loop, must end the loop's wait."""
+        ...
+
+    def await_change(self, wait: "ConditionWait", clock: Clock, /) -> None:
+        """Wait for a change that this loop makes; the caller may run the loop meanwhile."""
         ...
 
 
@@ -272,6 +280,25 @@ class Tasks(Protocol):
 
         The deadlines of the waits are times of `clock`.
         An exception ends the loop and is logged; a loop that must continue handles its own errors.
+        """
+        ...
+
+    def run_shared(
+        self,
+        name: str,
+        steps: "Steps[None]",
+        clock: Clock,
+        wakeup: Callable[[], None],
+        has_work: Callable[[], bool],
+    ) -> Task:
+        """Run a loop as `run` does; threads that wait for it may run its steps themselves.
+
+        Args:
+            name: Name of the loop.
+            steps: The loop; it is used by one thread at a time.
+            clock: Clock of the deadlines.
+            wakeup: Ends the present wait of the steps; callable from any thread.
+            has_work: Returns whether there is work that must not wait for such a thread.
         """
         ...
 

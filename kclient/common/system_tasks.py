@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kclient.common.interrupts import signals_take_effect
 from kclient.common.runtime import Clock, Condition, Lock, Task
-from kclient.common.waiting import Steps, perform
+from kclient.common.waiting import ConditionWait, Steps, perform
 
 _log = logging.getLogger(__name__)
 
@@ -167,6 +167,14 @@ class ThreadTask:
         """Return whether the caller runs in this loop."""
         return threading.current_thread() is self._thread
 
+    def needs_wakeup(self) -> bool:
+        """Return True."""
+        return True
+
+    def await_change(self, wait: ConditionWait, clock: Clock) -> None:
+        """Wait for the notification of a change."""
+        wait.await_notification(clock)
+
 
 class SystemTasks:
     """Threads of this process."""
@@ -185,6 +193,19 @@ class SystemTasks:
     def run(self, name: str, steps: Steps[None], clock: Clock) -> Task:
         """Perform the waits of a loop in a thread of its own, until the loop returns."""
         return ThreadTask(name, lambda: perform(steps, clock))
+
+    def run_shared(
+        self,
+        name: str,
+        steps: Steps[None],
+        clock: Clock,
+        wakeup: Callable[[], None],
+        has_work: Callable[[], bool],
+    ) -> Task:
+        """Run a loop whose steps threads that wait for it may run themselves."""
+        from kclient.common.shared_task import SharedTask  # noqa: PLC0415 (a subclass of ThreadTask)
+
+        return SharedTask(name, steps, clock, wakeup, has_work)
 
     def condition(self) -> Condition:
         """Return a condition with a re-entrant lock of its own."""

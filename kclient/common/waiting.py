@@ -21,8 +21,8 @@ T = TypeVar("T")
 class Wait(Protocol):
     """A wait that a step asks for."""
 
-    def block(self, clock: Clock) -> None:
-        """Wait in the calling thread."""
+    def block(self, clock: Clock, until_ms: float = math.inf) -> None:
+        """Wait in the calling thread, not longer than until a time."""
         ...
 
 
@@ -49,10 +49,10 @@ class NetworkWait(NamedTuple):
     network: Network
     until_ms: float
 
-    def block(self, clock: Clock) -> None:
+    def block(self, clock: Clock, until_ms: float = math.inf) -> None:
         """Poll the connections once."""
         now_ms = clock.monotonic_ms()
-        self.network.poll(max(0.0, self.until_ms - now_ms), now_ms)
+        self.network.poll(max(0.0, min(self.until_ms, until_ms) - now_ms), now_ms)
 
 
 class ConditionWait(NamedTuple):
@@ -62,13 +62,23 @@ class ConditionWait(NamedTuple):
         condition: Is notified of changes; `is_met` is called with its lock held.
         is_met: Whether the change was made.
         until_ms: Deadline in the clock's milliseconds; infinity waits without limit.
+        task: Task that makes the change, if it can use the waiting thread.
     """
 
     condition: Condition
     is_met: Callable[[], bool]
     until_ms: float
+    task: Task | None = None
 
-    def block(self, clock: Clock) -> None:
+    def block(self, clock: Clock, until_ms: float = math.inf) -> None:
+        """Wait for the condition, or use the time to run the task."""
+        wait = self if until_ms >= self.until_ms else self._replace(until_ms=until_ms)
+        if self.task is None:
+            wait.await_notification(clock)
+        else:
+            self.task.await_change(wait, clock)
+
+    def await_notification(self, clock: Clock) -> None:
         """Wait for the condition."""
         timeout = _seconds_until(self.until_ms, clock)
         with self.condition:
@@ -86,9 +96,9 @@ class TaskWait(NamedTuple):
     task: Task
     until_ms: float
 
-    def block(self, clock: Clock) -> None:
+    def block(self, clock: Clock, until_ms: float = math.inf) -> None:
         """Join the task."""
-        self.task.join(_seconds_until(self.until_ms, clock))
+        self.task.join(_seconds_until(min(self.until_ms, until_ms), clock))
 
 
 def _seconds_until(until_ms: float, clock: Clock) -> float | None:

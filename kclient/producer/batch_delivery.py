@@ -90,7 +90,8 @@ class BatchDelivery(AwaitableOutcome[int]):
     def add_done_callback(self, callback: Callable[["BatchDelivery"], object]) -> None:
         """Call ``callback(delivery)`` when every outcome is known, or now if they all are.
 
-        It runs in the sender's thread (now: in the caller's) and must not block.
+        It runs as ``on_delivery`` of `Producer.send` (now: in the caller's thread) and must not
+        block.
         """
         if not self.add_done_call(lambda: callback(self)):
             callback(self)

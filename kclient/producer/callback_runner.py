@@ -1,22 +1,26 @@
-"""Runner of delivery callbacks; detects callers in the sender's thread."""
+"""Runner of delivery callbacks; detects callers in the thread that runs the sender."""
 
 from collections.abc import Callable, Iterable
 
 from kclient.common.errors import ForkedClientError, IllegalStateError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.metrics import Sensor
-from kclient.common.runtime import EndOfTaskError, Tasks
+from kclient.common.runtime import EndOfTaskError, Task, Tasks
 from kclient.common.waiting import Steps
 
 OWN_THREAD = "the producer's own thread, which runs delivery callbacks, log handlers and finalizers"
 
 
 class CallbackRunner:
-    """Runs callbacks in the sender's thread; exceptions are logged and counted.
+    """Runs callbacks in the thread that runs the sender; exceptions are logged and counted.
 
-    Callbacks run with no lock held. Other code of the application runs in the sender's thread too:
-    handlers of log lines, and finalizers. There, calls that would wait for the sender raise an
+    That is the sender's own thread, or one that waits for an outcome (`SharedTask`). Callbacks run
+    with no lock held but the turn of the sender. Other code of the application runs in that thread
+    too: handlers of log lines, and finalizers. There, calls that would wait for the sender raise an
     error instead of waiting for themselves.
+
+    Attributes:
+        sender: Task of the sender, once it runs.
     """
 
     def __init__(
@@ -26,6 +30,7 @@ class CallbackRunner:
         self._tasks = tasks
         self._errors = errors
         self._created_in = tasks.process_id()
+        self.sender: Task | None = None
         self._caller: int | None = None  # written by the sender only, and equal for the sender only
 
     def as_sender(self, steps: Steps[None]) -> Steps[None]:
@@ -53,7 +58,10 @@ class CallbackRunner:
             self._caller = outer
 
     def inside(self) -> bool:
-        """Return whether the caller is in the sender's thread."""
+        """Return whether the caller is in the thread that runs the sender."""
+        sender = self.sender
+        if sender is not None and sender.is_current():
+            return True
         return self._caller is not None and self._caller == self._tasks.caller_id()
 
     def check_not_forked(self, call: str) -> None:

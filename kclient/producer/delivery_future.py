@@ -74,7 +74,8 @@ class DeliveryFuture(RecordHandle, AwaitableOutcome[RecordMetadata]):
     def add_done_callback(self, callback: Callable[["DeliveryFuture"], object]) -> None:
         """Call ``callback(future)`` when the outcome is known, or now if it is known already.
 
-        It runs in the sender's thread (now: in the caller's) and must not block.
+        It runs as ``on_delivery`` of `Producer.send` (now: in the caller's thread) and must not
+        block.
         """
         if not self.add_done_call(lambda: callback(self)):
             callback(self)

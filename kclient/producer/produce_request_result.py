@@ -248,7 +248,8 @@ class ProduceRequestResult:
         with self._lock:
             if self._latch is None:  # most results are never waited for
                 self._latch = self._tasks.condition()
-        yield ConditionWait(self._latch, self._has_finished, until_ms)
+        yield ConditionWait(self._latch, self._has_finished, until_ms, self._runner.sender)
+        self._runner.check_not_forked("result()")  # the caller ran a callback that forked
         return self.is_finished
 
     def _has_finished(self) -> bool:

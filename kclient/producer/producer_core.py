@@ -90,7 +90,7 @@ class ProducerCore:
             self._runner,
             _backoff(config, runtime),
             SlowNodes(config.partitioner_availability_timeout_ms),
-            self._client.wakeup,
+            self._wake_sender,
             oldest_batch if transactions is None else transactions.next_batch,
             on_idle=self._forget_topic,
         )
@@ -163,6 +163,11 @@ class ProducerCore:
         self._sender.set_tracer(tracer)
         self.appender.tracer = tracer
 
+    def _wake_sender(self) -> None:
+        """Let the sender do new work, unless the calling thread will run the sender's steps."""
+        if self._task is None or self._task.needs_wakeup():
+            self._client.wakeup()
+
     def _forget_topic(self, topic: str) -> None:
         self.appender.topics.pop(topic, None)
 
@@ -175,11 +180,14 @@ class ProducerCore:
             self._tasks.after_fork(self.appender.topics.clear),
         )
         try:
-            self._task = self._tasks.run(
+            self._task = self._tasks.run_shared(
                 f"{self._name}-sender",
                 self._runner.as_sender(self._sender.steps(self._forget_process)),
                 self.clock,
+                self._client.wakeup,
+                self._sender.has_work,
             )
+            self._runner.sender = self._task
         except BaseException:
             self._forget_process()
             self._sender.force_close()

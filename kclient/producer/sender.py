@@ -181,6 +181,12 @@ class Sender:
         self._closing = self._forced = True
         self.wakeup()
 
+    def has_work(self) -> bool:
+        """Return whether there is something to do: to send, to receive, or to end the loop."""
+        if self._closing or len(self._incomplete):
+            return True
+        return self._metadata.time_to_next_update(self._clock.monotonic_ms()) <= 0
+
     def lost_records(self) -> int:
         """Return the number of records without an outcome, at the end of the loop or so far."""
         return self._incomplete.record_count() if self._lost is None else self._lost

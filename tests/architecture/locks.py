@@ -193,6 +193,16 @@ class RecordingTasks:
     def run(self, name: str, steps: Steps[None], clock: Clock) -> Task:
         return self._tasks.run(name, steps, clock)
 
+    def run_shared(
+        self,
+        name: str,
+        steps: Steps[None],
+        clock: Clock,
+        wakeup: Callable[[], None],
+        has_work: Callable[[], bool],
+    ) -> Task:
+        return self._tasks.run_shared(name, steps, clock, wakeup, has_work)
+
     def condition(self) -> Condition:
         return RecordedCondition(self._tasks.condition(), caller_name(), self._order)
 

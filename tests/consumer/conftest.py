@@ -7,7 +7,7 @@ import pytest
 
 from kclient.common.runtime import Clock, Task
 from kclient.common.types import Node, TopicPartition
-from kclient.common.waiting import Steps, Wait
+from kclient.common.waiting import ConditionWait, Steps, Wait
 from kclient.consumer import Consumer
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.consumer.consumer_core import ConsumerCore
@@ -45,6 +45,12 @@ class StoredTask:
 
     def is_current(self) -> bool:
         return False
+
+    def needs_wakeup(self) -> bool:
+        return True
+
+    def await_change(self, wait: ConditionWait, clock: Clock) -> None:
+        wait.await_notification(clock)
 
 
 class StoringTasks(VirtualTasks):

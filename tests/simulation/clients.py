@@ -7,6 +7,7 @@ and flushes of these clients are cancelled at random, and made again.
 """
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -202,7 +203,7 @@ class Awaited(Generic[T]):
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
 
-    def block(self, clock: Clock) -> None:
+    def block(self, clock: Clock, until_ms: float = math.inf) -> None:
         """Refuse to block the event loop."""
         raise AssertionError(f"{self._coroutine} was awaited by a call that blocks, at {clock}")
 

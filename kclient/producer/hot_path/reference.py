@@ -322,9 +322,10 @@ class SendPath(FastPath[Topic, K_contra, V_contra], ABC):
             partition: Partition number.
             timestamp_ms: Milliseconds since the epoch; by default the current time.
             on_delivery: Called as ``on_delivery(metadata, error)``, one of them None, in the
-                producer's thread. It must not block; its exceptions are logged. The order is that
-                of the Java client; callbacks of confluent-kafka take ``(err, msg)``, and one whose
-                first parameter has such a name is rejected.
+                producer's own thread, or in a thread that waits in `result` or `flush` and runs
+                the producer meanwhile. It must not block; its exceptions are logged. The order is
+                that of the Java client; callbacks of confluent-kafka take ``(err, msg)``, and one
+                whose first parameter has such a name is rejected.
 
         Raises:
             InvalidTypeError: An argument has an unsupported type.

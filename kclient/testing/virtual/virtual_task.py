@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kclient.common.extras import missing_package
-from kclient.common.runtime import EndOfTaskError
+from kclient.common.runtime import Clock, EndOfTaskError
+from kclient.common.waiting import ConditionWait
 from kclient.testing.virtual.virtual_clock import Timer
 
 try:
@@ -114,6 +115,14 @@ class VirtualTask:
     def is_current(self) -> bool:
         """Return whether the caller runs inside this task."""
         return self._scheduler.current is self
+
+    def needs_wakeup(self) -> bool:
+        """Return True."""
+        return True
+
+    def await_change(self, wait: ConditionWait, clock: Clock) -> None:
+        """Wait for the notification of a change."""
+        wait.await_notification(clock)
 
     def kill(self) -> None:
         """Never run it again; it is not notified."""

@@ -195,6 +195,17 @@ class VirtualTasks:
         """Perform the waits of a loop in its own task until the loop returns."""
         return self._process.spawn(name, lambda: perform(steps, clock))
 
+    def run_shared(
+        self,
+        name: str,
+        steps: Steps[None],
+        clock: Clock,
+        _wakeup: Callable[[], None],
+        _has_work: Callable[[], bool],
+    ) -> Task:
+        """Run a loop in its own task: a change of the task costs nothing."""
+        return self.run(name, steps, clock)
+
     def condition(self) -> Condition:
         """Return a condition with a re-entrant lock of its own."""
         return VirtualCondition(self._process, self._scheduler)

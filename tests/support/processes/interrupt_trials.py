@@ -15,11 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import CodeType
 
 import pyarrow as pa
 
 from kclient import Producer
 from kclient.common.errors import ClosedError
+from kclient.common.shared_task import SharedTask
 from kclient.common.system_tasks import SystemCondition
 from kclient.producer import DeliveryFuture
 from kclient.producer.hot_path import SendPath
@@ -29,6 +31,7 @@ from tests.support.checks.waiting import wait_until
 
 IN_TIME = 20.0
 BATCH = 500
+_WAITS = (SystemCondition.wait.__code__, SharedTask._perform.__code__)
 
 
 def elsewhere(check: Callable[[], None], place: str) -> None:
@@ -49,10 +52,14 @@ def elsewhere(check: Callable[[], None], place: str) -> None:
         raise AssertionError(f"after an interrupt at {place}") from raised[0]
 
 
-def _waits(thread: int) -> bool:
-    """Return whether a thread waits for a condition."""
+def _wait_of(thread: int) -> CodeType | None:
+    """Return the function in which a thread waits: for a condition, or in the sender's place."""
     frame = sys._current_frames().get(thread)
-    return frame is not None and frame.f_code is SystemCondition.wait.__code__
+    while frame is not None:
+        if frame.f_code in _WAITS:
+            return frame.f_code
+        frame = frame.f_back
+    return None
 
 
 class Trials:
@@ -64,6 +71,7 @@ class Trials:
         self._numbers = iter(range(1 << 30))
         self._topic = "interrupted"
         self.reported: Counter[bytes] = Counter()
+        self.waited_in: set[CodeType | None] = set()
         self.futures: list[DeliveryFuture] = []
         self.producer = self.make()
         self.send_arrow()  # imports pyarrow
@@ -145,7 +153,11 @@ class Trials:
 
         def unmute() -> None:
             try:
-                wait_until(lambda: has_ended.is_set() or _waits(caller), "the call waits or ends")
+                wait_until(
+                    lambda: has_ended.is_set() or _wait_of(caller) is not None,
+                    "the call waits or ends",
+                )
+                self.waited_in.add(_wait_of(caller))
             finally:
                 self._faults.unmute()
 
@@ -198,6 +210,7 @@ def go_through_all(trials: Trials) -> dict[str, int]:
     trials.producer.close(IN_TIME)
     trials.producer = trials.make(linger_ms=0)
     tried["result"] = trials.go_through(trials.wait_for_result, trials.send)
+    assert SharedTask._perform.__code__ in trials.waited_in, "no caller ran the sender"
     trials.producer.close(IN_TIME)
     tried["close"] = at_every_place(trials.close_at)
     return tried
