@@ -17,7 +17,7 @@ from kclient.network.kafka_channel import State
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.selector import Selector
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.headers import decode_response, peek_correlation_id
+from kclient.protocol.headers import decode_response_body, peek_correlation_id
 from kclient.protocol.message import Response
 from kclient.protocol.messages.metadata import MetadataResponse
 
@@ -140,7 +140,7 @@ class ResponseCollector:
             if versions is not None:
                 self._throttle(node_id, versions, now_ms)
             return
-        _, response = decode_response(payload, item.message.response_type, item.version)
+        response = decode_response_body(payload, item.message.response_type, item.version)
         self._in_flight.complete_next(node_id)
         self._log_response(item, len(payload), now_ms)
         self._throttle(node_id, response, now_ms)

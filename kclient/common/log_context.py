@@ -13,6 +13,7 @@ class ContextLogger(logging.LoggerAdapter[logging.Logger]):
 
     def __init__(self, name: str, prefix: str) -> None:
         super().__init__(logging.getLogger(name), None)
+        self.isEnabledFor = self.logger.isEnabledFor  # type: ignore[method-assign]  # no call more
         self._prefix = prefix
         # The message is a format only if there are arguments, as in `LogRecord.getMessage`.
         self._format_prefix = prefix.replace("%", "%%")

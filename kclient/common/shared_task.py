@@ -141,7 +141,7 @@ class SharedTask(ThreadTask):
             try:
                 self._owner = self._driver = threading.get_ident()
                 while not is_met() and (wait := self._next_wait()) is not None:
-                    if is_met() or self._clock.monotonic_ms() >= until_ms:
+                    if is_met() or self._is_past(until_ms):
                         break  # the wait is the next owner's, whose steps will ask for it again
                     self._perform(wait, until_ms)
             finally:
@@ -150,6 +150,9 @@ class SharedTask(ThreadTask):
                 self._turn.release()
         finally:
             self._wanted = False
+
+    def _is_past(self, until_ms: float) -> bool:
+        return until_ms != math.inf and self._clock.monotonic_ms() >= until_ms
 
     def _next_wait(self) -> Wait | None:
         """Run the steps up to their next wait; return None at their end."""

@@ -146,7 +146,8 @@ class BatchDrainer:
                     self.linger_end_ms = _NEVER_MS
                     # Replaced, not cleared: a finalizer that runs meanwhile may add a queue.
                     lingering, self._lingering = self._lingering, {}
-                    self._round_size += len(lingering)
+                    if self._linger_ms:  # else there is no pause
+                        self._round_size += len(lingering)
                     self._due.update(dict.fromkeys(lingering))
             return list(self._due)
 

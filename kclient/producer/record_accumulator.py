@@ -245,7 +245,7 @@ class RecordAccumulator:
 
         The other arguments, and the errors, are those of `append`.
         """
-        if missed is not None:
+        if missed is not None and missed.batches:
             self._batch_closed(missed)  # before a wait for memory, which the batch will free
         record_size = rows.next_size()
         self.settings.check_size(record_size)

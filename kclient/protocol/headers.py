@@ -128,15 +128,19 @@ def decode_response(buffer: WireBytes, response_type: type[R], version: int) -> 
         UnsupportedVersionError: The message has no such version.
         ProtocolError: The bytes are malformed.
     """
+    return peek_correlation_id(buffer), decode_response_body(buffer, response_type, version)
+
+
+def decode_response_body(buffer: WireBytes, response_type: type[R], version: int) -> R:
+    """Decode a response whose correlation id is known; raises what `decode_response` does."""
     view = memoryview(buffer).cast("B")
-    correlation_id = peek_correlation_id(view)
     position = _CORRELATION_ID.size
     if _has_flexible_response_header(response_type, version):
         try:
             position = _skip_tags(view, position)
         except ProtocolError as error:
             raise ProtocolError(f"{response_type.__name__} header: {error}") from None
-    return correlation_id, response_type.decode(view[position:], version)
+    return response_type.decode(view[position:], version)
 
 
 def _skip_tags(view: memoryview, position: int) -> int:
