@@ -46,7 +46,7 @@ endif
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites kerberos bench bench-docs bench-pairs bench-start bench-handshake bench-attacks bench-scale bench-endless bench-recovery bench-spark wheel build-ext clean'
+	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites kerberos bench bench-docs bench-pairs bench-start bench-handshake bench-attacks bench-scale bench-endless bench-idle bench-recovery bench-spark wheel build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -245,6 +245,11 @@ bench-scale: build-ext
 .PHONY: bench-endless
 bench-endless: build-ext
 	$(RUN) -m integration.benchmarks.endless $(BENCH_ARGS)
+
+# Many idle consumers in one event loop: make bench-idle BENCH_ARGS='--consumers 200 --loop uvloop'
+.PHONY: bench-idle
+bench-idle: build-ext
+	$(RUN) -m integration.benchmarks.idle $(BENCH_ARGS)
 
 # How long a broker's start takes: make bench-recovery BENCH_ARGS='--mebibytes 1024'
 .PHONY: bench-recovery

@@ -136,7 +136,7 @@ class LoopNet:
         """
         raise IllegalStateError(f"{host}:{port} was looked up by a call that blocks")
 
-    def poller(self) -> Poller:
+    def poller(self, *, waits: bool = True) -> Poller:
         """Return a poller that does not wait."""
         return self._poller
 
@@ -147,7 +147,7 @@ def watched_poller(net: Net) -> WatchedPoller:
     Raises:
         IllegalStateError: The runtime has none.
     """
-    poller = net.poller()
+    poller = net.poller(waits=False)
     if not isinstance(poller, WatchedPoller):
         raise IllegalStateError(f"{type(poller).__name__}: an event loop cannot watch it")
     return poller

@@ -259,8 +259,8 @@ class Net(Protocol):
         """Bind and listen; port 0 binds a free port."""
         ...
 
-    def poller(self) -> Poller:
-        """Return a new poller."""
+    def poller(self, *, waits: bool = True) -> Poller:
+        """Return a new poller; one that does not wait returns from `poll` at once."""
         ...
 
 

@@ -59,7 +59,8 @@ class ConsumerLock:
         self._background = False
         self._background_caller: int | None = None
         self._stopped = False
-        self._waiting = 0  # threads that wait for the end of a call
+        self._waiting = 0  # threads and tasks that wait for the end of a call
+        self._ended_calls = 0  # while any of them waits
 
     def is_held(self) -> bool:
         """Return whether the calling thread holds the lock."""
@@ -106,9 +107,13 @@ class ConsumerLock:
             self._released_at = None
             self._locked = False
             self._owner.clear()
-            if self._waiting:  # incremented before the waiting thread looks at `_owner`
-                with self._changed:
-                    self._changed.notify_all()
+        if self._waiting and not self._locked:  # incremented before these are looked at
+            self._notify_of_end()
+
+    def _notify_of_end(self) -> None:
+        with self._changed:
+            self._ended_calls += 1
+            self._changed.notify_all()
 
     def is_held_elsewhere(self) -> bool:
         """Return whether another thread of the application holds the lock."""
@@ -118,6 +123,16 @@ class ConsumerLock:
         """Wait for the end of the call of another thread."""
         with self._awaited():
             yield ConditionWait(self._changed, lambda: not self._owner, until_ms)
+
+    def await_end_of_call(self, until_ms: float) -> Steps[None]:
+        """Wait until the lock is free for the heartbeat task, or was so for a moment."""
+        ended_calls = self._ended_calls
+
+        def has_ended() -> bool:
+            return self._stopped or not self._locked or self._ended_calls != ended_calls
+
+        with self._awaited():
+            yield ConditionWait(self._changed, has_ended, until_ms)
 
     def is_used_elsewhere(self) -> bool:
         """Return whether another thread acquired the lock last."""
@@ -139,6 +154,8 @@ class ConsumerLock:
             return code()
         outer, self._released_at = self._released_at, self._depth
         self._locked = False
+        if self._waiting:
+            self._notify_of_end()
         try:
             return code()
         finally:

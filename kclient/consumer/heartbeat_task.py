@@ -16,7 +16,8 @@ _LONGEST_LOOK_MS = 200.0
 class HeartbeatTask:
     """Runs one heartbeat step whenever the application thread does not hold the lock.
 
-    It never waits for the network. While a heartbeat is in flight it polls after a short wait,
+    It waits until its next heartbeat is due, then for the end of the call in progress, if there is
+    one. It never waits for the network: while a heartbeat is in flight it polls after a short wait,
     which doubles each time.
     """
 
@@ -52,20 +53,27 @@ class HeartbeatTask:
     def _steps(self) -> Steps[None]:
         """Send heartbeats between calls, until the lock is stopped."""
         wait_ms = _LONGEST_LOOK_MS
-        while True:
+        while not self._lock.stopped:
             yield self._lock.until_stopped(self._clock.monotonic_ms() + wait_ms)
-            if self._lock.acquire_in_background():
-                try:
-                    wait_ms = self._drive()
-                except Exception as error:  # noqa: BLE001 (the next poll raises it)
-                    self._fail_next_poll(_stopped_by(error))
-                    return
-                finally:
-                    self._lock.release_in_background()
-            elif self._lock.stopped:
+            if not (yield from self._acquire()):
+                wait_ms = _LONGEST_LOOK_MS  # the next call has begun; there may be many
+                continue
+            try:
+                wait_ms = self._drive()
+            except Exception as error:  # noqa: BLE001 (the next poll raises it)
+                self._fail_next_poll(_stopped_by(error))
                 return
-            else:  # the application is in a call, which sends heartbeats itself
-                wait_ms = _LONGEST_LOOK_MS
+            finally:
+                self._lock.release_in_background()
+
+    def _acquire(self) -> Steps[bool]:
+        """Acquire the lock at the end of the call in progress; return whether it was free."""
+        if self._lock.acquire_in_background():
+            return True
+        if not self._lock.stopped:  # the application is in a call, which sends heartbeats itself
+            until_ms = self._clock.monotonic_ms() + self._longest_wait_ms
+            yield from self._lock.await_end_of_call(until_ms)
+        return self._lock.acquire_in_background()
 
     def _drive(self) -> float:
         self._exchange()  # before the step, whose wait depends on the responses

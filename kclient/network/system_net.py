@@ -137,15 +137,21 @@ class SystemListener:
 class SystemPoller:
     """Readiness of many sockets, by the best mechanism of the system."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, waits: bool = True) -> None:
+        """Create a poller.
+
+        Args:
+            waits: Whether `poll` may wait; if not, `wakeup` does nothing and has no descriptor.
+        """
         self._selector = selectors.DefaultSelector()
         self._epoll = -1 if _nonblocking is None else self.fileno()
-        self._bell = _make_bell()
+        self._bell = _make_bell() if waits else _NoBell()
         self.wakeup = self._bell.ring  # makes the present or the next `poll` return at once
         # Data and events by descriptor; the selector has those with events only, since it knows no
         # empty interest.
         self._sources: dict[int, tuple[object, int]] = {}
-        self._watch(self._bell.fileno(), READABLE, None)
+        if waits:
+            self._watch(self._bell.fileno(), READABLE, None)
 
     def fileno(self) -> int:
         """Return a descriptor that is readable while `poll` would return at once.
@@ -234,6 +240,22 @@ class _Bell(Protocol):
     def ring(self) -> None: ...
     def silence(self) -> None: ...
     def close(self) -> None: ...
+
+
+class _NoBell:
+    """Bell of a poller that never waits."""
+
+    def fileno(self) -> int:
+        return -1
+
+    def ring(self) -> None:
+        return
+
+    def silence(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
 
 
 class _PipeBell:
@@ -442,9 +464,9 @@ class SystemNet:
             raise
         return SystemListener(listening)
 
-    def poller(self) -> Poller:
+    def poller(self, *, waits: bool = True) -> Poller:
         """Return a new poller."""
-        return SystemPoller()
+        return SystemPoller(waits=waits)
 
 
 def _resolve(host: str, port: int, flags: int = 0) -> list[Address]:

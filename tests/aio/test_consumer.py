@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from kclient.common.errors import (
 )
 from tests.aio.conftest import Loop
 from tests.support.clients.cancelled_calls import cancel_at_each_suspension
+from tests.support.processes.process_stats import open_descriptors
 
 UNREACHABLE = "127.0.0.1:1"
 
@@ -53,6 +55,15 @@ async def reading(
 
 
 # --- reading
+
+
+def test_consumer_without_connection_has_one_descriptor(loop: Loop) -> None:
+    async def test() -> None:
+        before = open_descriptors(os.getpid())
+        async with Consumer(bootstrap_servers=UNREACHABLE):
+            assert open_descriptors(os.getpid()) == before + 1
+
+    loop(test)
 
 
 def test_poll_returns_records_in_order(

@@ -35,7 +35,7 @@ class NoNet:
         self.asked.append(f"listen {address}")
         raise OSError("there is no network")
 
-    def poller(self) -> Poller:
+    def poller(self, *, waits: bool = True) -> Poller:
         return self._poller()
 
 

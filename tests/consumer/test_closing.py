@@ -35,8 +35,8 @@ class CountingNet:
         self._net = net
         self._made: WeakSet[CountedPoller] = WeakSet()
 
-    def poller(self) -> Poller:
-        made = CountedPoller(self._net.poller())
+    def poller(self, *, waits: bool = True) -> Poller:
+        made = CountedPoller(self._net.poller(waits=waits))
         self._made.add(made)
         return made
 

@@ -1,6 +1,7 @@
 """Heartbeats between the calls of the application."""
 
 import math
+import threading
 from itertools import pairwise
 from typing import cast
 
@@ -12,12 +13,15 @@ from kclient.common.errors import (
     KafkaError,
 )
 from kclient.common.types import TopicPartition
+from kclient.common.waiting import run_steps
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.heartbeat_task import HeartbeatTask
 from kclient.consumer.membership import Membership
+from kclient.network.system_runtime import system_runtime
 from kclient.protocol.api_keys import ApiKey
 from tests.consumer.conftest import ConsumerWorld, Diary, StoredTask, member
+from tests.support.checks.waiting import wait_until
 
 NOT_COORDINATOR = 16
 
@@ -182,11 +186,35 @@ def test_pauses_double_while_a_response_is_awaited(steps: Steps) -> None:
 def test_task_does_nothing_while_the_application_is_in_a_call(steps: Steps) -> None:
     task = steps.start()
     steps.lock.acquire()
-    assert steps.pauses(task, 2) == [200.0, 200.0]
+    # The end of the call, at most the heartbeat interval; then the next call may have begun.
+    assert steps.pauses(task, 4) == [200.0, 3000.0, 200.0, 3000.0]
     assert steps.steps == 0
     steps.lock.release()
-    steps.pauses(task, 1)
+    assert steps.pauses(task, 1) == [200.0]
     assert steps.steps == 1
+
+
+@pytest.mark.parametrize("in_callback", [False, True])
+def test_end_of_a_call_wakes_the_task(*, in_callback: bool) -> None:
+    lock = ConsumerLock(system_runtime().tasks)
+    found: list[bool] = []
+
+    def await_end() -> None:
+        run_steps(lock.await_end_of_call(math.inf), system_runtime().clock)
+        found.append(lock.acquire_in_background())
+        lock.release_in_background()
+
+    lock.acquire()
+    waiting = threading.Thread(target=await_end)
+    waiting.start()
+    wait_until(lambda: lock._waiting, "the task waits")
+    assert not found
+    if in_callback:
+        lock.run_user_code(lambda: waiting.join(10.0))
+    else:
+        lock.release()
+        waiting.join(10.0)
+    assert found == [True]
 
 
 def test_unexpected_error_ends_the_task_and_fails_the_next_poll(steps: Steps) -> None:

@@ -20,14 +20,16 @@ class VirtualPoller:
     They are returned in random order, like real ones; in the order of registration without a seed.
     """
 
-    def __init__(self, process: "VirtualProcess", scheduler: VirtualScheduler) -> None:
+    def __init__(
+        self, process: "VirtualProcess", scheduler: VirtualScheduler, *, waits: bool = True
+    ) -> None:
         self._process = process
         self._scheduler = scheduler
         self._watched: dict[Source, tuple[int, object]] = {}
         self._waiting: list[VirtualTask] = []
         self._woken = False
         self._number = process.add_poller(self)
-        self._is_watched = False  # by an event loop
+        self._waits = waits
 
     def fileno(self) -> int:
         """Return the descriptor by which an event loop of the process watches it."""
@@ -35,7 +37,6 @@ class VirtualPoller:
 
     def watch(self, task: VirtualTask) -> bool:
         """Wake a task when a poll would return something; return whether one would now."""
-        self._is_watched = True
         if self._ready():
             return True
         self._waiting.append(task)
@@ -79,7 +80,7 @@ class VirtualPoller:
         """Return (data, ready events) pairs, waiting at most `timeout_ms`; None for no limit."""
         self._process.gate()
         ready = self._ready()
-        if not ready and not self._woken and not (self._is_watched and timeout_ms == 0):
+        if not ready and not self._woken and self._waits:
             task = self._scheduler.current
             self._waiting.append(task)
             try:

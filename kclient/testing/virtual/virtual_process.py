@@ -102,10 +102,10 @@ class VirtualProcessNet:
         self._net.note("listen", repr(made))
         return made
 
-    def poller(self) -> Poller:
+    def poller(self, *, waits: bool = True) -> Poller:
         """Return a new poller."""
         self._process.gate()
-        return VirtualPoller(self._process, self._scheduler)
+        return VirtualPoller(self._process, self._scheduler, waits=waits)
 
     def sockets(self) -> list[VirtualSocket]:
         """Return the open sockets, the oldest first."""
