@@ -5,18 +5,22 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import copy_context
 from datetime import datetime
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from kclient.aio.foreign_names import CONSUMER_NAMES
 from kclient.aio.loop_driver import LoopDriver
-from kclient.aio.loop_runtime import LoopCondition
 from kclient.aio.loop_task import LoopTask
 from kclient.common.arguments import check_timeout
 from kclient.common.config_def import merged
-from kclient.common.errors import ClosedError, ConcurrentAccessError, WakeupError
+from kclient.common.errors import (
+    ClosedError,
+    ConcurrentAccessError,
+    IllegalStateError,
+    WakeupError,
+)
 from kclient.common.foreign_names import WithForeignNames
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
@@ -109,10 +113,12 @@ class Consumer(
         }
         settings = CONSUMER_CONFIG.parse(merged(config, {**options, **given}))
         self._driver = LoopDriver("this consumer", runtime)
+        self._default_timeout_ms = settings.default_api_timeout_ms
         self._monotonic_ms = self._driver.runtime.clock.monotonic_ms
         self._polling: asyncio.Task[Any] | None = None
         self._calls = 0  # in progress
-        self._call_ended = LoopCondition()
+        self._code = self._driver.code
+        self._ended = self._code.ended  # also notified of the end of each call
         self._closing: LoopTask | None = None
         self._close_error: BaseException | None = None
         self._core = ConsumerCore(settings, self._driver.runtime)
@@ -183,12 +189,8 @@ class Consumer(
             raise StopAsyncIteration from None
 
     async def _poll(self, steps: Steps[R]) -> R:
-        polling = self._polling
-        if polling is not None:
-            raise ConcurrentAccessError(
-                f"poll: got a call in {_name(asyncio.current_task())} while {_name(polling)} "
-                "waits in poll, expected one task at a time"
-            )
+        if self._polling is not None or self._code.running:
+            self._check_no_poll(self._polling)
         fairness = self._driver.bind().fairness
         self._polling = asyncio.current_task()
         try:
@@ -206,6 +208,15 @@ class Consumer(
             self._polling = None
         return result
 
+    def _check_no_poll(self, polling: asyncio.Task[Any] | None) -> None:
+        if self._code.is_inside():
+            raise IllegalStateError("poll was called from within a callback of this consumer")
+        if polling is not None:
+            raise ConcurrentAccessError(
+                f"poll: got a call in {_name(asyncio.current_task())} while {_name(polling)} "
+                "waits in poll, expected one task at a time"
+            )
+
     # -- subscription and assignment --------------------------------------------------------------
 
     def subscribe(
@@ -219,9 +230,17 @@ class Consumer(
     ) -> None:
         """Subscribe to topics as a member of the group, which assigns the partitions.
 
-        Arguments and errors are those of `kclient.Consumer.subscribe`.
+        Arguments and errors are those of `kclient.Consumer.subscribe`. Callbacks that are coroutine
+        functions are awaited by `poll` in its task, while heartbeats are sent. They may await other
+        calls of the consumer, such as `commit`, except `poll` and `close`. If the task of `poll` is
+        cancelled in `on_assigned` or `on_revoked`, the next `poll` calls it again.
+
+        Raises:
+            IllegalStateError: There is no ``group_id``, or `assign` is in use; or `topics` is empty
+                and the present callbacks must be awaited: use `unsubscribe`.
         """
-        self._core.subscribe(topics, pattern, RebalanceListener(on_assigned, on_revoked, on_lost))
+        listener = RebalanceListener(on_assigned, on_revoked, on_lost, are_awaited=True)
+        self._core.subscribe(topics, pattern, listener)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Assign exactly these partitions, without group management; an empty list unsubscribes.
@@ -234,7 +253,7 @@ class Consumer(
     async def unsubscribe(self) -> None:
         """Remove subscription and assignment, and leave the group.
 
-        `on_revoked` is called with the assigned partitions.
+        `on_revoked` is called with the assigned partitions, and awaited.
         """
         await self._run(self._core.unsubscribe())
 
@@ -388,32 +407,58 @@ class Consumer(
             timeout: Longest time for all of it, seconds; None is ``default.api.timeout.ms``.
             commit: False commits no positions automatically: the last records that `poll` returned
                 may not have been processed.
+
+        Raises:
+            IllegalStateError: A rebalance callback made the call, which would wait for itself.
+            ConcurrentAccessError: A rebalance callback did not end in time; the consumer is open.
         """
-        check_timeout(timeout, default_ms=0.0)
+        timeout_ms = check_timeout(timeout, default_ms=self._default_timeout_ms)
         if self._core.is_closed():
             return
-        if self._closing is None:
+        if self._code.is_inside():
+            raise IllegalStateError(
+                "close: got a call of a rebalance callback, which it would wait for, expected one "
+                "after the callback has returned"
+            )
+        closing = self._closing
+        if closing is None:
             self._driver.bind()
             if not commit:
                 self._core.skip_last_commit()
-            self._closing = self._driver.start("close", self._close(timeout))
-        await self._driver.run(self._closing.until_ended())
+            steps = self._close(self._monotonic_ms() + timeout_ms)
+            closing = self._closing = self._driver.start("close", steps, copy_context())
+        await self._driver.run(closing.until_ended())
         error, self._close_error = self._close_error, None
         if error is not None:
             raise error
+        if not self._core.is_closed():
+            raise ConcurrentAccessError(
+                "close: a rebalance callback did not end in time; the consumer is not closed"
+            )
 
-    def _close(self, timeout: float | None) -> Steps[None]:
-        while self._calls:
-            fewer = partial(self._has_fewer_calls, self._calls)
-            self._core.wakeup()  # ends one of them
-            yield ConditionWait(self._call_ended, fewer, math.inf)
+    def _close(self, deadline_ms: float) -> Steps[None]:
+        yield from self._end_calls(deadline_ms)
+        if self._calls:  # a callback of the application still runs
+            self._closing = None
+            return
         try:
-            yield from self._core.close(timeout)
+            yield from self._core.close_until(deadline_ms)
         except BaseException as error:  # noqa: BLE001 (raised by `close`)
             self._close_error = error
 
-    def _has_fewer_calls(self, calls: int) -> bool:
-        return self._calls < calls
+    def _end_calls(self, deadline_ms: float) -> Steps[None]:
+        """End the calls in progress; wait for callbacks, whose own calls must not end early."""
+        while self._calls:
+            calls, running = self._calls, len(self._code.running)
+
+            def has_changed(calls: int = calls, running: int = running) -> bool:
+                return self._calls < calls or len(self._code.running) != running
+
+            if not running:
+                self._core.wakeup()  # ends one of them
+            elif self._monotonic_ms() >= deadline_ms:
+                return
+            yield ConditionWait(self._ended, has_changed, deadline_ms if running else math.inf)
 
     async def __aenter__(self) -> Self:
         """Bind the consumer to the running event loop; the end of the block closes it.
@@ -455,7 +500,7 @@ class Consumer(
 
     async def _run(self, steps: Steps[R]) -> R:
         """Run a call; `close` ends it."""
-        if self._closing is not None:
+        if self._closing is not None and not self._code.is_inside():
             raise ClosedError("this consumer was closed")
         self._calls += 1
         try:
@@ -466,7 +511,7 @@ class Consumer(
             raise
         finally:
             self._calls -= 1
-            self._call_ended.notify_all()
+            self._ended.notify_all()
 
 
 def _name(task: asyncio.Task[Any] | None) -> str:

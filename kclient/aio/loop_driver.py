@@ -6,15 +6,17 @@ callbacks of the event loop and is no task, so that nothing outside of the clien
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 from threading import get_ident
 from typing import TypeVar
 
+from kclient.aio.application_code import ApplicationCode
 from kclient.aio.loop_runtime import LoopNet, LoopPoller, LoopTasks, watched_poller
 from kclient.aio.loop_task import LoopTask, resume
 from kclient.aio.loop_turns import LoopTurns
 from kclient.common.errors import ForkedClientError, IllegalStateError
 from kclient.common.runtime import Runtime
-from kclient.common.waiting import Steps
+from kclient.common.waiting import CodeWait, Steps
 from kclient.network.system_runtime import system_runtime
 
 T = TypeVar("T")
@@ -29,7 +31,8 @@ class LoopDriver:
 
     Attributes:
         runtime: Runtime of the client.
-        running: Loop of steps that runs now, None in a task.
+        running: Loop of steps that runs now, None in a task or in a call.
+        code: Coroutines of the application that the client awaits.
     """
 
     def __init__(self, name: str, runtime: Runtime | None = None) -> None:
@@ -41,6 +44,7 @@ class LoopDriver:
         """
         self._name = name
         self.running: LoopTask | None = None
+        self.code = ApplicationCode()
         runtime = system_runtime() if runtime is None else runtime
         self._poller = LoopPoller(self, watched_poller(runtime.net))
         self.runtime = runtime._replace(
@@ -91,7 +95,10 @@ class LoopDriver:
             wait = resume(steps, None)
             while True:
                 try:
-                    await turns.perform(wait)
+                    if type(wait) is CodeWait:
+                        await self.code.run(wait.code)
+                    else:
+                        await turns.perform(wait)
                 except BaseException as error:  # noqa: BLE001 (raised again by the steps)
                     wait = resume(steps, error)
                 else:
@@ -100,9 +107,15 @@ class LoopDriver:
             result: T = returned.value
             return result
 
-    def start(self, name: str, steps: Steps[None]) -> LoopTask:
-        """Run a loop of the client in callbacks, once the client is bound to an event loop."""
-        task = LoopTask(name, steps, self)
+    def start(self, name: str, steps: Steps[None], context: Context | None = None) -> LoopTask:
+        """Run a loop of the client in callbacks, once the client is bound to an event loop.
+
+        Args:
+            name: Name, for log lines.
+            steps: The loop.
+            context: Context of the application, if this is one of its calls.
+        """
+        task = LoopTask(name, steps, self, context)
         self._tasks.append(task)
         if self._turns is not None:
             self._turns.call_soon(task.advance)

@@ -2,12 +2,13 @@
 
 import logging
 import math
+from contextvars import Context
 from typing import TYPE_CHECKING, TypeVar
 
 from kclient.common.errors import IllegalStateError
 from kclient.common.interrupts import deferred_signals
 from kclient.common.runtime import Clock
-from kclient.common.waiting import ConditionWait, Steps, TaskWait, Wait
+from kclient.common.waiting import CodeWait, ConditionWait, Steps, TaskWait, Wait
 
 if TYPE_CHECKING:
     from kclient.aio.loop_driver import LoopDriver
@@ -26,20 +27,31 @@ class LoopTask:
         waits: Waits for its end.
     """
 
-    def __init__(self, name: str, steps: Steps[None], driver: "LoopDriver") -> None:
+    def __init__(
+        self, name: str, steps: Steps[None], driver: "LoopDriver", context: Context | None = None
+    ) -> None:
+        """Create a loop; `advance` starts it.
+
+        Args:
+            name: Name, for log lines.
+            steps: The loop.
+            driver: Driver of the client.
+            context: Context of a call of the application that continues without its task: it has
+                the caller id of a task. None for a loop of the client.
+        """
         self.name = name
         self.waits: list[LoopWait] = []
         self._steps = steps
         self._driver = driver
+        self._context = context
         self._ended = False
 
-    def advance(self, error: Exception | None = None) -> None:
+    def advance(self, error: BaseException | None = None) -> None:
         """Run to the next wait, or to the end; an error is raised in the present wait."""
-        driver = self._driver
-        outer, driver.running = driver.running, self
+        driver, context = self._driver, self._context
+        outer, driver.running = driver.running, self if context is None else None
         try:
-            # A turn defers signals already.
-            wait = next(self._steps) if error is None else self._steps.throw(error)
+            wait = self._resume(error) if context is None else context.run(self._resume, error)
         except StopIteration:
             self._end()
         except BaseException:
@@ -48,9 +60,16 @@ class LoopTask:
             self._end()
             raise
         else:
-            driver.bind().watch(wait, self.advance)
+            if type(wait) is CodeWait:
+                driver.code.start(wait.code, driver.bind(), self.advance, context)
+            else:
+                driver.bind().watch(wait, self.advance)
         finally:
             driver.running = outer
+
+    def _resume(self, error: BaseException | None) -> Wait:
+        # A turn defers signals already.
+        return next(self._steps) if error is None else self._steps.throw(error)
 
     def run_out(self) -> None:
         """Run to the end without waiting, after a request to end."""

@@ -53,22 +53,25 @@ def check_timeout(timeout: object, *, default_ms: float) -> float:
     return default_ms if timeout is None else check_seconds("timeout", timeout) * 1000.0
 
 
-def check_callback(name: str, given: object, expected: str) -> None:
+def check_callback(
+    name: str, given: object, expected: str, *, may_be_coroutine: bool = False
+) -> None:
     """Raise if an argument is not a callback.
 
     Args:
         name: Name of the argument.
         given: Its value; None for no callback.
         expected: Description of the expected callback.
+        may_be_coroutine: Whether it may be a coroutine function.
 
     Raises:
-        InvalidTypeError: It is not callable, or a coroutine function.
+        InvalidTypeError: It is not callable, or a coroutine function that would not be awaited.
     """
     if given is None:
         return
     if not callable(given):
         raise InvalidTypeError(f"{name}: got {describe(given)}, expected {expected}")
-    if is_coroutine_function(given):
+    if not may_be_coroutine and is_coroutine_function(given):
         raise InvalidTypeError(
             f"{name}: got the coroutine function {given!r:.80}, expected a plain function; its "
             "coroutines would not be awaited"

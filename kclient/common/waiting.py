@@ -9,9 +9,10 @@ event loop awaits the same waits.
 """
 
 import math
-from collections.abc import Callable, Generator
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from kclient.common.errors import InvalidTypeError
 from kclient.common.interrupts import deferred_signals
 from kclient.common.runtime import Clock, Condition, Task
 
@@ -99,6 +100,28 @@ class TaskWait(NamedTuple):
     def block(self, clock: Clock, until_ms: float = math.inf) -> None:
         """Join the task."""
         self.task.join(_seconds_until(min(self.until_ms, until_ms), clock))
+
+
+class CodeWait(NamedTuple):
+    """A wait for the end of a coroutine of the application; its exception ends the wait.
+
+    Attributes:
+        code: The coroutine, not started.
+    """
+
+    code: Coroutine[Any, Any, object]
+
+    def block(self, clock: Clock) -> None:
+        """Refuse to run the coroutine: a blocking client has no event loop.
+
+        Raises:
+            InvalidTypeError: Always.
+        """
+        self.code.close()
+        raise InvalidTypeError(
+            f"callback: got a function that returned the coroutine {self.code!r:.80}, expected a "
+            "plain function; kclient.aio.Consumer awaits coroutines in poll and unsubscribe"
+        )
 
 
 def _seconds_until(until_ms: float, clock: Clock) -> float | None:

@@ -375,7 +375,7 @@ class ConsumerCore:
             if names or compiled is not None:
                 self._subscribe(names, compiled, listener)
             else:
-                perform(self._unsubscribe(), self.clock)
+                self._unsubscribe_at_once("subscribe: got no topics")
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Assign exactly these partitions; an empty list unsubscribes."""
@@ -384,7 +384,7 @@ class ConsumerCore:
             if checked:
                 self._assign(checked)
             else:
-                perform(self._unsubscribe(), self.clock)
+                self._unsubscribe_at_once("assign: got no partitions")
 
     def unsubscribe(self) -> Steps[None]:
         """Remove subscription and assignment, and leave the group."""
@@ -424,6 +424,14 @@ class ConsumerCore:
         self.fetching.buffer.retain(self.subscriptions.assigned)
         self.network.metadata.set_topics(self.subscriptions.topics)
         self.loop.service_at_next_poll()
+
+    def _unsubscribe_at_once(self, given: str) -> None:
+        if self.subscriptions.listener.must_be_awaited():
+            raise IllegalStateError(
+                f"{given}, which unsubscribes, while on_revoked or on_lost is a coroutine "
+                "function; use await consumer.unsubscribe()"
+            )
+        perform(self._unsubscribe(), self.clock)
 
     def _unsubscribe(self) -> Steps[None]:
         if self.group is not None:
@@ -589,9 +597,10 @@ class ConsumerCore:
         The call of another thread is woken and awaited first; what a woken poll returns counts as
         not received. From then on, calls of other threads raise ClosedError.
         """
-        return self._close(self._deadline_ms(timeout))
+        return self.close_until(self._deadline_ms(timeout))
 
-    def _close(self, deadline_ms: float) -> Steps[None]:
+    def close_until(self, deadline_ms: float) -> Steps[None]:
+        """Close as `close`, with a deadline in the clock's milliseconds."""
         if self.is_closed():
             return
         yield from self._end_other_call(deadline_ms)

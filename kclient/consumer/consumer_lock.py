@@ -12,7 +12,7 @@ that waits sends heartbeats from the calling thread (see `PollLoop`).
 A call from a second application thread fails at once (Kafka: KafkaConsumer.acquire).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
@@ -24,7 +24,7 @@ from kclient.common.errors import (
 from kclient.common.event_loop import may_be_awaited
 from kclient.common.interrupts import signals_take_effect
 from kclient.common.runtime import Tasks
-from kclient.common.waiting import ConditionWait, Steps
+from kclient.common.waiting import CodeWait, ConditionWait, Steps
 
 R = TypeVar("R")
 
@@ -53,7 +53,7 @@ class ConsumerLock:
         # Of the owner. The heartbeat task sets `_background`, then looks at `_locked`; the owner
         # sets `_locked`, then looks at `_background`. So at most one of them continues.
         self._depth = 0
-        self._released_at: int | None = None
+        self._released = 0  # of `_depth`, by calls that run code of the application
         self._locked = False
         self._changed = tasks.condition()  # guards: everything below
         self._background = False
@@ -102,9 +102,8 @@ class ConsumerLock:
         """Release the lock once for each `acquire`."""
         self._depth -= 1
         if self._depth:
-            self._locked = self._depth != self._released_at
+            self._locked = self._depth > self._released
         else:
-            self._released_at = None
             self._locked = False
             self._owner.clear()
         if self._waiting and not self._locked:  # incremented before these are looked at
@@ -152,17 +151,34 @@ class ConsumerLock:
         """
         if not self.is_held():
             return code()
-        outer, self._released_at = self._released_at, self._depth
+        outer, self._released = self._released, self._depth
         self._locked = False
         if self._waiting:
             self._notify_of_end()
         try:
             return code()
         finally:
-            self._released_at = outer
+            self._released = outer
             self._locked = True
             if self._background:
                 self._await_background()
+
+    def run_callback(self, callback: Callable[[], object]) -> Steps[None]:
+        """Run a callback as `run_user_code`, and await the coroutine if it returns one.
+
+        Other tasks of the event loop may acquire and release the lock meanwhile: so this call
+        releases its own acquisition, the outermost one, and not all.
+        """
+        returned = self.run_user_code(callback)
+        if not isinstance(returned, Coroutine):
+            return
+        self._released += 1
+        self._locked = self._depth > self._released
+        try:
+            yield CodeWait(returned)
+        finally:
+            self._released -= 1
+            self._locked = True
 
     def until_stopped(self, until_ms: float) -> ConditionWait:
         """Return a wait for `stop`."""

@@ -24,6 +24,8 @@ from kclient.consumer.missing_partitions import ExistenceCheck
 from kclient.consumer.reconciliation import Reconciliation
 from kclient.consumer.subscription_state import SubscriptionState
 
+_REVOKING_WAIT_MS = 100.0
+
 
 class Group:
     """Steps of the group, and calls that commit.
@@ -84,9 +86,7 @@ class Group:
         self.auto_commit = AutoCommit(
             self.commits, subscriptions, config, network.backoff, log_context
         )
-        self.reconciliation = Reconciliation(
-            subscriptions, self.auto_commit, lock.run_user_code, log_context
-        )
+        self.reconciliation = Reconciliation(subscriptions, self.auto_commit, lock, log_context)
         self.committed_offsets = CommittedOffsets(group_id, network, finder, log_context)
         self._unfinished = UnfinishedLookup(config.request_timeout_ms)
         self._metrics = ConsumerCommitMetrics(metrics, runtime.clock.monotonic_ns)
@@ -116,6 +116,9 @@ class Group:
         self.commits.run_callbacks()
         wait_ms = self.commits.step(now_ms)
         if self._subscriptions.is_group_managed():
+            if self.reconciliation.revoking:  # by another task, which unsubscribes
+                until_ms = self.membership.background_step(now_ms)
+                return min(wait_ms, until_ms, _REVOKING_WAIT_MS)
             until_ms = yield from self.membership.step(self.reconciliation, now_ms)
             wait_ms = min(wait_ms, until_ms)
             if self.membership.holds_back():

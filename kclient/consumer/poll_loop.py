@@ -174,7 +174,7 @@ class PollLoop:
         if group is None:
             self._collector.collect(target)
             return len(target) > 0
-        if group.membership.holds_back():
+        if group.reconciliation.revoking or group.membership.holds_back():
             return False
         if self._run_released is None:
             self._collector.collect(target)

@@ -9,7 +9,7 @@ from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
 from kclient.common.waiting import Steps
 from kclient.consumer.commits import AutoCommit
-from kclient.consumer.consumer_lock import RunUserCode
+from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 
@@ -33,13 +33,13 @@ class Reconciliation:
         self,
         subscriptions: SubscriptionState,
         auto_commit: AutoCommit,
-        run_callback: RunUserCode,
+        lock: ConsumerLock,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log = log_context.logger(__name__)
         self._subscriptions = subscriptions
         self._auto_commit = auto_commit
-        self._run_callback = run_callback
+        self._run_callback = lock.run_callback
         self._kept: Collection[TopicPartition] = ()
         self._commit: RequestFuture[None] | None = None
         self._commit_ends_ms = 0.0
@@ -99,13 +99,12 @@ class Reconciliation:
 
     def report_assigned(self) -> Steps[None]:
         """Call `on_assigned` with the added partitions."""
-        yield from ()
         partitions = sorted(self._added)
         listener = self._subscriptions.listener
         self._log.info(
             "Adding newly assigned partitions: %s", ", ".join(map(str, partitions)) or "none"
         )
-        self._run_callback(lambda: listener.assigned(partitions))
+        yield from self._run_callback(lambda: listener.assigned(partitions))
 
     # --- inside
 
@@ -115,9 +114,9 @@ class Reconciliation:
     def _take_away(self, partitions: list[TopicPartition], *, are_lost: bool) -> Steps[None]:
         """Call the rebalance listener for partitions, and remove them.
 
-        Partitions whose callback runs now are not reported again: that callback has unsubscribed.
+        Partitions whose callback runs now are not reported again: that callback, or another task
+        meanwhile, has unsubscribed.
         """
-        yield from ()
         reported = [each for each in partitions if each not in self.revoking]
         if not reported:
             return
@@ -128,14 +127,14 @@ class Reconciliation:
         )
         listener = self._subscriptions.listener
         report = listener.lost if are_lost else listener.revoked
-        outer, self.revoking = self.revoking, self.revoking.union(reported)
+        self.revoking = self.revoking.union(reported)
         try:
-            self._run_callback(lambda: report(reported))
+            yield from self._run_callback(lambda: report(reported))
         except Exception:
             self._remove(reported)
             raise
         finally:
-            self.revoking = outer
+            self.revoking = self.revoking.difference(reported)
         # After an interruption of the callback they are kept: the next poll runs it again.
         self._remove(reported)
 

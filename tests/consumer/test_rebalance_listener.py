@@ -47,4 +47,6 @@ def test_values_that_cannot_be_called_are_refused(name: str) -> None:
     with pytest.raises(InvalidTypeError, match=f"{name}: got 5 .int., expected a callable"):
         RebalanceListener(**{name: 5})  # type: ignore[arg-type]  # what is refused
     with pytest.raises(InvalidTypeError, match=f"{name}: got the coroutine function"):
-        RebalanceListener(**{name: coroutine})
+        RebalanceListener(**{name: coroutine})  # type: ignore[arg-type]  # one of three names
+    listener = RebalanceListener(are_awaited=True, **{name: coroutine})
+    assert listener.must_be_awaited() == (name != "on_assigned")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kclient.common.errors import InvalidTypeError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.common.waiting import Steps, perform
 from kclient.consumer.rebalance_listener import RebalanceListener
@@ -114,6 +115,19 @@ def test_interrupted_callback_runs_again_and_failed_one_does_not(
     assert reconciling.assigned == []
     lost = [event for event in reconciling.events if event[0] == "lost"]
     assert len(lost) == (1 if kind is ValueError else 2)
+
+
+@pytest.mark.fault("R16")
+def test_blocking_consumer_refuses_a_coroutine_that_a_function_returns(
+    world: ConsumerWorld,
+) -> None:
+    async def commit(partitions: list[TopicPartition]) -> None: ...
+
+    consumer = world.consumer(group_id="g")
+    consumer.subscribe("orders", on_assigned=lambda given: commit(given))  # noqa: PLW0108 (a plain function)
+    with pytest.raises(InvalidTypeError, match=r"returned the coroutine .*kclient\.aio\.Consumer"):
+        world.poll_until(consumer, lambda: False)
+    assert consumer.assignment() == {ORDERS_0, ORDERS_1}
 
 
 @pytest.mark.fault("R16")

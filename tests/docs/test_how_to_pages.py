@@ -153,10 +153,12 @@ def test_migrate(clients: Clients, tmp_path: Path) -> None:
 
 
 def test_use_in_asyncio_code(clients: Clients, tmp_path: Path) -> None:
-    loop, produce, administer, test = code_of("use-in-asyncio-code", clients)
+    loop, callbacks, produce, administer, test = code_of("use-in-asyncio-code", clients)
     (tmp_path / "test_page.py").write_text(test)
     subprocess.run([sys.executable, "-m", "pytest", "-q", tmp_path / "test_page.py"], check=True)
     assert output_of(tmp_path, produce) == "orders\n3\n"
+    assert output_of(tmp_path, callbacks) == "assigned [0]\ncommitted\n"
+    assert committed(clients, "invoices") == 5
     assert output_of(tmp_path, administer) == "3 1\n"
     with script(tmp_path, loop) as process:
         process.wait_for("b'five'\n")
