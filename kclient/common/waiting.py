@@ -111,7 +111,7 @@ class CodeWait(NamedTuple):
 
     code: Coroutine[Any, Any, object]
 
-    def block(self, clock: Clock) -> None:
+    def block(self, clock: Clock, until_ms: float = math.inf) -> None:
         """Refuse to run the coroutine: a blocking client has no event loop.
 
         Raises:
