@@ -32,6 +32,8 @@ from kclient.testing.virtual import VirtualProcess, VirtualTask, VirtualWorld
 
 T = TypeVar("T")
 
+# Longest wait of a rebalance callback.
+_CALLBACK_S = 0.3
 _CANCELLED_CHANCE = 0.15
 
 
@@ -356,10 +358,22 @@ class AsyncConsumer:
         on_revoked: PartitionsCallback,
         on_lost: PartitionsCallback,
     ) -> None:
-        """Subscribe to topics."""
+        """Subscribe to topics, with callbacks that are coroutine functions."""
         self._consumer.subscribe(
-            topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost
+            topics,
+            on_assigned=self._slow(on_assigned),
+            on_revoked=self._slow(on_revoked),
+            on_lost=self._slow(on_lost),
         )
+
+    def _slow(self, callback: PartitionsCallback) -> PartitionsCallback:
+        """Return a coroutine function that waits before the callback, at random."""
+
+        async def run(partitions: list[TopicPartition]) -> None:
+            await asyncio.sleep(self._lot.choice((0.0, self._lot.uniform(0.0, _CALLBACK_S))))
+            callback(partitions)
+
+        return run
 
     def poll(self, timeout: float) -> Steps[list[ConsumerRecord]]:
         """Return records."""
