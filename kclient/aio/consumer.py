@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from kclient.aio.foreign_names import CONSUMER_NAMES
 from kclient.aio.loop_driver import LoopDriver
+from kclient.aio.loop_lateness import lateness_of_member
 from kclient.aio.loop_task import LoopTask
 from kclient.common.arguments import check_timeout
 from kclient.common.config_def import merged
@@ -122,6 +123,9 @@ class Consumer(
         self._closing: LoopTask | None = None
         self._close_error: BaseException | None = None
         self._core = ConsumerCore(settings, self._driver.runtime)
+        log = self._core.log_context.logger(__name__)
+        self._lateness = lateness_of_member(settings, self._driver.runtime, log)
+        self._driver.on_late = self._lateness.was_late
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -389,7 +393,7 @@ class Consumer(
 
     def metrics(self) -> dict[str, float]:
         """Return metrics under Kafka's names; may be called from any thread."""
-        return self._core.metrics_snapshot()
+        return self._core.metrics_snapshot() | self._lateness.metrics()
 
     @property
     def client_id(self) -> str:

@@ -33,6 +33,8 @@ class LoopDriver:
         runtime: Runtime of the client.
         running: Loop of steps that runs now, None in a task or in a call.
         code: Coroutines of the application that the client awaits.
+        on_late: Called for timers and callbacks of the client that run late, with the times when
+            each was due and when it ran, in the clock's milliseconds.
     """
 
     def __init__(self, name: str, runtime: Runtime | None = None) -> None:
@@ -45,6 +47,7 @@ class LoopDriver:
         self._name = name
         self.running: LoopTask | None = None
         self.code = ApplicationCode()
+        self.on_late: Callable[[float, float], None] = _nothing
         runtime = system_runtime() if runtime is None else runtime
         self._poller = LoopPoller(self, watched_poller(runtime.net))
         self.runtime = runtime._replace(
@@ -68,7 +71,7 @@ class LoopDriver:
             if turns.loop is not loop or self._process != process:
                 self._refuse(turns.loop)
             return turns
-        turns = LoopTurns(loop, self._poller, self.runtime.clock, self._name)
+        turns = LoopTurns(loop, self._poller, self.runtime.clock, self._name, self.on_late)
         self._turns, self._thread, self._process = turns, get_ident(), process
         _open.add(self)
         for each in self._tasks:
@@ -160,3 +163,7 @@ class LoopDriver:
         # In the child of a fork, the descriptor is watched by the parent.
         if self._turns is not None and self.runtime.tasks.process_id() == self._process:
             self._turns.stop_watching()
+
+
+def _nothing(due_ms: float, now_ms: float) -> None:
+    return

@@ -17,6 +17,7 @@ Ended = Callable[[Exception | None], None]
 
 # A timer of an event loop may be early by its resolution, and must not run again at once.
 _SHORTEST_TIMER_MS = 1.0
+_LEAST_LATENESS_MS = 1.0
 # Such as new batches: a producer whose buffer has free memory would never let its sender run.
 _WORK_IN_A_ROW = 4
 
@@ -34,7 +35,12 @@ class LoopTurns:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, poller: LoopPoller, clock: Clock, name: str
+        self,
+        loop: asyncio.AbstractEventLoop,
+        poller: LoopPoller,
+        clock: Clock,
+        name: str,
+        on_late: Callable[[float, float], None],
     ) -> None:
         """Create the turns; nothing is due.
 
@@ -43,6 +49,7 @@ class LoopTurns:
             poller: Poller of the client's connections.
             clock: Clock of the deadlines.
             name: Name of the client, for errors.
+            on_late: Called for callbacks that run late, with the times when each was due and ran.
 
         Raises:
             IllegalStateError: The event loop watches no descriptors.
@@ -52,11 +59,13 @@ class LoopTurns:
         self._poller = poller
         self._clock = clock
         self._name = name
+        self._on_late = on_late
         # Empty: callbacks would keep the context of the task that happened to register them.
         self._context = Context()
         self._waits: list[_WaitingForNetwork] = []
         self._error: Exception | None = None  # of the last poll; one of the waits raises it
         self._turn_is_due = False
+        self._turn_due_ms = 0.0  # since when
         self._in_turn = False
         self._exchange_is_due = False  # there is a new wait for the network
         self._is_watching = False
@@ -119,12 +128,28 @@ class LoopTurns:
 
     def call_soon(self, callback: Callable[[], object]) -> None:
         """Call a function of the client in the next iteration of the event loop."""
-        self.loop.call_soon(self._run_turn, callback, context=self._context)
+        due_ms = self._clock.monotonic_ms()
+        self.loop.call_soon(self._run_due, due_ms, callback, context=self._context)
+
+    def _run_due(self, due_ms: float, callback: Callable[[], object]) -> None:
+        self._note_lateness(due_ms)
+        self._run_turn(callback)
 
     def call_later(self, delay_ms: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
         """Call a function of the client after a time."""
-        seconds = max(delay_ms, _SHORTEST_TIMER_MS) / 1000.0
-        return self.loop.call_later(seconds, callback, context=self._context)
+        delay_ms = max(delay_ms, _SHORTEST_TIMER_MS)
+        due_ms = self._clock.monotonic_ms() + delay_ms
+
+        def expired() -> None:
+            self._note_lateness(due_ms)
+            callback()
+
+        return self.loop.call_later(delay_ms / 1000.0, expired, context=self._context)
+
+    def _note_lateness(self, due_ms: float) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - due_ms >= _LEAST_LATENESS_MS:
+            self._on_late(due_ms, now_ms)
 
     def turn_soon(self) -> None:
         """End the waits for the network in the next iteration of the event loop.
@@ -133,6 +158,7 @@ class LoopTurns:
         """
         if not self._turn_is_due:
             self._turn_is_due = True
+            self._turn_due_ms = self._clock.monotonic_ms()
             self.loop.call_soon(self._turn, context=self._context)
 
     def received(self) -> None:
@@ -150,6 +176,7 @@ class LoopTurns:
 
     def _turn(self) -> None:
         self._turn_is_due = False
+        self._note_lateness(self._turn_due_ms)
         self._run_turn(self._end_waits)
 
     def _readable(self) -> None:

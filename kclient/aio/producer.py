@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kclient.aio.foreign_names import PRODUCER_NAMES
 from kclient.aio.loop_driver import LoopDriver
+from kclient.aio.loop_lateness import LoopLateness
 from kclient.aio.loop_task import LoopTask
 from kclient.client.cluster import PartitionInfo
 from kclient.common.arguments import check_timeout
@@ -94,6 +95,8 @@ class Producer(
         }
         settings = PRODUCER_CONFIG.parse(merged(config, {**options, **given}))
         driver = LoopDriver("this producer", runtime)
+        self._lateness = LoopLateness(settings, driver.runtime)
+        driver.on_late = self._lateness.was_late
         core = ProducerCore(settings, driver.runtime)
         super().__init__(
             core.appender.topics,
@@ -246,7 +249,7 @@ class Producer(
         """Return the metrics by Kafka's names."""
         if self._core.is_foreign():
             self._core.refuse("metrics")
-        return self._core.metrics()
+        return self._core.metrics() | self._lateness.metrics()
 
     @property
     def client_id(self) -> str:

@@ -128,6 +128,7 @@ class ConsumerCore:
     Attributes:
         client_id: The ``client.id`` that brokers receive.
         clock: Clock.
+        log_context: Creates loggers of this consumer.
         lock: Is held during calls.
         subscriptions: Subscription and assignment.
         network: Requests and metadata.
@@ -148,7 +149,7 @@ class ConsumerCore:
         self.client_id = config.client_id or CLIENT_ID
         self.clock, self._tasks = runtime.clock, runtime.tasks
         self.lock = lock = ConsumerLock(runtime.tasks)
-        log_context = _log_context(config)
+        self.log_context = log_context = _log_context(config)
         self._metrics = metrics = Metrics(
             runtime.clock,
             runtime.tasks,

@@ -4,6 +4,8 @@ import asyncio
 import gc
 import inspect
 import os
+import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -128,6 +130,26 @@ def test_call_at_a_silent_broker_ends_at_its_timeout(cluster: EmbeddedCluster, l
 
 
 # --- cancellation
+
+
+def test_response_that_came_while_the_loop_was_blocked_is_not_a_timeout(
+    cluster: EmbeddedCluster, loop: Loop, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "kclient")
+
+    async def test() -> None:
+        async with AdminClient(
+            bootstrap_servers=cluster.bootstrap_servers, request_timeout_ms=500
+        ) as admin:
+            await admin.describe_cluster()
+            # The loop is blocked once the request was written, unless its response was very fast.
+            while not re.search(r"DESCRIBE_CLUSTER response .* after [67]\d\d\.", caplog.text):
+                call = asyncio.create_task(admin.describe_cluster())
+                asyncio.get_running_loop().call_soon(time.sleep, 0.6)
+                await call
+
+    loop(test)
+    assert "no response to DESCRIBE_CLUSTER" not in caplog.text
 
 
 @pytest.mark.parametrize("is_connected", [False, True])

@@ -4,7 +4,9 @@ import asyncio
 import contextvars
 import gc
 import os
+import re
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -934,3 +936,64 @@ def test_unclosed_consumer_is_collected_with_a_warning(
         await asyncio.sleep(0)
 
     asyncio.run(test())
+
+
+# --- a blocked event loop
+
+
+@pytest.mark.parametrize(
+    ("session_timeout_ms", "level", "text"),
+    [
+        (30_000, "WARNING", r"at least [12]\.\d s \(heartbeats are due every 0\.5 s\)"),
+        (1_000, "ERROR", r"at least [12]\.\d s, longer than session\.timeout\.ms \(1\.0 s\)"),
+    ],
+)
+def test_blocked_event_loop_is_named_once(
+    bootstrap: str,
+    topic: str,
+    caplog: pytest.LogCaptureFixture,
+    session_timeout_ms: int,
+    level: str,
+    text: str,
+) -> None:
+    produce(bootstrap, topic, 1)
+
+    async def test() -> None:
+        async with Consumer(
+            bootstrap_servers=bootstrap,
+            group_id=topic,
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=500,
+        ) as consumer:
+            consumer.subscribe(topic)
+            while not consumer.assignment():
+                await consumer.poll(0.1)
+            time.sleep(1.6)
+            await consumer.poll(0.3)
+            assert consumer.metrics()["event-loop-late-max-ms"] > 1_000
+
+    asyncio.run(test())
+    found = [record for record in caplog.records if "event loop was blocked" in record.message]
+    assert [record.levelname for record in found] == [level]
+    assert re.search(text, found[0].message)
+    assert "asyncio.to_thread" in found[0].message
+
+
+def test_polls_that_time_out_keep_no_memory(loop: Loop, bootstrap: str, topic: str) -> None:
+    partition = TopicPartition(topic, 0)
+    produce(bootstrap, topic, 0)
+
+    async def test() -> None:
+        async with reading(bootstrap, partition) as consumer:
+
+            async def polls(count: int) -> int:
+                for _ in range(count):
+                    assert not await consumer.poll(0.001)
+                gc.collect()
+                return len(gc.get_objects())
+
+            await polls(100)
+            before = await polls(100)
+            assert await polls(1_000) - before < 300
+
+    loop(test)
