@@ -90,7 +90,8 @@ class SharedTask(ThreadTask):
         try:
             if drives and not has_undeferred_handlers():
                 self._drive(wait.is_met, wait.until_ms)
-            wait.await_notification(clock)
+            if not self._returned:  # else no change comes, as in a child that a callback forked
+                wait.await_notification(clock)
         finally:
             with self._state:
                 self._waiting -= 1

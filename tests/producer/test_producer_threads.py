@@ -164,7 +164,7 @@ def test_close_ends_the_wait_of_a_thread_that_runs_the_sender(
 def test_callback_that_forks_in_a_waiting_thread_has_no_sender_in_the_child(
     make: Callable[..., Producer], topic: str
 ) -> None:
-    producer = make(linger_ms=0)
+    producer = make(linger_ms=0, batch_size=200)
     run_sender(producer, topic)
     parent = os.getpid()
     children: list[int] = []
@@ -177,8 +177,8 @@ def test_callback_that_forks_in_a_waiting_thread_has_no_sender_in_the_child(
     for _ in range(3):
         outcome = "returned"
         try:
-            producer.send(topic, b"x", on_delivery=on_delivery).result(10)
-            producer.send(topic, b"y").result(10)
+            producer.send(topic, bytes(150), partition=0, on_delivery=on_delivery)
+            producer.send(topic, bytes(150), partition=0).result(10)  # in the next batch
         except ForkedClientError:
             outcome = "refused"
         if os.getpid() != parent:
