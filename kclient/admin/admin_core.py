@@ -6,7 +6,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from kclient.admin.requester import Requester
 from kclient.client.client_config import ClientConfig, ClientOptions, max_idle_key
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.metadata import Metadata, MetadataSettings
+from kclient.client.metadata import Metadata
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.config_def import ConfigDef
 from kclient.common.config_keys import whole_number
@@ -58,7 +58,7 @@ class AdminCore:
         self._timeout_ms = config.default_api_timeout_ms
         self._clock = runtime.clock
         log_context = LogContext("AdminClient", {"clientId": config.client_id or _CLIENT_ID})
-        self._metadata = Metadata(runtime, MetadataSettings.of(config), log_context)
+        self._metadata = Metadata(runtime, config, log_context)
         self._client = build_network_client(
             config,
             runtime,

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Iterable
 
-from kclient.client.metadata import DEFAULT_SETTINGS, Metadata, MetadataSettings, request_for
+from kclient.client.client_config import ClientConfig
+from kclient.client.metadata import DEFAULT_CONFIG, Metadata, request_for
 from kclient.client.metadata_snapshot import MetadataSnapshot
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
@@ -99,7 +100,7 @@ class ProducerMetadata(Metadata):
     def __init__(
         self,
         runtime: Runtime,
-        settings: MetadataSettings = DEFAULT_SETTINGS,
+        config: ClientConfig = DEFAULT_CONFIG,
         log_context: LogContext = NO_LOG_CONTEXT,
         *,
         max_idle_ms: float = 300_000,
@@ -109,12 +110,12 @@ class ProducerMetadata(Metadata):
 
         Args:
             runtime: Clock, random numbers, conditions.
-            settings: Times between updates.
+            config: Times between updates, as ``metadata.max.age.ms``.
             log_context: Prefix of the client's log lines.
             max_idle_ms: Idle time after which a topic is removed, ``metadata.max.idle.ms``.
             on_change: Called with the lock held after `cluster` has changed.
         """
-        super().__init__(runtime, settings, log_context)
+        super().__init__(runtime, config, log_context)
         self._topics = RequestedTopics(max_idle_ms)
         self._on_change = on_change
 
@@ -169,7 +170,7 @@ class ConsumerMetadata(Metadata):
     def __init__(
         self,
         runtime: Runtime,
-        settings: MetadataSettings = DEFAULT_SETTINGS,
+        config: ClientConfig = DEFAULT_CONFIG,
         log_context: LogContext = NO_LOG_CONTEXT,
         *,
         allow_auto_topic_creation: bool = True,
@@ -178,12 +179,12 @@ class ConsumerMetadata(Metadata):
 
         Args:
             runtime: Clock, random numbers, conditions.
-            settings: Times between updates.
+            config: Times between updates, as ``metadata.max.age.ms``.
             log_context: Prefix of the client's log lines.
             allow_auto_topic_creation: Whether a request for a topic may create it,
                 ``allow.auto.create.topics``.
         """
-        super().__init__(runtime, settings, log_context)
+        super().__init__(runtime, config, log_context)
         self._allow_creation = allow_auto_topic_creation
         self._topics = RequestedTopics()
 

@@ -56,26 +56,8 @@ class MetadataRequestAndVersion(NamedTuple):
     is_partial: bool
 
 
-class MetadataSettings(NamedTuple):
-    """Times between updates of the metadata, milliseconds; by default Kafka's.
-
-    Attributes:
-        refresh_backoff_ms: Wait between two requests, ``retry.backoff.ms``.
-        refresh_backoff_max_ms: Longest such wait, ``retry.backoff.max.ms``.
-        max_age_ms: Age after which an update is due, ``metadata.max.age.ms``.
-    """
-
-    refresh_backoff_ms: float = 100
-    refresh_backoff_max_ms: float = 1000
-    max_age_ms: float = 300_000
-
-    @classmethod
-    def of(cls, config: ClientConfig) -> "MetadataSettings":
-        """Return the settings of a client's configuration."""
-        return cls(config.retry_backoff_ms, config.retry_backoff_max_ms, config.metadata_max_age_ms)
-
-
-DEFAULT_SETTINGS = MetadataSettings()
+# Kafka's times between updates; metadata connects to no server itself.
+DEFAULT_CONFIG = ClientConfig(bootstrap_servers=())
 
 
 class Metadata:
@@ -89,14 +71,14 @@ class Metadata:
     def __init__(
         self,
         runtime: Runtime,
-        settings: MetadataSettings = DEFAULT_SETTINGS,
+        config: ClientConfig = DEFAULT_CONFIG,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         """Create metadata without brokers.
 
         Args:
             runtime: Clock, random numbers, conditions.
-            settings: Times between updates.
+            config: Times between updates, as ``metadata.max.age.ms``.
             log_context: Prefix of the client's log lines.
         """
         self._log_context = log_context
@@ -105,9 +87,9 @@ class Metadata:
         # fatal error and on close
         self._condition = runtime.tasks.condition()
         backoff = ExponentialBackoff(
-            settings.refresh_backoff_ms, settings.refresh_backoff_max_ms, runtime.random.random
+            config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.random.random
         )
-        self._timing = MetadataRefreshTiming(backoff, settings.max_age_ms)
+        self._timing = MetadataRefreshTiming(backoff, config.metadata_max_age_ms)
         self._bootstrap_addresses: Sequence[Address] = ()
         self._snapshot = MetadataSnapshot.bootstrap(())
         self._cluster = self._snapshot.cluster()

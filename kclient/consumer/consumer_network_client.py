@@ -8,7 +8,6 @@ from kclient.client.api_versions import NodeApiVersions
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.client_request import ClientRequest, ClientResponse, RequestBuilder
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.metadata import MetadataSettings
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.errors import (
     BootstrapError,
@@ -80,7 +79,7 @@ class ConsumerNetworkClient:
     def __init__(self, config: ConsumerConfig, runtime: Runtime, log_context: LogContext) -> None:
         self.metadata = ConsumerMetadata(
             runtime,
-            MetadataSettings.of(config),
+            config,
             log_context,
             allow_auto_topic_creation=config.allow_auto_create_topics,
         )

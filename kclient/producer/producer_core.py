@@ -7,7 +7,6 @@ from typing import NoReturn
 
 from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.metadata import MetadataSettings
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.arguments import check_timeout
@@ -26,7 +25,7 @@ from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
 from kclient.producer.record_appender import RecordAppender
 from kclient.producer.record_tracer import RecordTracer
-from kclient.producer.sender import Sender, SenderSettings
+from kclient.producer.sender import Sender
 from kclient.producer.topic_info import SlowNodes, TopicInfo
 from kclient.producer.transaction_manager import TransactionManager
 
@@ -95,7 +94,7 @@ class ProducerCore:
             on_idle=self._forget_topic,
         )
         self._sender = Sender(
-            _sender_settings(config, runtime),
+            config,
             self._client,
             self._metadata,
             self._accumulator,
@@ -330,22 +329,10 @@ def _metadata(
 ) -> ProducerMetadata:
     return ProducerMetadata(
         runtime,
-        MetadataSettings.of(config),
+        config,
         log_context,
         max_idle_ms=config.metadata_max_idle_ms,
         on_change=on_change,
-    )
-
-
-def _sender_settings(config: ProducerConfig, runtime: Runtime) -> SenderSettings:
-    return SenderSettings(
-        acks=config.acks,
-        retries=config.retries,
-        request_timeout_ms=config.request_timeout_ms,
-        keep_order=config.max_in_flight_requests_per_connection == 1,
-        compression=config.compression_type,
-        compression_level=config.compression_level,
-        retry_backoff=_backoff(config, runtime),
     )
 
 

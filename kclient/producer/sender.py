@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.client_request import ClientResponse, ResponseCallback
@@ -18,37 +17,15 @@ from kclient.producer.kafka_client import KafkaClient
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.produce_response_handler import ProduceResponseHandler
 from kclient.producer.producer_batch import ProducerBatch
+from kclient.producer.producer_config import ProducerConfig
 from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.record_tracer import RecordTracer
 from kclient.producer.transaction_manager import TransactionManager
 from kclient.producer.transactional_requests import TransactionalRequests
-from kclient.record import CompressionType
 
 _TOPIC_USE_INTERVAL_MS = 1_000.0
 _BLOCKED_POLL_MS = 100.0
-
-
-class SenderSettings(NamedTuple):
-    """Settings of Produce requests.
-
-    Attributes:
-        acks: 0, 1, or -1 for all.
-        retries: ``retries``.
-        request_timeout_ms: ``request.timeout.ms``.
-        keep_order: Whether a partition has at most one batch in flight.
-        compression: Codec.
-        compression_level: Its level, None for its default.
-        retry_backoff: Backoff of other requests than Produce requests.
-    """
-
-    acks: int
-    retries: int
-    request_timeout_ms: int
-    keep_order: bool
-    compression: CompressionType
-    compression_level: int | None
-    retry_backoff: ExponentialBackoff
 
 
 class Sender:
@@ -64,7 +41,7 @@ class Sender:
 
     def __init__(
         self,
-        settings: SenderSettings,
+        config: ProducerConfig,
         client: KafkaClient,
         metadata: ProducerMetadata,
         accumulator: RecordAccumulator,
@@ -76,7 +53,7 @@ class Sender:
         """Create a sender, which owns the client.
 
         Args:
-            settings: Settings.
+            config: Options.
             client: Network client.
             metadata: Metadata of the client.
             accumulator: Source of the batches.
@@ -86,7 +63,8 @@ class Sender:
             log_context: Prefix of log lines.
         """
         self._log = log_context.logger(__name__)
-        self._settings = settings
+        self._config = config
+        self._keeps_order = config.max_in_flight_requests_per_connection == 1
         self._client = client
         self._metadata = metadata
         self._accumulator = accumulator
@@ -101,9 +79,9 @@ class Sender:
             metadata,
             transactions,
             metrics,
-            settings.retries,
-            acks=settings.acks,
-            keep_order=settings.keep_order,
+            config.retries,
+            acks=config.acks,
+            keep_order=self._keeps_order,
             log_context=log_context,
         )
         self._requests: TransactionalRequests | None = None
@@ -112,8 +90,10 @@ class Sender:
                 client,
                 metadata,
                 transactions,
-                settings.retry_backoff,
-                settings.request_timeout_ms,
+                ExponentialBackoff(
+                    config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.random.random
+                ),
+                config.request_timeout_ms,
                 runtime.tasks.lock(),
                 self._guarded,
             )
@@ -304,16 +284,16 @@ class Sender:
 
     def _seal(self, batches: list[ProducerBatch], topic_ids: Mapping[str, bytes]) -> None:
         """Assign sequences to drained batches and compress them."""
-        settings, transactions = self._settings, self._transactions
+        config, transactions = self._config, self._transactions
         for batch in batches:
             if transactions is not None:
                 transactions.assign_sequence(batch, topic_ids.get(batch.topic_partition.topic))
             batch.seal(
-                settings.compression,
-                settings.compression_level,
+                config.compression_type,
+                config.compression_level,
                 transactional=transactions is not None and transactions.is_transactional,
             )
-            if settings.keep_order:
+            if self._keeps_order:
                 self._accumulator.mute(batch.topic_partition, muted=True)
 
     def _send_produce_request(
@@ -321,10 +301,10 @@ class Sender:
     ) -> None:
         tracer = self._handler.tracer
         started_ns = 0 if tracer is None else self._clock.monotonic_ns()
-        settings = self._settings
+        config = self._config
         self._seal(batches, cluster.topic_ids)
         builder = ProduceRequestBuilder(
-            settings.acks, settings.request_timeout_ms, batches, cluster.topic_ids
+            config.acks, config.request_timeout_ms, batches, cluster.topic_ids
         )
         for batch in batches:
             batch.on_wire = True
@@ -334,8 +314,8 @@ class Sender:
             str(node_id),
             builder,
             now_ms,
-            expect_response=settings.acks != 0,
-            request_timeout_ms=settings.request_timeout_ms,
+            expect_response=config.acks != 0,
+            request_timeout_ms=config.request_timeout_ms,
             callback=partial(self._call, partial(self._handler.handle, builder)),
         )
         self._client.send(request, now_ms)

@@ -1,7 +1,7 @@
 """Metadata of a client, and the responses that update it."""
 
 from kclient.client.client_metadata import ProducerMetadata
-from kclient.client.metadata import Metadata, MetadataSettings
+from kclient.client.metadata import DEFAULT_CONFIG, Metadata
 from kclient.common.types import TopicPartition
 from kclient.common.waiting import run_steps
 from kclient.protocol.messages.metadata import (
@@ -65,7 +65,7 @@ class MetadataWorld:
         self.home = VirtualHome()
         self.runtime, self.net = self.home.runtime, self.home.net
         self.metadata = ProducerMetadata(
-            self.runtime, MetadataSettings(max_age_ms=10_000), max_idle_ms=4_000
+            self.runtime, DEFAULT_CONFIG.with_values(metadata_max_age_ms=10_000), max_idle_ms=4_000
         )
         self.metadata.bootstrap([("b0", 9092)])
         self.metadata.add_topic("orders", self.now_ms)

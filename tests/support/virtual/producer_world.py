@@ -32,10 +32,11 @@ from kclient.producer.callback_runner import CallbackRunner
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.produce_request_result import OnDelivery
+from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
 from kclient.producer.rows import Rows, SingleRecord
-from kclient.producer.sender import Sender, SenderSettings
+from kclient.producer.sender import Sender
 from kclient.producer.topic_info import SlowNodes
 from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.message import Request, Response
@@ -352,14 +353,11 @@ class ProducerWorld:
 
     def _sender(self, options: WorldOptions) -> Sender:
         return Sender(
-            SenderSettings(
+            PRODUCER_CONFIG.parse({"bootstrap_servers": "broker:9092"}).with_values(
                 acks=options.acks,
                 retries=options.retries,
-                request_timeout_ms=30_000,
-                keep_order=options.max_in_flight == 1,
-                compression=options.compression,
-                compression_level=None,
-                retry_backoff=ExponentialBackoff(100, 1000, lambda: 0.0),
+                max_in_flight_requests_per_connection=options.max_in_flight,
+                compression_type=options.compression,
             ),
             self.client,
             self.metadata,
