@@ -1,6 +1,7 @@
 """Validation of arguments that several clients have: timeouts and callbacks."""
 
 import math
+from collections.abc import Callable
 from importlib import import_module
 from types import FunctionType, MethodType
 
@@ -97,3 +98,15 @@ def is_coroutine_function(function: object) -> bool:
     # `dis` and `opcode` it would take a fifteenth of the import of a client.
     found: bool = import_module("inspect").iscoroutinefunction(function)
     return found
+
+
+def refuse_coroutine_function(function: Callable[..., object]) -> None:
+    """Raise if a configured callable is a coroutine function, or an object with such a method.
+
+    Raises:
+        TypeError: It is one; the text is the reason for a `ConfigError`.
+    """
+    if is_coroutine_function(function) or is_coroutine_function(
+        getattr(function, "__call__", None)  # noqa: B004 (the method of a callable object)
+    ):
+        raise TypeError("it is a coroutine function, which would not be awaited")

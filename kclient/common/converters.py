@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, final
 
-from kclient.common.arguments import is_coroutine_function
+from kclient.common.arguments import refuse_coroutine_function
 from kclient.common.config_def import ConfigType
 from kclient.common.config_keys import key
 
@@ -72,11 +72,11 @@ def _converter(raw: object, method: str) -> Converter:
     if callable(bound) and (not callable(raw) or _parameters_fit(raw) is None):
         if not _takes_context(bound):
             raise TypeError(f"the parameters of {method} are {_signature(bound)}")
-        _refuse_coroutine_function(bound)
+        refuse_coroutine_function(bound)
         return bound  # type: ignore[no-any-return]  # what was just checked
     if not callable(raw):
         raise TypeError
-    _refuse_coroutine_function(raw)
+    refuse_coroutine_function(raw)
     takes_data_only = _parameters_fit(raw)
     if takes_data_only is None:
         raise TypeError(f"its parameters are {_signature(raw)}")
@@ -86,13 +86,6 @@ def _converter(raw: object, method: str) -> Converter:
 def _makes_converters(kind: type, method: str) -> bool:
     """Return whether the instances of a class are converters, unlike those of ``int``."""
     return hasattr(kind, method) or any("__call__" in vars(base) for base in kind.__mro__)
-
-
-def _refuse_coroutine_function(function: Callable[..., Any]) -> None:
-    if is_coroutine_function(function) or is_coroutine_function(
-        getattr(function, "__call__", None)  # noqa: B004 (the method of a callable object)
-    ):
-        raise TypeError("it is a coroutine function, which would not be awaited")
 
 
 def _parameters_fit(function: Callable[..., Any]) -> bool | None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any, Literal, Self, TypeVar
 
 from kclient.client.client_config import ClientConfig, ClientOptions
+from kclient.common.arguments import is_coroutine_function
 from kclient.common.config_def import ConfigDef, ConfigType
 from kclient.common.config_keys import INT_MAX, choice, key, switch, text, whole_number
 from kclient.common.converters import converter_key
@@ -46,6 +47,9 @@ def _assignor(raw: object) -> PartitionAssignor:
         return kind()
     if not isinstance(raw, PartitionAssignor) or isinstance(raw, type):
         raise TypeError("an assignor has name, subscription_user_data, assign, on_assignment")
+    for name in ("subscription_user_data", "assign", "on_assignment"):
+        if is_coroutine_function(getattr(raw, name)):
+            raise TypeError(f"its {name}() is a coroutine function, which would not be awaited")
     return raw
 
 

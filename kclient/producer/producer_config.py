@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 from kclient.client.client_config import ClientConfig, ClientOptions, receive_buffer_key
+from kclient.common.arguments import refuse_coroutine_function
 from kclient.common.broker_errors import UnsupportedCompressionTypeError
 from kclient.common.config_def import ConfigDef, ConfigType
 from kclient.common.config_keys import INT_MAX, choice, key, level, switch, text, whole_number
@@ -35,6 +36,7 @@ def _partitioner(raw: object) -> Partitioner | None:
         return _PARTITIONERS[raw]
     if not callable(raw):
         raise TypeError
+    refuse_coroutine_function(raw)
     chosen: Partitioner = raw
     return chosen
 

@@ -1,6 +1,7 @@
 """Consumer options and their validation."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,13 @@ def test_every_key_is_in_the_reference_page() -> None:
         assert key.doc.endswith(".")
 
 
+class CoroutineAssignor(RangeAssignor):
+    """An assignor with a coroutine function."""
+
+    async def assign(self, *_: object) -> Any:  # type: ignore[override]  # what is refused
+        """Assign nothing."""
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -75,6 +83,10 @@ def test_every_key_is_in_the_reference_page() -> None:
         ({"partition_assignment_strategy": "own"}, "passed as an object"),
         ({"partition_assignment_strategy": ["range", "range"]}, "each name once"),
         ({"partition_assignment_strategy": RangeAssignor}, "an assignor has name"),
+        (
+            {"partition_assignment_strategy": CoroutineAssignor()},
+            "assign() is a coroutine function",
+        ),
         ({"interceptor_classes": ["a.b.C"]}, "not loaded by name"),
         ({"interceptor_classes": [object()]}, "has no on_consume"),
         ({"group_remote_assignor": "x"}, "group protocol 'consumer'"),

@@ -17,6 +17,10 @@ def parse(**options: object) -> ProducerConfig:
 
 
 # Defaults of Apache Kafka 4.3's producer.
+async def coroutine(*_: object) -> int:
+    return 0
+
+
 @pytest.mark.parametrize(
     ("key", "default"),
     [
@@ -87,6 +91,7 @@ class SendsOnly:
         ({"value_serializer": 3}, r"value_serializer: got 3 .*callable"),
         ({"partitioner_class": "org.apache.X"}, r"pass the callable itself"),
         ({"partitioner_class": 7}, r"partitioner_class: got 7"),
+        ({"partitioner_class": coroutine}, r"partitioner_class: got .*it is a coroutine function"),
         ({"interceptor_classes": "a.b"}, r"interceptor_classes: got 'a\.b'"),
         ({"interceptor_classes": ["a.b"]}, r"pass the class itself or an object"),
         ({"interceptor_classes": [object()]}, r"has no on_send"),
