@@ -408,7 +408,8 @@ class Consumer(
         consumer is closed.
 
         Args:
-            timeout: Longest time for all of it, seconds; None is ``default.api.timeout.ms``.
+            timeout: Longest time for all of it except `on_revoked`, seconds; None is
+                ``default.api.timeout.ms``.
             commit: False commits no positions automatically: the last records that `poll` returned
                 may not have been processed.
 

@@ -172,6 +172,7 @@ class ConsumerLock:
         returned = self.run_user_code(callback)
         if not isinstance(returned, Coroutine):
             return
+        # `run_user_code` has notified the heartbeat task, which runs once this call is suspended.
         self._released += 1
         self._locked = self._depth > self._released
         try:
