@@ -36,8 +36,13 @@ class InFlightRequest(NamedTuple):
 
     @property
     def deadline_ms(self) -> float:
-        """Time at which the request times out."""
-        return self.sent_ms + self.request.request_timeout_ms
+        """Time at which the request times out.
+
+        The timeout runs from the first attempt to write the request: an application that does not
+        poll, as while it processes records, delays the write.
+        """
+        began_ms = self.send.write_began_ms
+        return (self.sent_ms if began_ms is None else began_ms) + self.request.request_timeout_ms
 
     def completed(self, response: Response | None, now_ms: float) -> ClientResponse:
         """Return the outcome of a request that succeeded."""

@@ -22,6 +22,7 @@ class NetworkSend:
         completed: Whether all bytes were written.
         awaits_reply: Whether the sender waits for the response only: `Selector.poll` neither
             returns when the frame is written nor lists it.
+        write_began_ms: Time of the first attempt to write it; None before.
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class NetworkSend:
         "channel_id",
         "completed",
         "size",
+        "write_began_ms",
     )
 
     def __init__(
@@ -53,6 +55,7 @@ class NetworkSend:
         self._offset = 0
         self._written = 0
         self.completed = False
+        self.write_began_ms: float | None = None
 
     @property
     def started(self) -> bool:

@@ -319,6 +319,8 @@ class Selector:
         for channel in queued.values():
             if channel.state is not State.NOT_CONNECTED:
                 self._idle.touch(channel.id, now_ms)
+                if channel.pending_send is not None:
+                    channel.pending_send.write_began_ms = now_ms
                 self._serve(channel, WRITABLE)
 
     def _resume_reads(self) -> None:

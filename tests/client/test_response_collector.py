@@ -75,6 +75,52 @@ def test_request_timeout_closes_connection(world: ClientWorld, broker: ScriptedB
 
 
 @pytest.mark.fault("P11")
+@pytest.mark.parametrize("pause_ms", [699.5, 40_000.0])
+def test_request_timeout_runs_from_the_first_write(
+    world: ClientWorld, broker: ScriptedBroker, pause_ms: float
+) -> None:
+    """An application that does not poll delays the write, not the broker its response."""
+    connections = broker.connections
+    world.ask(timeout_ms=700)
+    world.home.sleep(pause_ms)
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.outcomes[0].has_response()
+    assert broker.connections == connections
+
+
+@pytest.mark.fault("P11")
+def test_request_without_response_times_out_after_a_pause(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
+    broker.responses[ApiKey.METADATA] = silence
+    world.ask(timeout_ms=700)
+    world.home.sleep(40_000)
+    written_ms = world.now_ms
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.outcomes[0].timed_out
+    assert 699 <= world.now_ms - written_ms <= 702
+
+
+@pytest.mark.fault("P11", "C5")
+def test_request_to_a_peer_that_does_not_read_times_out(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
+    channel = world.selector.channel("1")
+    assert channel is not None
+    socket = channel.transport.socket
+    assert isinstance(socket, VirtualSocket)
+    socket.capacity = 0  # as if the peer has not read the earlier bytes
+    world.ask(timeout_ms=700)
+    world.home.sleep(40_000)
+    attempted_ms = world.now_ms
+    while not world.outcomes:
+        assert world.now_ms <= attempted_ms + 702
+        world.poll(100)
+    assert world.outcomes[0].timed_out
+    assert world.now_ms >= attempted_ms + 699
+
+
+@pytest.mark.fault("P11")
 def test_response_after_timeout_is_discarded(world: ClientWorld, broker: ScriptedBroker) -> None:
     world.net.latency_ms = (400, 400)
     world.ask(timeout_ms=500)

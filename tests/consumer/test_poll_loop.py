@@ -7,6 +7,7 @@ from kclient.common.errors import WakeupError
 from kclient.consumer import Consumer
 from kclient.protocol.api_keys import ApiKey
 from kclient.record import ConsumerRecord, ControlRecordType
+from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
 from tests.consumer.transactions import abort, end
 
@@ -109,3 +110,25 @@ def test_position_out_of_range_is_reset_without_a_backoff(world: ConsumerWorld) 
     assert record.offset == 0
     # The fetch that was in flight, one of offset 9, the lookup, and the fetch of offset 0.
     assert took_ms <= 4 * ROUND_TRIP_MS
+
+
+REQUEST_TIMEOUT_MS = 5_000
+
+
+def test_application_that_works_for_long_keeps_its_connection(
+    world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sockets: list[VirtualSocket] = []
+    monkeypatch.setattr(world.broker, "connected", sockets.append)
+    world.fill(10)
+    consumer = world.assigned(request_timeout_ms=REQUEST_TIMEOUT_MS, max_poll_records=1)
+    world.read(consumer, 1)
+    bootstrap, _broker = sockets
+    refreshes = world.broker.asked_for(ApiKey.METADATA)
+    world.sleep(2 * REQUEST_TIMEOUT_MS)
+    bootstrap.close()  # for being idle: metadata is due at the end of the poll that sees it
+    for number in range(1, 10):
+        world.sleep(2 * REQUEST_TIMEOUT_MS)
+        assert [record.offset for record in consumer.poll(0.0)] == [number]
+    assert len(sockets) == 2
+    assert world.broker.asked_for(ApiKey.METADATA) == refreshes + 1
