@@ -221,7 +221,11 @@ class ResponseCollector:
             self.end_connection(node_id, now_ms, reason)
 
     def _handle_timed_out_requests(self, now_ms: float) -> None:
+        # The next response may be in the socket, if the client was not polled for a long time.
+        progressed = {receive.source for receive in self._selector.completed_receives}
         for item in self._in_flight.overdue(now_ms):
+            if item.request.destination in progressed:
+                continue  # the next poll does not wait
             reason = DisconnectedError(
                 f"no response to {item.api_name} within {item.request.request_timeout_ms:.0f} ms"
             )

@@ -121,6 +121,21 @@ def test_request_to_a_peer_that_does_not_read_times_out(
 
 
 @pytest.mark.fault("P11")
+def test_responses_received_during_a_pause_are_no_timeouts(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
+    connections = broker.connections
+    for _ in range(5):
+        world.connect(NODE)
+        world.ask(timeout_ms=700)
+        world.poll(0)
+    world.home.sleep(40_000)
+    world.poll_until(lambda: len(world.outcomes) == 5)
+    assert all(outcome.has_response() for outcome in world.outcomes)
+    assert broker.connections == connections
+
+
+@pytest.mark.fault("P11")
 def test_response_after_timeout_is_discarded(world: ClientWorld, broker: ScriptedBroker) -> None:
     world.net.latency_ms = (400, 400)
     world.ask(timeout_ms=500)
