@@ -85,7 +85,7 @@ class PollLoop:
         now_ms = self._polled_ms = self._clock.monotonic_ms()
         if now_ms < self._next_service_ms and self._collect(target):
             if self._fetcher.wants_to_send():
-                self._fetch_ahead(now_ms)
+                self._fetch_ahead()
             self._metrics.ended()
             return True
         return False
@@ -107,7 +107,7 @@ class PollLoop:
                 if self._warned:
                     self._log_unreached(now_ms)
                 self._next_service_ms = now_ms + min(wait_ms, _SERVICE_INTERVAL_MS)
-                self._fetch_ahead(now_ms)
+                self._fetch_ahead()
                 self._metrics.ended()
                 return True
             if self._fetcher.has_unplanned():
@@ -186,8 +186,9 @@ class PollLoop:
             target.clear()
         return len(target) > 0
 
-    def _fetch_ahead(self, now_ms: float) -> None:
+    def _fetch_ahead(self) -> None:
         """Send the next fetch before the application processes the records."""
+        now_ms = self._clock.monotonic_ms()  # deserializers and callbacks may have run for long
         try:
             if self._fetcher.wants_to_send():
                 self._fetcher.send_fetches(now_ms)

@@ -132,3 +132,20 @@ def test_application_that_works_for_long_keeps_its_connection(
         assert [record.offset for record in consumer.poll(0.0)] == [number]
     assert len(sockets) == 2
     assert world.broker.asked_for(ApiKey.METADATA) == refreshes + 1
+
+
+def test_deserializer_that_works_for_long_keeps_its_connection(world: ConsumerWorld) -> None:
+    def deserialize(data: bytes | memoryview) -> bytes:
+        world.sleep(2 * REQUEST_TIMEOUT_MS)
+        return bytes(data)
+
+    world.fill(1, 1, 1, 1)
+    consumer = world.assigned(
+        value_deserializer=deserialize, max_poll_records=1, request_timeout_ms=REQUEST_TIMEOUT_MS
+    )
+    world.read(consumer, 1)
+    connections = world.broker.connections
+    for number in range(1, 7):
+        assert offsets(world.read(consumer, 1)) == [number]
+        world.fill(1)
+    assert world.broker.connections == connections
