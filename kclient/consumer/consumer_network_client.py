@@ -159,26 +159,32 @@ class ConsumerNetworkClient:
         self._complete_futures()
         self.metadata.maybe_raise_any_error()
 
-    def poll_membership(self, now_ms: float) -> None:
+    def poll_membership(self, now_ms: float) -> bool:
         """Send and receive what is possible, complete the futures of membership requests only.
 
         The heartbeat task uses it: it may run while the application is in a callback or a
         deserializer, when positions and fetched data must not change.
+
+        Returns:
+            Whether a response was received: the next one may be in the socket.
         """
-        self._exchange(0.0, now_ms)
+        has_received = self._exchange(0.0, now_ms)
         self._complete_membership_futures()
         self.metadata.maybe_raise_any_error()
+        return has_received
 
-    def _exchange(self, timeout_ms: float, now_ms: float) -> None:
+    def _exchange(self, timeout_ms: float, now_ms: float) -> bool:
+        """Send and receive once; return whether a request was completed."""
         wait_ms = self._transmit(now_ms)
         if self._completed or self._wakeup_asked:
             timeout_ms = 0.0
         timeout_ms = max(0.0, min(timeout_ms, wait_ms, MAX_POLL_TIMEOUT_MS))
-        self._client.poll(timeout_ms, now_ms)
+        completed = self._client.poll(timeout_ms, now_ms)
         if self._unsent:
             now_ms = self._clock.monotonic_ms()
             self._fail_lost(now_ms)
             self._transmit(now_ms)
+        return bool(completed)
 
     def wakeup(self) -> None:
         """Make the blocking call in progress, or the next one, raise `WakeupError`."""

@@ -36,6 +36,7 @@ class HeartbeatTimers:
         self._backoff = backoff
         self._failures = 0
         self._next_ms = 0.0
+        self._sent_ms = 0.0
         self._session_ends_ms = 0.0
         self._poll_ends_ms = 0.0
         self.in_flight = False
@@ -54,13 +55,18 @@ class HeartbeatTimers:
     def sent(self, now_ms: float) -> None:
         """Record that a heartbeat was sent."""
         self.in_flight = True
+        self._sent_ms = now_ms
         self._next_ms = now_ms + self._config.heartbeat_interval_ms
 
-    def acknowledged(self, now_ms: float) -> None:
-        """Record a heartbeat response."""
+    def acknowledged(self) -> None:
+        """Record a heartbeat response.
+
+        The session is extended from the time when the heartbeat was sent, as the broker extends it:
+        the response may have been received long before it is read.
+        """
         self.in_flight = False
         self._failures = 0
-        self._session_ends_ms = now_ms + self._config.session_timeout_ms
+        self._session_ends_ms = self._sent_ms + self._config.session_timeout_ms
 
     def failed(self, now_ms: float) -> None:
         """Record a failed heartbeat."""
@@ -134,6 +140,10 @@ class HeartbeatSender:
         if not self._member.heartbeats():
             return float("inf")
         if self._timers.session_expired(now_ms):
+            self._read_response(now_ms)
+            if not self._member.heartbeats():
+                return 0.0
+        if self._timers.session_expired(now_ms):
             # The broker has removed this member: others may own its partitions.
             self._finder.mark_unknown("no response to heartbeats within session.timeout.ms")
             self._member.lose("session timed out", keep_member_id=True)
@@ -152,6 +162,11 @@ class HeartbeatSender:
     def in_flight(self) -> bool:
         """Return whether a heartbeat is in flight."""
         return self._timers.in_flight
+
+    def _read_response(self, now_ms: float) -> None:
+        """Read what was received while the consumer was not polled, such as a late response."""
+        while self._timers.in_flight and self._network.poll_membership(now_ms):
+            pass  # a poll reads one response of a connection: the next may be of the heartbeat
 
     def _send(self, coordinator: Node, now_ms: float) -> None:
         generation = self._member.generation
@@ -179,7 +194,7 @@ class HeartbeatSender:
         if self._member.generation != generation:
             return  # response of an earlier generation
         if error is None or isinstance(error, RebalanceInProgressError):
-            self._timers.acknowledged(now_ms)
+            self._timers.acknowledged()
             self._failures.succeeded()
         else:
             self._timers.failed(now_ms)

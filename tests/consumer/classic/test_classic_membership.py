@@ -59,6 +59,23 @@ def test_expired_session_ends_the_membership_locally(world: ConsumerWorld, diary
     world.poll_until(consumer, lambda: diary.entries[-1] == ("assigned", [0, 1]))
 
 
+@pytest.mark.fault("R14")
+@pytest.mark.parametrize(("pause_ms", "is_lost"), [(5_500, False), (6_500, True)])
+def test_heartbeat_response_received_during_a_pause_extends_the_session(
+    world: ConsumerWorld, diary: Diary, pause_ms: float, *, is_lost: bool
+) -> None:
+    """The session counts from the last heartbeat that has a response, read or not."""
+    consumer = member(world, diary, session_timeout_ms=6_000, heartbeat_interval_ms=1_000)
+    heartbeats = world.broker.asked_for(ApiKey.HEARTBEAT)
+    while world.broker.asked_for(ApiKey.HEARTBEAT) == heartbeats:
+        consumer.commit_async({ORDERS_0: 1})  # its response is ahead of that to the heartbeat
+        consumer.poll(0.0)
+        world.sleep(5.0)
+    world.sleep(pause_ms)
+    consumer.poll(0.0)
+    assert (diary.entries[-1] == ("lost", [0, 1])) is is_lost
+
+
 def test_changed_subscription_rejoins(world: ConsumerWorld, diary: Diary) -> None:
     world.broker.add_topic("extra")
     consumer = member(world, diary)

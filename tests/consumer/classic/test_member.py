@@ -115,9 +115,9 @@ def test_heartbeat_timers() -> None:
     assert heartbeat.wait_ms(500.0) == 500.0
     assert not heartbeat.session_expired(999.0)
     assert heartbeat.session_expired(1000.0)
-    heartbeat.acknowledged(600.0)
-    assert not heartbeat.session_expired(1599.0)
-    assert heartbeat.session_expired(1600.0)
+    heartbeat.acknowledged()
+    assert not heartbeat.session_expired(1099.0)
+    assert heartbeat.session_expired(1100.0)
     heartbeat.sent(600.0)
     heartbeat.failed(650.0)
     assert heartbeat.is_due(660.0)
