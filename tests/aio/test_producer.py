@@ -20,6 +20,7 @@ from kclient.common.errors import (
     KafkaTimeoutError,
 )
 from kclient.network.system_net import SystemPoller
+from kclient.testing import ApiKey, FaultProxy
 from tests.aio.conftest import Loop
 from tests.support.clients.cancelled_calls import cancel_at_each_suspension
 
@@ -310,14 +311,17 @@ def test_close_ends_at_its_timeout_and_fails_the_records(
     loop: Loop, bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test() -> None:
-        producer = Producer(bootstrap_servers=bootstrap, linger_ms=60_000)
+        producer = Producer(bootstrap_servers=proxy.bootstrap_servers)
         await producer.partitions_for(topic)
+        lost = proxy.drop_response(ApiKey.PRODUCE)
         future = await producer.send(topic, b"v")
-        await producer.close(0.0)
+        await producer.close(0.2)
         with pytest.raises(KafkaError, match="closed before"):
             await future
+        assert lost.hits == 1
 
-    loop(test)
+    with FaultProxy(bootstrap) as proxy:
+        loop(test)
     assert "1 record(s) had no outcome" in caplog.text
 
 
