@@ -311,7 +311,11 @@ def test_close_ends_at_its_timeout_and_fails_the_records(
     loop: Loop, bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test() -> None:
-        producer = Producer(bootstrap_servers=proxy.bootstrap_servers)
+        producer = Producer(
+            bootstrap_servers=proxy.bootstrap_servers,
+            retry_backoff_ms=60_000,
+            retry_backoff_max_ms=60_000,
+        )
         await producer.partitions_for(topic)
         lost = proxy.drop_response(ApiKey.PRODUCE)
         future = await producer.send(topic, b"v")
