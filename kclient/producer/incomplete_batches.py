@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from kclient.common.errors import ClosedError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Tasks
 from kclient.common.waiting import Steps
+from kclient.producer.batch_state import BatchEvent
 from kclient.producer.producer_batch import ProducerBatch
+
+_REGISTERED = BatchEvent.REGISTERED
 
 
 class IncompleteBatches:
@@ -32,11 +35,14 @@ class IncompleteBatches:
             if self._closed:
                 raise ClosedError("send: the producer is closed")
             self._batches[batch] = None
-            batch.is_registered = True
+            batch.apply(_REGISTERED)
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """Replace a split batch by its parts, which are as old as it was."""
         with self._lock:
+            batch.apply(BatchEvent.SPLIT)
+            for part in parts:
+                part.apply(_REGISTERED)
             # Changed, not replaced: a finalizer that runs meanwhile may add a batch.
             for each in list(self._batches):
                 del self._batches[each]

@@ -26,6 +26,7 @@ from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node
 from kclient.producer.append_outcome import AppendOutcome, append_outcome
+from kclient.producer.batch_state import BatchEvent, BatchState, EarlierAttempts
 from kclient.producer.errors import DeliveryTimeoutError, possibly_written
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.producer_batch import ProducerBatch
@@ -38,6 +39,7 @@ from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceR
 _OFTEN_TOO_LARGE = 1_000_000
 """Bytes of a batch above which some services close the connection."""
 
+_ACKNOWLEDGED = BatchEvent.ACKNOWLEDGED
 _NO_RESPONSE = PartitionProduceResponse(base_offset=-1)
 
 
@@ -96,8 +98,6 @@ class ProduceResponseHandler:
     def handle(self, builder: ProduceRequestBuilder, response: ClientResponse) -> None:
         """Handle every batch of a completed request."""
         now_ms = response.received_ms
-        for batch in builder.batches:
-            batch.on_wire = False
         if self._transactions is not None:
             self._transactions.returned(builder.batches)
         body = response.response
@@ -120,11 +120,12 @@ class ProduceResponseHandler:
         if self.tracer is not None:
             self.tracer.completing(batch, now_ms)
         outcome = append_outcome(error, self._acks, idempotent=self._transactions is not None)
-        _note_outcome(batch, outcome)
         if outcome is AppendOutcome.WRITTEN:
             self._succeed({batch: result.partition}, now_ms)
             self._accumulator.finish(batch)
-        elif batch.result.is_complete():  # it expired while it was in flight
+            return
+        batch.request_failed(outcome)
+        if batch.state is BatchState.DONE:  # it expired while it was in flight
             self._accumulator.deallocate(batch)
         elif isinstance(error, RecordTooLargeError) and batch.record_count > 1:
             self._split(batch, now_ms)
@@ -147,6 +148,7 @@ class ProduceResponseHandler:
                 tracer.completing(batch, now_ms)
             if transactions is not None:
                 transactions.completed(batch, partition.base_offset)
+            batch.apply(_ACKNOWLEDGED)
             batch.result.complete(partition.base_offset, partition.log_append_time_ms)
 
     def _split(self, batch: ProducerBatch, now_ms: float) -> None:
@@ -212,7 +214,7 @@ class ProduceResponseHandler:
                 self._transactions.mark_unresolved(batch)
             self._transactions.failed(batch, error, sequence_unused=not outcome_unknown)
         self._metrics.records_failed(batch.record_count, now_ms)
-        batch.result.fail(error, record_errors)
+        batch.fail(error, record_errors)
         self._accumulator.finish(batch)
 
     def fail_overtaken(self, now_ms: float) -> None:
@@ -268,15 +270,6 @@ class ProduceResponseHandler:
             if self._metadata.update_partition_leadership(changed, result.nodes):
                 batch.retry_at_ms = now_ms  # another broker: no backoff (KIP-951)
         self._metadata.request_update(cluster_changed=True)
-
-
-def _note_outcome(batch: ProducerBatch, outcome: AppendOutcome) -> None:
-    """Update whether the log may hold a batch by the outcome of its request."""
-    if outcome is AppendOutcome.UNKNOWN:
-        batch.outcome_unknown = True
-    elif outcome is AppendOutcome.NEVER_WRITTEN and not batch.split_with_unknown_outcome:
-        batch.was_unknown |= batch.outcome_unknown
-        batch.outcome_unknown = False
 
 
 def _results_by_batch(builder: ProduceRequestBuilder, response: ClientResponse) -> Results:
@@ -396,7 +389,7 @@ def _explained(
 
 
 def _out_of_order(batch: ProducerBatch) -> KafkaError:
-    if batch.split_with_unknown_outcome:
+    if batch.earlier_attempts is EarlierAttempts.UNKNOWN_WHOLE:
         return RecordTooLargeError(
             f"{batch.topic_partition}: a batch was too large when it was retried "
             "(was max.message.bytes lowered?), after its first response was lost; the broker "

@@ -6,6 +6,14 @@ from typing import NamedTuple
 
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.types import TopicPartition
+from kclient.producer.append_outcome import AppendOutcome
+from kclient.producer.batch_state import (
+    TRANSITIONS,
+    BatchEvent,
+    BatchState,
+    EarlierAttempts,
+    attempts_after,
+)
 from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.record import (
@@ -20,6 +28,8 @@ from kclient.record import (
 
 NO_SEQUENCE = -1
 _SMALLEST_RECORD = 7
+_NEW, _NOT_WRITTEN = BatchState.NEW, EarlierAttempts.NOT_WRITTEN
+_UNKNOWN = {EarlierAttempts.UNKNOWN, EarlierAttempts.UNKNOWN_WHOLE}
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 
@@ -58,6 +68,8 @@ class ProducerBatch:
     outcome is in `result`, which outlives the batch.
 
     Attributes:
+        state: State; `apply` changes it.
+        earlier_attempts: Whether requests that have ended may have written the batch.
         builder: Builder of the record batch.
         result: Outcome of the batch.
         created_ms: Creation time; ``delivery.timeout.ms`` counts from here.
@@ -65,21 +77,13 @@ class ProducerBatch:
         record_count: Number of records, once the batch is closed.
         size_in_bytes: Bytes of the batch once it is closed; compressed once it is sealed.
         uncompressed_size: Bytes of the batch once it is closed, before compression.
-        is_registered: Whether the batch is incomplete in the accumulator, so that it will have an
-            outcome.
         attempts: Number of times that the batch was queued again.
-        on_wire: Whether a request with the batch is in flight.
-        outcome_unknown: Whether the log may hold the batch although it was not acknowledged.
-        was_unknown: Whether that was so until a broker returned OUT_OF_ORDER_SEQUENCE_NUMBER.
-        split_with_unknown_outcome: True if split from a batch that may already be in the log; the
-            broker, which compares first and last sequences, cannot deduplicate it.
         sealed: Bytes to send, None until the batch is sealed.
         send_order: Position among the batches of its partition, assigned by the first drain; empty
             before. The parts of a split batch sort right after it.
         retry_at_ms: Earliest time of a retry.
         last_sequence: Sequence of the last record, -1 before `assign`.
         last_error: Error of the last attempt, if there was one.
-        pooled: Whether the buffer counts towards ``buffer.memory``.
         trace: Times of its last request, if a tracer stored any.
     """
 
@@ -92,13 +96,10 @@ class ProducerBatch:
         "builder",
         "created_ms",
         "drained_ms",
+        "earlier_attempts",
         "is_filled",
-        "is_registered",
         "last_error",
         "last_sequence",
-        "on_wire",
-        "outcome_unknown",
-        "pooled",
         "producer",
         "record_count",
         "result",
@@ -106,11 +107,10 @@ class ProducerBatch:
         "sealed",
         "send_order",
         "size_in_bytes",
-        "split_with_unknown_outcome",
+        "state",
         "topic_partition",
         "trace",
         "uncompressed_size",
-        "was_unknown",
     )
 
     def __init__(
@@ -128,23 +128,19 @@ class ProducerBatch:
             created_ms: Current time.
             pool: Owner of the buffer, for a batch whose memory counts towards ``buffer.memory``.
         """
+        self.state = _NEW
+        self.earlier_attempts = _NOT_WRITTEN
         self.builder = RecordBatchBuilder(buffer)
         self.result = result
         self.topic_partition = result.topic_partition
         self.buffer: bytearray | None = buffer
         self._pool = pool
-        self.pooled = pool is not None
         self._limit = max(len(buffer), 0 if pool is None else pool.poolable_size)
         self.created_ms = created_ms
         self.drained_ms = created_ms
-        self.is_registered = False
         self.is_filled = False
         self.attempts = 0
         self.last_error: KafkaError | None = None
-        self.on_wire = False
-        self.outcome_unknown = False
-        self.was_unknown = False
-        self.split_with_unknown_outcome = False
         self.send_order: tuple[int, ...] = ()
         self.retry_at_ms = created_ms
         self.producer = _NO_PRODUCER
@@ -177,9 +173,30 @@ class ProducerBatch:
             self.record_count = self.builder.record_count
             self.size_in_bytes = self.uncompressed_size = self.builder.size_in_bytes
 
+    def apply(self, event: BatchEvent) -> None:
+        """Move to the next state.
+
+        Raises:
+            IllegalStateError: There is no such transition.
+        """
+        following = TRANSITIONS.get((self.state, event))
+        if following is None:
+            raise IllegalStateError(f"{self}: no transition for {event.name} in {self.state.name}")
+        self.state = following
+
+    def request_failed(self, outcome: AppendOutcome) -> None:
+        """Record the outcome of a request that ended with an error."""
+        self.earlier_attempts = attempts_after(self.earlier_attempts, outcome)
+        self.apply(BatchEvent.RETURNED)
+
+    def fail(self, error: KafkaError, record_errors: dict[int, KafkaError] | None = None) -> None:
+        """Fail the batch, which may be in flight; see `ProduceRequestResult.fail`."""
+        self.apply(BatchEvent.FAILED)
+        self.result.fail(error, record_errors)
+
     def possibly_written(self) -> bool:
         """Return whether the log may hold the batch: it was sent, and not rejected since."""
-        return self.on_wire or self.outcome_unknown
+        return self.state is BatchState.IN_FLIGHT or self.earlier_attempts in _UNKNOWN
 
     def is_in_doubt(self) -> bool:
         """Return whether to report a failed batch as possibly written.
@@ -187,7 +204,7 @@ class ProducerBatch:
         A broker that returns OUT_OF_ORDER_SEQUENCE_NUMBER may have lost its record of the batch: at
         shutdown Apache Kafka stores only the last one of a producer (ProducerStateManager).
         """
-        return self.possibly_written() or self.was_unknown
+        return self.possibly_written() or self.earlier_attempts is EarlierAttempts.DENIED
 
     def is_full(self) -> bool:
         """Return whether even the smallest record would not fit, after `grow`."""
@@ -236,10 +253,10 @@ class ProducerBatch:
         return self.sealed
 
     def release(self) -> bytearray | None:
-        """Return the buffer on the first call, then None; no socket may read it any more."""
+        """Drop the buffer, which no socket reads any more; return it once if the pool owns it."""
         buffer, self.buffer = self.buffer, None
         self.sealed = None
-        return buffer
+        return None if self._pool is None else buffer
 
     def split(
         self, new_result: Callable[[TopicPartition], ProduceRequestResult]
@@ -298,7 +315,7 @@ class ProducerBatch:
         )
         part = ProducerBatch(bytearray(size), result, self.created_ms)
         part.send_order = (*self.send_order, position)
-        part.outcome_unknown = part.split_with_unknown_outcome = self.outcome_unknown
+        part.earlier_attempts = attempts_after(self.earlier_attempts, BatchEvent.SPLIT)
         for record in records:
             if part.builder.append(record.timestamp, record.key, record.value, record.headers) < 0:
                 raise IllegalStateError(f"{self}: a part has no space for its records")

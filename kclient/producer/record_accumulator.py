@@ -11,7 +11,9 @@ from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime, seeded_random
 from kclient.common.types import TopicPartition
 from kclient.common.waiting import Steps
+from kclient.producer.append_outcome import AppendOutcome
 from kclient.producer.batch_drainer import BatchDrainer, NextBatch, oldest_batch
+from kclient.producer.batch_state import BatchEvent, BatchState
 from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.callback_runner import CallbackRunner
 from kclient.producer.errors import possibly_written
@@ -24,6 +26,7 @@ from kclient.producer.topic_info import PartitionQueue, SlowNodes, TopicInfo
 from kclient.record import RECORD_BATCH_OVERHEAD, RecordColumns
 
 T = TypeVar("T")
+_NEW = BatchState.NEW
 
 
 class AccumulatorSettings(NamedTuple):
@@ -258,7 +261,7 @@ class RecordAccumulator:
             return filled
         batch, made = yield from self._append_with_memory(target, rows, record_size, max_wait_ms)
         self._keep(info)
-        if batch.is_registered:
+        if batch.state is not _NEW:
             info.sticky_batch_opened(batch)
         return made
 
@@ -294,7 +297,7 @@ class RecordAccumulator:
                     filled = self._open(batch, queue, rows)
                     wakes_sender = self.drainer.update(queue)
         finally:
-            if not batch.is_registered:
+            if batch.state is _NEW:
                 self.deallocate(batch)
         if wakes_sender:
             self._wakeup()
@@ -333,7 +336,7 @@ class RecordAccumulator:
                 raise IllegalStateError("the first record did not fit into its new batch")
             self.incomplete.add(batch)  # last: a flush that finds it waits for its outcome
         finally:
-            if not batch.is_registered:
+            if batch.state is _NEW:
                 queue.remove(batch)
         return filled
 
@@ -345,6 +348,7 @@ class RecordAccumulator:
 
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
         """Queue a batch for a retry, in its order among the partition's batches."""
+        batch.apply(BatchEvent.REQUEUED)
         batch.retry_at_ms = now_ms + self._retry_backoff.backoff(batch.attempts)
         batch.attempts += 1
         self._put_back([batch])
@@ -384,7 +388,7 @@ class RecordAccumulator:
     def finish(self, batch: ProducerBatch) -> None:
         """Remove a completed batch, and free its memory unless it is in flight."""
         self.incomplete.remove([batch])
-        if not batch.on_wire:
+        if batch.state is BatchState.DONE:
             self.deallocate(batch)
 
     def deallocate(self, *batches: ProducerBatch) -> None:
@@ -392,7 +396,7 @@ class RecordAccumulator:
         buffers = []
         for batch in batches:
             buffer = batch.release()
-            if buffer is not None and batch.pooled:
+            if buffer is not None:
                 buffers.append(buffer)
         self.pool.deallocate(*buffers)
 
@@ -426,10 +430,11 @@ class RecordAccumulator:
         batches = self.incomplete.all()
         self.unqueue(batches)
         for batch in batches:
-            outcome = possibly_written(error) if batch.is_in_doubt() else error
-            batch.on_wire = False
-            records += batch.record_count
-            batch.result.fail(outcome)
+            if batch.state is BatchState.IN_FLIGHT:
+                batch.request_failed(AppendOutcome.UNKNOWN)
+            if batch.state is not BatchState.DONE:
+                records += batch.record_count
+                batch.fail(possibly_written(error) if batch.is_in_doubt() else error)
             self.finish(batch)
         self.pool.close()
         return records

@@ -12,6 +12,7 @@ from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import EndOfTaskError, Runtime
 from kclient.common.waiting import NetworkWait, Steps
 from kclient.producer.batch_drainer import ReadyCheckResult
+from kclient.producer.batch_state import BatchEvent, BatchState
 from kclient.producer.errors import ProducerFatalError
 from kclient.producer.kafka_client import KafkaClient
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
@@ -26,6 +27,7 @@ from kclient.producer.transactional_requests import TransactionalRequests
 
 _TOPIC_USE_INTERVAL_MS = 1_000.0
 _BLOCKED_POLL_MS = 100.0
+_SENT = BatchEvent.SENT
 
 
 class Sender:
@@ -207,7 +209,9 @@ class Sender:
             failure.__cause__ = error
             self.failure = failure
         self._accumulator.close()
-        queued = [batch for batch in self._incomplete.all() if not batch.on_wire]
+        queued = [
+            batch for batch in self._incomplete.all() if batch.state is not BatchState.IN_FLIGHT
+        ]
         self._accumulator.unqueue(queued)
         for batch in queued:
             self._handler.fail(batch, error, now_ms)
@@ -307,7 +311,7 @@ class Sender:
             config.acks, config.request_timeout_ms, batches, cluster.topic_ids
         )
         for batch in batches:
-            batch.on_wire = True
+            batch.apply(_SENT)
         if self._transactions is not None:
             self._transactions.sent(batches)
         request = self._client.new_client_request(

@@ -15,6 +15,7 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
+from kclient.producer.batch_state import EarlierAttempts
 from kclient.producer.producer_batch import (
     NO_SEQUENCE,
     ProducerBatch,
@@ -433,11 +434,11 @@ class TransactionManager:
             # attempt was written.
             if log_start_offset == -1:
                 return True
-            if not batch.outcome_unknown:
+            if not batch.possibly_written():
                 self._request_rewrite(topic_partition)
-            return not batch.outcome_unknown
+            return not batch.possibly_written()
         if isinstance(error, OutOfOrderSequenceError):
-            if batch.split_with_unknown_outcome:
+            if batch.earlier_attempts is EarlierAttempts.UNKNOWN_WHOLE:
                 return False
             # A batch that is not the next came too early: the one before it is being retried. Only
             # an error for the next batch proves a gap.

@@ -5,6 +5,8 @@ import pytest
 from kclient.common.broker_errors import NotLeaderOrFollowerError
 from kclient.common.errors import ClosedError, KafkaTimeoutError
 from kclient.common.waiting import run_steps
+from kclient.producer.append_outcome import AppendOutcome
+from kclient.producer.batch_state import BatchEvent, BatchState
 from kclient.producer.incomplete_batches import IncompleteBatches
 from tests.support.virtual.producer_parts import ProducerParts
 
@@ -30,7 +32,7 @@ def test_batches_are_listed_the_oldest_first_until_removed() -> None:
     registry = Registry(3)
     first, second, third = registry.batches
     assert registry.incomplete.all() == [first, second, third]
-    assert first.is_registered
+    assert first.state is BatchState.QUEUED
     assert registry.incomplete.record_count() == 6
     registry.incomplete.remove([second])
     registry.incomplete.remove([second])
@@ -55,8 +57,13 @@ def test_parts_take_the_place_of_their_batch() -> None:
     registry = Registry(3)
     first, second, third = registry.batches
     parts = [registry.parts.batch(b"x"), registry.parts.batch(b"y")]
+    second.apply(BatchEvent.SENT)
+    second.request_failed(AppendOutcome.NOT_WRITTEN)
     registry.incomplete.replace(second, parts)
     assert registry.incomplete.all() == [first, *parts, third]
+    assert [second.state, *(part.state for part in parts)] == [
+        BatchState.SPLIT, BatchState.QUEUED, BatchState.QUEUED
+    ]  # fmt: skip
 
 
 def test_last_error_is_that_of_the_oldest_batch_with_one() -> None:
@@ -104,5 +111,5 @@ def test_closed_registry_refuses_new_batches() -> None:
     refused = registry.parts.batch(b"x")
     with pytest.raises(ClosedError):
         registry.incomplete.add(refused)
-    assert not refused.is_registered
+    assert refused.state is BatchState.NEW
     assert registry.incomplete.all() == registry.batches

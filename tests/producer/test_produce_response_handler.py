@@ -13,6 +13,7 @@ from kclient.common.broker_errors import (
     UnknownServerError,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.producer.batch_state import BatchState
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import DeliveryTimeoutError
 from kclient.record import CompressionType
@@ -345,7 +346,7 @@ def test_forced_close_distinguishes_sent_from_unsent_records() -> None:
     on_wire = producer.send(b"x")
     producer.step()
     queued = producer.send(b"y")
-    assert builder_of(producer.client.requests()[0]).batches[0].on_wire
+    assert builder_of(producer.client.requests()[0]).batches[0].state is BatchState.IN_FLIGHT
     producer.sender.force_close()
     assert not producer.step()
     assert "may hold it nevertheless" in str(fails(on_wire, KafkaError, written=True))

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from kclient.common.broker_errors import InvalidRecordError
 from kclient.common.errors import IllegalStateError, KafkaError
+from kclient.producer.append_outcome import AppendOutcome
+from kclient.producer.batch_state import TRANSITIONS, BatchEvent, BatchState, EarlierAttempts
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch
 from kclient.record import CompressionType, RecordBatch
@@ -85,12 +87,20 @@ def test_batch_is_full_when_no_record_fits() -> None:
     assert batch.is_full()
 
 
-def test_buffer_is_released_once() -> None:
-    batch = sealed(b"a")
-    buffer = batch.buffer
+def test_buffer_of_the_pool_is_released_once() -> None:
+    buffer = bytearray(1_000)
+    batch = ProducerBatch(buffer, PARTS.result(), 0.0, PARTS.pool(10_000, 1_000))
+    batch.builder.append(5, None, b"a", None)
+    batch.seal(CompressionType.NONE, None)
     assert batch.release() is buffer
     assert batch.release() is None
     assert batch.sealed is None
+
+
+def test_buffer_of_a_part_is_not_returned_to_the_pool() -> None:
+    part = sealed(b"a", b"b").split(PARTS.result)[0]
+    assert part.release() is None
+    assert part.buffer is None
 
 
 def test_batch_grows_to_its_limit_and_keeps_its_records() -> None:
@@ -122,20 +132,56 @@ def test_batch_does_not_grow_without_memory() -> None:
     assert batch.buffer is first
 
 
+def in_state(state: BatchState) -> ProducerBatch:
+    """Return a batch with the fewest events that lead to a state."""
+    paths: dict[BatchState, list[BatchEvent]] = {BatchState.NEW: []}
+    while state not in paths:
+        for (before, event), following in TRANSITIONS.items():
+            if before in paths:
+                paths.setdefault(following, [*paths[before], event])
+    batch = PARTS.batch(b"a")
+    for event in paths[state]:
+        batch.apply(event)
+    return batch
+
+
+@pytest.mark.parametrize("event", BatchEvent)
+@pytest.mark.parametrize("state", BatchState)
+def test_event_without_a_transition_is_refused(state: BatchState, event: BatchEvent) -> None:
+    batch = in_state(state)
+    following = TRANSITIONS.get((state, event))
+    if following is not None:
+        batch.apply(event)
+        assert batch.state is following
+        return
+    expected = rf"ProducerBatch\(.*no transition for {event.name} in {state.name}$"
+    with pytest.raises(IllegalStateError, match=expected):
+        batch.apply(event)
+    assert batch.state is state
+
+
 @pytest.mark.parametrize(
-    ("on_wire", "unknown", "was_unknown", "written", "in_doubt"),
+    ("outcomes", "written", "in_doubt"),
     [
-        (False, False, False, False, False),
-        (True, False, False, True, True),
-        (False, True, False, True, True),
-        (False, False, True, False, True),
+        ([], False, False),
+        ([AppendOutcome.NOT_WRITTEN], False, False),
+        ([AppendOutcome.NEVER_WRITTEN], False, False),
+        ([AppendOutcome.UNKNOWN], True, True),
+        ([AppendOutcome.UNKNOWN, AppendOutcome.NOT_WRITTEN], True, True),
+        ([AppendOutcome.UNKNOWN, AppendOutcome.NEVER_WRITTEN], False, True),
+        ([AppendOutcome.UNKNOWN, AppendOutcome.NEVER_WRITTEN, AppendOutcome.UNKNOWN], True, True),
     ],
 )
-def test_doubt_about_a_failed_batch(
-    on_wire: bool, unknown: bool, was_unknown: bool, written: bool, in_doubt: bool
+def test_doubt_about_a_batch_after_its_requests(
+    outcomes: list[AppendOutcome], written: bool, in_doubt: bool
 ) -> None:
     batch = PARTS.batch(b"a")
-    batch.on_wire, batch.outcome_unknown, batch.was_unknown = on_wire, unknown, was_unknown
+    batch.apply(BatchEvent.REGISTERED)
+    for outcome in outcomes:
+        batch.apply(BatchEvent.SENT)
+        assert batch.possibly_written()
+        batch.request_failed(outcome)
+        batch.apply(BatchEvent.REQUEUED)
     assert (batch.possibly_written(), batch.is_in_doubt()) == (written, in_doubt)
 
 
@@ -148,7 +194,6 @@ def test_halves_of_a_split_batch_hold_its_records_in_order(count: int) -> None:
     assert [*values(left), *values(right)] == [b"%d" % number for number in range(count)]
     assert (left.send_order, right.send_order) == ((5, 0), (5, 1))
     assert left.created_ms == batch.created_ms
-    assert not left.pooled
     left.result.complete(100, -1)
     right.result.complete(200, -1)
     middle = left.record_count
@@ -156,13 +201,24 @@ def test_halves_of_a_split_batch_hold_its_records_in_order(count: int) -> None:
     assert offsets == [*range(100, 100 + middle), *range(200, 200 + count - middle)]
 
 
-def test_parts_of_a_batch_with_unknown_outcome_are_marked() -> None:
+@pytest.mark.parametrize("known", EarlierAttempts)
+def test_parts_of_a_batch_keep_the_doubt_about_it(known: EarlierAttempts) -> None:
     batch = sealed(b"a", b"b")
-    batch.outcome_unknown = True
-    assert all(
-        part.outcome_unknown and part.split_with_unknown_outcome
-        for part in batch.split(PARTS.result)
-    )
+    batch.earlier_attempts = known
+    written, in_doubt = batch.possibly_written(), batch.is_in_doubt()
+    for part in batch.split(PARTS.result):
+        assert (part.possibly_written(), part.is_in_doubt()) == (written, in_doubt)
+        assert (part.earlier_attempts is EarlierAttempts.UNKNOWN_WHOLE) == written
+
+
+def test_rejected_part_of_a_possibly_written_batch_may_be_written() -> None:
+    batch = sealed(b"a", b"b")
+    batch.earlier_attempts = EarlierAttempts.UNKNOWN
+    part = batch.split(PARTS.result)[0]
+    part.apply(BatchEvent.REGISTERED)
+    part.apply(BatchEvent.SENT)
+    part.request_failed(AppendOutcome.NEVER_WRITTEN)
+    assert part.possibly_written()
 
 
 def test_batch_that_was_never_sent_is_not_split() -> None:

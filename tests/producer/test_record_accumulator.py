@@ -8,6 +8,8 @@ import pytest
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import BufferExhaustedError, ClosedError, KafkaError, KafkaTimeoutError
 from kclient.common.waiting import run_steps
+from kclient.producer.append_outcome import AppendOutcome
+from kclient.producer.batch_state import BatchEvent
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.rows import SingleRecord
 from kclient.record import CompressionType, encode_headers
@@ -23,6 +25,11 @@ def drain(of: ProducerWorld) -> list[ProducerBatch]:
     drainer, now_ms = of.accumulator.drainer, of.clock.now_ms
     drainer.ready(of.cluster(), now_ms, skip_linger=of.accumulator.skips_linger())
     return drainer.drain([0], now_ms).get(0, [])
+
+
+def returned(batch: ProducerBatch) -> None:
+    batch.apply(BatchEvent.SENT)
+    batch.request_failed(AppendOutcome.NOT_WRITTEN)
 
 
 def plain(**options: object) -> ProducerWorld:
@@ -81,6 +88,7 @@ def test_retried_batch_is_queued_before_later_ones_after_its_backoff() -> None:
     first, second = drain(producer)[0], drain(producer)[0]
     third = batches(producer)[0]
     for batch in (second, first):
+        returned(batch)
         accumulator.reenqueue(batch, producer.clock.now_ms)
     assert batches(producer) == [first, second, third]
     assert first.attempts == 1
@@ -95,6 +103,7 @@ def test_parts_replace_their_batch_and_free_its_memory() -> None:
     producer.send(b"b")
     (batch,) = drain(producer)
     batch.seal(CompressionType.NONE, None)
+    returned(batch)
     parts = batch.split(producer.accumulator.new_result)
     producer.accumulator.requeue_parts(batch, parts)
     assert batches(producer) == parts
@@ -123,7 +132,8 @@ def test_memory_of_a_finished_batch_in_flight_is_kept() -> None:
     producer = plain()
     producer.send(b"x")
     (batch,) = drain(producer)
-    batch.on_wire = True
+    batch.apply(BatchEvent.SENT)
+    batch.fail(KafkaError("expired"))
     producer.accumulator.finish(batch)
     assert producer.pool.available() < producer.pool.total
     assert len(producer.accumulator.incomplete) == 0
@@ -149,7 +159,7 @@ def test_forced_close_fails_every_batch_with_its_doubt() -> None:
     producer = plain()
     sent = producer.send(b"sent")
     (batch,) = drain(producer)
-    batch.on_wire = True
+    batch.apply(BatchEvent.SENT)
     queued = producer.send(b"queued")
     producer.accumulator.close()
     assert producer.accumulator.abort_incomplete(KafkaError("closed")) == 2

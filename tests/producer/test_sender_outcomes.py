@@ -12,6 +12,7 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.waiting import run_steps
 from kclient.producer.errors import DeliveryTimeoutError, ProducerFatalError
+from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.messages.produce import ProduceResponse
 from kclient.record import CompressionType
 from tests.support.virtual.producer_world import builder_of, noting, world
@@ -341,3 +342,24 @@ def test_response_without_a_body_is_a_network_error() -> None:
     assert NetworkError.retriable
     producer.settle()
     assert producer.broker[0].values() == [b"x"]
+
+
+@pytest.mark.fault("W20")
+@pytest.mark.parametrize(
+    ("code", "step", "written"),
+    [(0, "completed", [True, True]), (NOT_ENOUGH_REPLICAS, "may_retry", [False, True])],
+)
+def test_error_within_a_response_leaves_the_other_outcomes_unknown(
+    code: int, step: str, written: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError("surprise")
+
+    monkeypatch.setattr(TransactionManager, step, explode)
+    producer = world(partitions=2)
+    futures = [producer.send(b"x", partition) for partition in range(2)]
+    producer.step()
+    assert producer.respond_to_all(errors={0: code, 1: code} if code else None) == 1
+    assert not producer.step()
+    errors = [future.exception(0) for future in futures]
+    assert [error is not None and error.possibly_written for error in errors] == written

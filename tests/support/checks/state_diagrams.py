@@ -10,6 +10,12 @@ from kclient.consumer.classic.member import TRANSITIONS as MEMBER_TRANSITIONS
 from kclient.consumer.classic.member import MemberState
 from kclient.consumer.topic_partition_state import NEXT_STATES, FetchState
 from kclient.network.kafka_channel import MUTE_TRANSITIONS, ChannelMuteState
+from kclient.producer.batch_state import (
+    ATTEMPT_OUTCOMES,
+    BatchState,
+    EarlierAttempts,
+)
+from kclient.producer.batch_state import TRANSITIONS as BATCH_TRANSITIONS
 from kclient.producer.transaction_manager import TRANSITIONS as PRODUCER_TRANSITIONS
 from kclient.producer.transaction_manager import State as ProducerIdState
 
@@ -96,6 +102,21 @@ def state_machines() -> list[StateMachine]:
             "The fetch position of an assigned partition.",
             FetchState.INITIALIZING,
             by_state(NEXT_STATES),
+        ),
+        StateMachine(
+            "Batch",
+            "kclient/producer/batch_state.py",
+            "A batch of a producer, from its first record to its outcome.",
+            BatchState.NEW,
+            by_event(BATCH_TRANSITIONS),
+        ),
+        StateMachine(
+            "Earlier attempts of a batch",
+            "kclient/producer/batch_state.py",
+            "Whether the requests of a batch that have ended may have written it. SPLIT leads to "
+            "the state of the parts. An event without a transition changes nothing.",
+            EarlierAttempts.NOT_WRITTEN,
+            by_event(ATTEMPT_OUTCOMES),
         ),
         StateMachine(
             "Producer id",
