@@ -1,6 +1,6 @@
 """Records that are appended to one partition: a single one, lists, or columns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from kclient.common.files import WireBytes
@@ -77,6 +77,26 @@ def all_bytes(what: str, rows: list[Any]) -> list[bytes | None]:
     return rows if all_bytes_or_none(rows) else [to_bytes(what, row) for row in rows]
 
 
+def _fill(
+    queue: PartitionQueue, append_to: Callable[[OpenBatch], int], all_taken: Callable[[], bool]
+) -> Segment | None:
+    """Append rows to the open batch, which grows as needed; close it if not one fits."""
+    batch, outer = queue.use_open_batch()
+    if batch is None:
+        return None
+    try:
+        first_index = batch.builder.record_count
+        count = append_to(batch)
+        while not all_taken() and batch.grow():
+            count += append_to(batch)
+        if count == 0:
+            queue.close_full_batch(batch)
+            return None
+        return Segment(batch.result, first_index, count)
+    finally:
+        queue.end_use(outer)
+
+
 class Rows:
     """Parallel lists of keys, values and timestamps, appended to batches from the front.
 
@@ -124,20 +144,7 @@ class Rows:
 
     def fill(self, queue: PartitionQueue) -> Segment | None:
         """Append as many records as fit into the open batch; return None if not one fits."""
-        batch, outer = queue.use_open_batch()
-        if batch is None:
-            return None
-        try:
-            first_index = batch.builder.record_count
-            count = self._append_to(batch)
-            while not self.all_taken() and batch.grow():
-                count += self._append_to(batch)
-            if count == 0:
-                queue.close_full_batch(batch)
-                return None
-            return Segment(batch.result, first_index, count)
-        finally:
-            queue.end_use(outer)
+        return _fill(queue, self._append_to, self.all_taken)
 
     def _append_to(self, batch: OpenBatch) -> int:
         count = batch.builder.append_many(
@@ -180,20 +187,7 @@ class ColumnRows:
 
     def fill(self, queue: PartitionQueue) -> Segment | None:
         """Append as many rows as fit into the open batch; return None if not one fits."""
-        batch, outer = queue.use_open_batch()
-        if batch is None:
-            return None
-        try:
-            first_index = batch.builder.record_count
-            count = self._append_to(batch)
-            while not self.all_taken() and batch.grow():
-                count += self._append_to(batch)
-            if count == 0:
-                queue.close_full_batch(batch)
-                return None
-            return Segment(batch.result, first_index, count)
-        finally:
-            queue.end_use(outer)
+        return _fill(queue, self._append_to, self.all_taken)
 
     def _append_to(self, batch: OpenBatch) -> int:
         count = batch.builder.append_columns(self._columns, self._rows, self.taken)
