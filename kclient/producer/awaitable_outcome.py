@@ -89,6 +89,15 @@ class AwaitableOutcome(
     def exception(self, timeout: float | None = None) -> KafkaError | None:
         """Wait for the outcome and return the error or None."""
 
+    def add_done_callback(self, callback: Callable[[Self], object]) -> None:
+        """Call ``callback(outcome)`` when the outcome is known, or now if it is known already.
+
+        It runs as ``on_delivery`` of `Producer.send` (now: in the caller's thread) and must not
+        block.
+        """
+        if not self.add_done_call(lambda: callback(self)):
+            callback(self)
+
     @abstractmethod
     def add_done_call(self, call: Callable[[], object]) -> bool:
         """Register a call for when the outcome is known; return False if it is known already."""

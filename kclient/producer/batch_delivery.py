@@ -87,15 +87,6 @@ class BatchDelivery(AwaitableOutcome[int]):
             return error
         return None
 
-    def add_done_callback(self, callback: Callable[["BatchDelivery"], object]) -> None:
-        """Call ``callback(delivery)`` when every outcome is known, or now if they all are.
-
-        It runs as ``on_delivery`` of `Producer.send` (now: in the caller's thread) and must not
-        block.
-        """
-        if not self.add_done_call(lambda: callback(self)):
-            callback(self)
-
     def add_done_call(self, call: Callable[[], object]) -> bool:
         """Register a call for when every outcome is known; return False if they all are."""
         return self._watch(0, call)

@@ -71,15 +71,6 @@ class DeliveryFuture(RecordHandle, AwaitableOutcome[RecordMetadata]):
         outcome, index = self._await(timeout)
         return outcome.error_of(index) if isinstance(outcome, Failed) else None
 
-    def add_done_callback(self, callback: Callable[["DeliveryFuture"], object]) -> None:
-        """Call ``callback(future)`` when the outcome is known, or now if it is known already.
-
-        It runs as ``on_delivery`` of `Producer.send` (now: in the caller's thread) and must not
-        block.
-        """
-        if not self.add_done_call(lambda: callback(self)):
-            callback(self)
-
     def add_done_call(self, call: Callable[[], object]) -> bool:
         """Register a call for when the outcome is known; return False if it is known already."""
         return self._result.add_callback(self._index, call)
