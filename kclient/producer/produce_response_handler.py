@@ -122,11 +122,10 @@ class ProduceResponseHandler:
         outcome = append_outcome(error, self._acks, idempotent=self._transactions is not None)
         if outcome is AppendOutcome.WRITTEN:
             self._succeed({batch: result.partition}, now_ms)
+        else:
+            batch.request_failed(outcome)
+        if batch.state is BatchState.DONE:  # written, or it expired while it was in flight
             self._accumulator.finish(batch)
-            return
-        batch.request_failed(outcome)
-        if batch.state is BatchState.DONE:  # it expired while it was in flight
-            self._accumulator.deallocate(batch)
         elif isinstance(error, RecordTooLargeError) and batch.record_count > 1:
             self._split(batch, now_ms)
         elif self._may_retry(batch, error, result.partition.log_start_offset, now_ms):
