@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kclient import Consumer, RecordMetadata, TopicPartition
+from kclient import AdminClient, Consumer, NewTopic, RecordMetadata, TopicPartition
 from kclient.aio import Producer
 from kclient.common.errors import (
     BootstrapError,
@@ -308,7 +308,7 @@ def test_calls_end_at_their_timeouts_without_a_broker(loop: Loop, topic: str) ->
 
 
 def test_close_ends_at_its_timeout_and_fails_the_records(
-    loop: Loop, bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
+    bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test() -> None:
         producer = Producer(
@@ -316,16 +316,17 @@ def test_close_ends_at_its_timeout_and_fails_the_records(
             retry_backoff_ms=60_000,
             retry_backoff_max_ms=60_000,
         )
-        await producer.partitions_for(topic)
-        lost = proxy.drop_response(ApiKey.PRODUCE)
         future = await producer.send(topic, b"v")
         await producer.close(0.2)
         with pytest.raises(KafkaError, match="closed before"):
             await future
-        assert lost.hits == 1
 
     with FaultProxy(bootstrap) as proxy:
-        loop(test)
+        with AdminClient(bootstrap_servers=bootstrap) as admin:
+            admin.create_topics(NewTopic(topic, 1, 1))
+        lost = proxy.drop_response(ApiKey.PRODUCE)
+        asyncio.run(test())
+        assert lost.hits == 1
     assert "1 record(s) had no outcome" in caplog.text
 
 

@@ -14,10 +14,13 @@ EXPECTED = {
 }
 # It needs a JVM: tests/spark/session/test_notebook_example.py.
 WITH_SPARK = {"spark_notebook.py"}
+# A server runs it: tests/aio/test_web_orders.py.
+SERVED = {"web_orders.py"}
 
 
 def test_all_examples_are_listed() -> None:
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == {*EXPECTED, *WITH_SPARK}
+    found = {path.name for path in (ROOT / "examples").glob("*.py")}
+    assert found == {*EXPECTED, *WITH_SPARK, *SERVED}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
