@@ -506,54 +506,76 @@ def test_poll_raises_the_error_of_a_coroutine_callback(
     loop(test)
 
 
+class CancelledRebalances:
+    """Rebalances with coroutine callbacks that are cancelled; members rejoin for one topic of two.
+
+    Attributes:
+        members: Members whose rebalance was cancelled or has ended.
+    """
+
+    def __init__(self, bootstrap: str, partition: TopicPartition, other: str) -> None:
+        self.members: list[Member] = []
+        self._bootstrap, self._partition, self._other = bootstrap, partition, other
+
+    async def call(self, number: int) -> None:
+        """Run a rebalance."""
+        await self.begin(f"{self._partition.topic}-{number}", "")
+
+    async def begin(self, group: str, cancelled: str) -> None:
+        """Run a rebalance, and cancel it in the first callback of the given name."""
+        member = Member(self._bootstrap, group, session_timeout_ms=10_000)
+
+        async def on_event(event: str) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            if event == cancelled and member.events.count(f"begin {event}") == 1:
+                task.cancel()
+            await asyncio.sleep(0)
+            if event == "revoked":
+                await member.consumer.commit({self._partition: 1})
+
+        member.on_event = on_event
+        self.members.append(member)
+        member.subscribe([self._partition.topic, self._other])
+        await self._rebalance(member)
+
+    async def check(self, number: int, outcome: object) -> None:
+        """Continue a rebalance where it was cancelled, and check its callbacks."""
+        member = self.members.pop()
+        last = member.events[-1] if member.events else ""
+        if last.startswith("begin"):  # its callback was cancelled
+            await member.read_until(lambda: member.events.count(last) == 2)
+        await self._rebalance(member)
+        assert member.ended() == ["assigned", "revoked", "assigned"], (number, outcome)
+        assert member.consumer.assignment() == {self._partition}
+        committed = await member.consumer.committed([self._partition])
+        assert committed == {self._partition: OffsetAndMetadata(1)}
+        await member.consumer.close()
+
+    async def _rebalance(self, member: Member) -> None:
+        await member.read_until(lambda: "assigned" in member.events)
+        if len(member.consumer.subscription()) == 2:
+            member.subscribe(self._partition.topic)
+        await member.read_until(lambda: member.ended().count("assigned") == 2)
+
+
 @pytest.mark.fault("R11", "R16")
 def test_poll_cancelled_in_a_callback_runs_it_again(
     loop: Loop, bootstrap: str, partition: TopicPartition
 ) -> None:
-    """A rebalance with coroutine callbacks, cancelled at each suspension."""
-    topic, other = partition.topic, f"{partition.topic}-other"
-    produce(bootstrap, topic, 1)
+    other = f"{partition.topic}-other"
+    produce(bootstrap, partition.topic, 1)
     produce(bootstrap, other, 1)
+    rebalances = CancelledRebalances(bootstrap, partition, other)
 
     async def test() -> None:
-        members: list[Member] = []
-        interrupted: set[str] = set()
-
-        async def rebalance(member: Member) -> None:
-            """Join, then rejoin with another subscription; continue where it was cancelled."""
-            await member.read_until(lambda: "assigned" in member.events)
-            if len(member.consumer.subscription()) == 2:
-                member.subscribe(topic)
-            await member.read_until(lambda: member.ended().count("assigned") == 2)
-
-        async def call(number: int) -> None:
-            member = Member(bootstrap, f"{topic}-{number}", session_timeout_ms=10_000)
-
-            async def on_event(event: str) -> None:
-                await asyncio.sleep(0)
-                if event == "revoked":
-                    await member.consumer.commit({partition: 1})
-
-            member.on_event = on_event
-            members.append(member)
-            member.subscribe([topic, other])
-            await rebalance(member)
-
-        async def check(number: int, outcome: object) -> None:
-            member = members.pop()
-            last = member.events[-1] if member.events else ""
-            if last.startswith("begin"):  # its callback was cancelled
-                interrupted.add(last)
-                await member.read_until(lambda: member.events.count(last) == 2)
-            await rebalance(member)
-            assert member.ended() == ["assigned", "revoked", "assigned"], number
-            assert member.consumer.assignment() == {partition}
-            committed = await member.consumer.committed([partition])
-            assert committed == {partition: OffsetAndMetadata(1)}
-            await member.consumer.close()
-
-        assert await cancel_at_each_suspension(call, check) >= 10
-        assert interrupted == {"begin assigned", "begin revoked"}
+        assert await cancel_at_each_suspension(rebalances.call, rebalances.check) >= 10
+        for event in ("assigned", "revoked"):
+            task = asyncio.create_task(rebalances.begin(f"{partition.topic}-{event}", event))
+            await asyncio.wait([task])
+            assert task.cancelled()
+            assert rebalances.members[0].events[-1] == f"begin {event}"
+            await rebalances.check(0, None)
 
     loop(test)
 
