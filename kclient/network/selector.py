@@ -214,6 +214,9 @@ class Selector:
         self.failed_sends.clear()
         self.connected.clear()
         self.disconnected.clear()
+        if len(self._authenticating) > self._max_unauthenticated:
+            # Before any of them is read: many may have been accepted since the last poll.
+            self._close_unauthenticated(now_ms)
         if self._to_serve:
             self.write_queued(now_ms)
         if self._out_of_memory:
