@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kclient import AdminClient, NewTopic, Producer, TopicPartition
 from kclient.common.system_tasks import SystemCondition
 from kclient.network.system_net import SystemPoller
 from tests.support.processes.broker_process import BrokerProcess
@@ -31,6 +32,22 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def topic() -> str:
     return f"topic-{next(_names)}"
+
+
+@pytest.fixture
+def partition(topic: str) -> TopicPartition:
+    return TopicPartition(topic, 0)
+
+
+def produce(bootstrap: str, topic: str, count: int, partitions: int = 1) -> list[bytes]:
+    """Create a topic with records; return their values."""
+    values = [b"%d" % number for number in range(count)]
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics(NewTopic(topic, partitions, 1))
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        for number, value in enumerate(values):
+            producer.send(topic, value, partition=number % partitions)
+    return values
 
 
 async def _limited(test: Test) -> None:
