@@ -89,7 +89,7 @@ _RECEIPT_WAIT_MS = 50.0
 _RECEIPT_LOOK_MS = 1.0
 
 
-class Call(deferred_signals):
+class CallWithLock(deferred_signals):
     """Context of a call: holds the lock; signals take effect where the call waits, or after it."""
 
     __slots__ = ("_core",)
@@ -213,9 +213,9 @@ class ConsumerCore:
 
     # --- calls
 
-    def call(self) -> Call:
+    def call(self) -> CallWithLock:
         """Return a context that holds the lock during a call that does not wait."""
-        return Call(self)
+        return CallWithLock(self)
 
     def begin_call(self, *, polls: bool = False) -> None:
         """Acquire the lock, and put back records of an earlier call that were not returned.

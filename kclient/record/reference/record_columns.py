@@ -15,7 +15,7 @@ PartitionRows = list[tuple[int, memoryview]]
 """Partition, -1 for none, and the rows that go there: 64-bit integers, native order."""
 
 
-class RecordAppender(Protocol):
+class RecordTarget(Protocol):
     """Target of `RecordColumns.append_to`: a batch builder."""
 
     def append(
@@ -166,7 +166,7 @@ class RecordColumns:
             members.setdefault(partition, array("q")).append(row)
         return [(each, memoryview(members[each]).cast("B")) for each in sorted(members)]
 
-    def append_to(self, builder: RecordAppender, rows: WireBytes | None, start: int) -> int:
+    def append_to(self, builder: RecordTarget, rows: WireBytes | None, start: int) -> int:
         """Append rows to a batch, as many as fit; called by `RecordBatchBuilder.append_columns`.
 
         Args:
