@@ -42,6 +42,7 @@ from kclient.consumer.consumer_config import (
     CONSUMER_CONFIG,
     DeserializerOf,
     PlainConsumerOptions,
+    given_deserializers,
     keep_bytes,
 )
 from kclient.consumer.consumer_core import ConsumerCore
@@ -103,15 +104,7 @@ class Consumer(
         Raises:
             ConfigError: An option is unknown or invalid, or two options are inconsistent.
         """
-        deserializers = {
-            "key_deserializer": key_deserializer,
-            "value_deserializer": value_deserializer,
-        }
-        given = {
-            name: each
-            for name, each in deserializers.items()
-            if each is not None and each is not keep_bytes
-        }
+        given = given_deserializers(key_deserializer, value_deserializer)
         settings = CONSUMER_CONFIG.parse(merged(config, {**options, **given}))
         self._driver = LoopDriver("this consumer", runtime)
         self._default_timeout_ms = settings.default_api_timeout_ms

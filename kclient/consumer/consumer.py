@@ -38,6 +38,7 @@ from kclient.consumer.consumer_config import (
     CONSUMER_CONFIG,
     DeserializerOf,
     PlainConsumerOptions,
+    given_deserializers,
     keep_bytes,
 )
 from kclient.consumer.consumer_core import ConsumerCore, used_by_another_thread
@@ -122,15 +123,7 @@ class Consumer(
         runtime: Runtime | None = None,
         **options: Unpack[PlainConsumerOptions],
     ) -> None:
-        deserializers = {
-            "key_deserializer": key_deserializer,
-            "value_deserializer": value_deserializer,
-        }
-        given = {
-            name: each
-            for name, each in deserializers.items()
-            if each is not None and each is not keep_bytes
-        }
+        given = given_deserializers(key_deserializer, value_deserializer)
         runtime = system_runtime() if runtime is None else runtime
         with deferred_signals():
             settings = CONSUMER_CONFIG.parse(merged(config, {**options, **given}))

@@ -298,6 +298,21 @@ def keep_bytes(data: bytes) -> bytes:
     return data
 
 
+def given_deserializers(
+    key_deserializer: DeserializerOf[Any] | None, value_deserializer: DeserializerOf[Any] | None
+) -> dict[str, object]:
+    """Return the deserializers that the application gave to a constructor, by option."""
+    deserializers = {
+        "key_deserializer": key_deserializer,
+        "value_deserializer": value_deserializer,
+    }
+    return {
+        name: each
+        for name, each in deserializers.items()
+        if each is not None and each is not keep_bytes
+    }
+
+
 Assignor = Literal["range", "roundrobin"] | PartitionAssignor
 
 

@@ -28,6 +28,7 @@ from kclient.producer.producer_config import (
     PRODUCER_CONFIG,
     OptionsWithoutSerializers,
     SerializerOf,
+    given_serializers,
     keep_bytes,
 )
 from kclient.producer.producer_core import ProducerCore
@@ -100,12 +101,7 @@ class Producer(
         Raises:
             ConfigError: An option is unknown or invalid, or two contradict each other.
         """
-        serializers = {"key_serializer": key_serializer, "value_serializer": value_serializer}
-        given = {
-            name: each
-            for name, each in serializers.items()
-            if each is not None and each is not keep_bytes
-        }
+        given = given_serializers(key_serializer, value_serializer)
         settings = PRODUCER_CONFIG.parse(merged(config, {**options, **given}))
         runtime = system_runtime() if runtime is None else runtime
         core = ProducerCore(settings, runtime, _topic_hint)

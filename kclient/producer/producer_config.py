@@ -313,6 +313,18 @@ def keep_bytes(data: BytesLike) -> BytesLike:
     return data
 
 
+def given_serializers(
+    key_serializer: SerializerOf[Any] | None, value_serializer: SerializerOf[Any] | None
+) -> dict[str, object]:
+    """Return the serializers that the application gave to a constructor, by option."""
+    serializers = {"key_serializer": key_serializer, "value_serializer": value_serializer}
+    return {
+        name: each
+        for name, each in serializers.items()
+        if each is not None and each is not keep_bytes
+    }
+
+
 AnySerializer = (
     Serializer
     | Callable[[Any], BytesLike]
