@@ -1,7 +1,6 @@
 """The asyncio consumer: its public methods."""
 
 import asyncio
-import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
 
 _NO_RECORDS: ConsumerRecords[Any, Any] = ConsumerRecords({})
 _CLOSE_TIMEOUT_S = 30.0
+_CALL_ENDS_MS = 100.0
 
 R = TypeVar("R")
 
@@ -435,7 +435,8 @@ class Consumer(
             )
 
     def _close(self, deadline_ms: float) -> Steps[None]:
-        yield from self._end_calls(deadline_ms)
+        # Calls end within a turn of the event loop, which a timeout of 0 does not exclude.
+        yield from self._end_calls(max(deadline_ms, self._monotonic_ms() + _CALL_ENDS_MS))
         if self._calls:  # a callback of the application still runs
             self._closing = None
             return
@@ -452,11 +453,11 @@ class Consumer(
             def has_changed(calls: int = calls, running: int = running) -> bool:
                 return self._calls < calls or len(self._code.running) != running
 
+            if self._monotonic_ms() >= deadline_ms:
+                return
             if not running:
                 self._core.wakeup()  # ends one of them
-            elif self._monotonic_ms() >= deadline_ms:
-                return
-            yield ConditionWait(self._ended, has_changed, deadline_ms if running else math.inf)
+            yield ConditionWait(self._ended, has_changed, deadline_ms)
 
     async def __aenter__(self) -> Self:
         """Bind the consumer to the running event loop; the end of the block closes it.
