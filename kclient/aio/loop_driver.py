@@ -133,6 +133,10 @@ class LoopDriver:
         if self._turns is not None:
             self._turns.received()
 
+    def has_loop(self) -> bool:
+        """Return whether the client's event loop may still run it."""
+        return self._turns is not None and not self._turns.loop.is_closed()
+
     def abandon(self, in_loop: Callable[[], None], without_loop: Callable[[], None]) -> None:
         """Close a client that its application has dropped, from any thread.
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Of a loop without its event loop: enough to close connections, and it never waits for brokers.
+_MOST_LAST_STEPS = 10
+
 _log = logging.getLogger(__name__)
 
 
@@ -73,8 +76,10 @@ class LoopTask:
 
     def run_out(self) -> None:
         """Run to the end without waiting, after a request to end."""
-        for _ in self._steps:
-            continue
+        for _ in range(_MOST_LAST_STEPS):
+            if next(self._steps, None) is None:
+                return
+        self._steps.close()
 
     def _end(self) -> None:
         self._ended = True

@@ -287,11 +287,8 @@ class Producer(
         if self._closing is None:
             # At once, also if this call is cancelled before the loop of the closing runs.
             self._core.closed = True
-            self._closing = self._driver.start("close", self._close(timeout))
+            self._closing = self._driver.start("close", _closed(self._core, timeout))
         await self._driver.run(self._closing.until_ended())
-
-    def _close(self, timeout: float | None) -> Steps[None]:
-        yield from self._core.close(timeout)
 
     async def __aenter__(self) -> Self:
         """Bind the producer to the running event loop; the end of the block closes it.
@@ -321,8 +318,11 @@ class Producer(
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         # At interpreter exit, modules are cleared before this is called.
         core: ProducerCore | None = getattr(self, "_core", None)
-        if core is None or core.closed or core.is_foreign():
+        if core is None or core.is_foreign():
             return
+        closing = self._closing is not None and self._closing.is_alive()
+        if core.closed and (not closing or self._driver.has_loop()):
+            return  # a close that was cancelled continues in the event loop
         core.closed = True
         self._driver.abandon(core.initiate_close, core.force_close)
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
@@ -345,6 +345,11 @@ def _append_now(
         return future
     steps.close()  # no memory is free: nothing was appended
     return None
+
+
+def _closed(core: ProducerCore, timeout: float | None) -> Steps[None]:
+    """Close a core, without a reference to its producer, which may be collected meanwhile."""
+    yield from core.close(timeout)
 
 
 def _in_context(on_delivery: OnDelivery) -> OnDelivery:

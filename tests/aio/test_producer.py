@@ -427,3 +427,30 @@ def test_waits_do_not_spin(monkeypatch: pytest.MonkeyPatch, topic: str) -> None:
 
     asyncio.run(test())
     assert polls < 200
+
+
+def test_close_that_its_event_loop_does_not_finish_is_reported(
+    bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    unclosed: list[Producer[Any, Any]] = []
+
+    async def test() -> None:
+        producer = Producer(
+            bootstrap_servers=proxy.bootstrap_servers,
+            retry_backoff_ms=60_000,
+            retry_backoff_max_ms=60_000,
+        )
+        unclosed.append(producer)
+        await producer.send(topic, b"v")
+        closing = asyncio.create_task(producer.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics(NewTopic(topic, 1, 1))
+    with FaultProxy(bootstrap) as proxy:
+        proxy.drop_response(ApiKey.PRODUCE)
+        asyncio.run(test())
+        with caplog.at_level("WARNING"):
+            check_unclosed(unclosed)
+    assert "1 record(s) had no outcome" in caplog.text
