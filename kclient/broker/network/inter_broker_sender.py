@@ -10,7 +10,7 @@ from kclient.client.client_request import ClientResponse, RequestBuilder
 from kclient.client.network_client import NetworkClient
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.log_context import LogContext
-from kclient.common.runtime import Runtime
+from kclient.common.runtime import Runtime, Task, Tasks
 from kclient.common.types import Node
 from kclient.network.channel_builder import client_channel_builder
 from kclient.network.selector import Selector
@@ -18,6 +18,12 @@ from kclient.protocol.message import Response
 
 OnResponse = Callable[[Response | KafkaError], None]
 """Receives the response, or why there is none. Called in the thread that calls `step`."""
+
+
+Step = Callable[[float], float]
+"""Does what is due at a monotonic time; returns the milliseconds until the next call."""
+
+_IDLE_MS = 60_000.0
 
 
 class SenderSettings(NamedTuple):
@@ -69,6 +75,8 @@ class InterBrokerSender:
         self._unsent: dict[int, deque[_Unsent]] = {}
         self._addresses: dict[int, Node] = {}
         self._closed: set[int] = set()  # nodes whose connection this sender closed
+        self._task: Task | None = None
+        self._is_stopping = False
 
     def send(
         self,
@@ -107,6 +115,38 @@ class InterBrokerSender:
         """Close the connection to a node; its requests fail."""
         self._closed.add(node_id)
         self._client.disconnect(str(node_id))
+
+    def abandon(self, node_id: int) -> None:
+        """Close the connection to a node, and fail its requests, those not sent yet included."""
+        self.disconnect(node_id)
+        for item in self._unsent.pop(node_id, ()):
+            self._fail(item, DisconnectedError(f"{item.node}: given up"))
+
+    def start(self, tasks: Tasks, name: str, step: Step) -> None:
+        """Start a task that calls `step` until `shutdown`.
+
+        Args:
+            tasks: Tasks.
+            name: Name of the task.
+            step: Does the work of the owner at a monotonic time, in ms; returns the time until its
+                next call, in ms, unless a response or `wakeup` precedes it.
+        """
+        self._is_stopping = False
+
+        def run_once() -> bool:
+            now_ms = self._clock.monotonic_ms()
+            self.step(now_ms, min(step(now_ms), _IDLE_MS))
+            return not self._is_stopping
+
+        self._task = tasks.spawn(name, run_once)
+
+    def shutdown(self, timeout: float) -> None:
+        """End the task, waiting up to `timeout` seconds, and close all connections."""
+        self._is_stopping = True
+        self.wakeup()
+        if self._task is not None and not self._task.join(timeout):
+            self._log.warning("%s did not end within %s s", self._task.name, timeout)
+        self.close()
 
     def close(self) -> None:
         """Close all connections; callbacks of unfinished requests are not called. Idempotent."""

@@ -87,7 +87,8 @@ class VoterSet:
         for entry in filter(None, (part.strip() for part in text.split(","))):
             name, _, address = entry.partition("@")
             host, _, port = address.rpartition(":")
-            if not (name.isdecimal() and host and port.isdecimal()) or int(name) in found:
+            is_port = port.isdecimal() and 0 < int(port) < 1 << 16
+            if not (name.isdecimal() and host and is_port) or int(name) in found:
                 raise ConfigError(
                     f"controller.quorum.voters: got {entry!r:.80}, expected id@host:port, "
                     "each id once"

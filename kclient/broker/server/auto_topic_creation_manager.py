@@ -2,18 +2,32 @@
 
 from collections.abc import Callable, Sequence
 
-from kclient.broker.controller.topic_control import TopicPlan, TopicRequest
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.server.broker_config import BrokerConfig
-from kclient.broker.server.local_controller import LocalController
-from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
+from kclient.broker.server.controller_channel import ControllerChannel, are_created
+from kclient.common.broker_errors import (
+    NONE,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+    code_of,
+    error_of_code,
+)
 from kclient.common.errors import KafkaError
+from kclient.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+_EXISTS = code_of(TopicExistsError)
 
 
 class AutoTopicCreationManager:
     """Creates topics on first use (Kafka: AutoTopicCreationManager)."""
 
-    def __init__(self, config: BrokerConfig, controller: LocalController) -> None:
+    def __init__(self, config: BrokerConfig, controller: ControllerChannel) -> None:
         self._config = config
         self._controller = controller
 
@@ -26,28 +40,33 @@ class AutoTopicCreationManager:
         created, and the error of the creation otherwise.
         """
 
-        def on_created(plans: list[TopicPlan | KafkaError]) -> None:
-            on_done({name: _error(name, plan) for name, plan in zip(names, plans, strict=True)})
+        def on_created(outcome: CreateTopicsResponse | KafkaError) -> None:
+            if isinstance(outcome, KafkaError):
+                on_done(dict.fromkeys(names, outcome))
+            else:
+                on_done({result.name: _error(result) for result in outcome.topics})
 
-        self._controller.create_topics([self._request(name) for name in names], on_created)
+        request = CreateTopicsRequest(topics=[self._topic(name) for name in names], timeout_ms=0)
+        self._controller.change(request, on_created, are_created)
 
-    def _request(self, name: str) -> TopicRequest:
+    def _topic(self, name: str) -> CreatableTopic:
         if name != CONSUMER_OFFSETS:
-            return TopicRequest(name)
-        return TopicRequest(
-            name,
+            return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(self._config.offsets_topic_segment_bytes),
+        }
+        return CreatableTopic(
+            name=name,
             num_partitions=self._config.offsets_topic_num_partitions,
             replication_factor=self._config.offsets_topic_replication_factor,
-            configs={
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(self._config.offsets_topic_segment_bytes),
-            },
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
         )
 
 
-def _error(name: str, plan: TopicPlan | KafkaError) -> KafkaError:
+def _error(result: CreatableTopicResult) -> KafkaError:
     # A concurrent request may have created the topic.
-    if isinstance(plan, KafkaError) and not isinstance(plan, TopicExistsError):
-        return plan
-    return UnknownTopicOrPartitionError(f"Topic {name} is being created")
+    if result.error_code in (NONE, _EXISTS):
+        return UnknownTopicOrPartitionError(f"Topic {result.name} is being created")
+    return error_of_code(result.error_code, result.error_message)

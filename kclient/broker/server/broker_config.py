@@ -22,7 +22,8 @@ from kclient.broker.authorizer.standard_authorizer import (
 from kclient.broker.log.log_config import TOPIC_CONFIG, LogConfig
 from kclient.broker.network.listener_security import ListenerSecurity
 from kclient.broker.server.broker_keys import boolean, names, number, string
-from kclient.broker.server.listener_keys import ListenerKeys, override_key, resolve
+from kclient.broker.server.cluster_keys import ClusterKeys
+from kclient.broker.server.listener_keys import override_key, resolve
 from kclient.broker.server.listeners import (
     ADVERTISED,
     ALLOW_UNAUTHENTICATED,
@@ -35,7 +36,7 @@ from kclient.broker.server.listeners import (
     check_reachability,
     parse_listeners,
 )
-from kclient.broker.server.quorum_config import VOTERS, check_voters
+from kclient.broker.server.quorum_voters import quorum_voters
 from kclient.broker.server.unused_keys import refused_keys, unused_keys
 from kclient.common.config_def import ConfigDef, ConfigType
 from kclient.common.config_keys import LONG_MAX, fraction, other_value
@@ -47,7 +48,7 @@ _SHORT = ConfigType.SHORT
 _UNITS = {"hours": 3600 * 1000, "minutes": 60 * 1000}
 
 
-class BrokerConfig(ListenerKeys):
+class BrokerConfig(ClusterKeys):
     """Configuration of a broker.
 
     Attributes:
@@ -86,10 +87,7 @@ class BrokerConfig(ListenerKeys):
     controller_listener_names: tuple[str, ...] | None = names(
         CONTROLLERS,
         None,
-        "Names of the listeners for controllers; they are not bound, since there is one node.",
-    )
-    controller_quorum_voters: tuple[str, ...] | None = names(
-        VOTERS, None, "Voters of the metadata quorum, each as id@host:port: this node alone."
+        "Names of the listeners for controllers; they are not advertised to clients.",
     )
     log_dir: str | None = string("log.dir", None, "Data directory.")
     log_dirs: tuple[str, ...] | None = names("log.dirs", None, "Data directory; one is supported.")
@@ -371,12 +369,13 @@ class BrokerConfig(ListenerKeys):
         )
 
     def listener_securities(self) -> tuple[ListenerSecurity, ...]:
-        """Return the security of each listener, in the order of the listeners.
+        """Return the security of each listener, with those for controllers at the end.
 
         Raises:
             ConfigError: A value is missing, contradicts another, or is that of an unknown listener.
         """
-        return resolve(self, self.overrides, self.listener_config().listeners)
+        found = self.listener_config()
+        return resolve(self, self.overrides, (*found.listeners, *found.controllers))
 
     def topic_value(self, server_key: str) -> object:
         """Return the value of a key in the unit of its topic key, which is milliseconds."""
@@ -420,7 +419,7 @@ class BrokerConfig(ListenerKeys):
         node_id = self.node_id if old is None else self.broker_id
         self._check_reachability()
         controllers = self.listener_config().advertised_controllers
-        check_voters(self.controller_quorum_voters, node_id, controllers)
+        quorum_voters(self.controller_quorum_voters, node_id, controllers)
         return self.with_values(
             given={
                 name.replace("_", "."): value

@@ -1,11 +1,15 @@
 """A broker: wiring, start and shutdown of its components."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from math import inf
 from typing import NamedTuple
 
 from kclient.broker.authorizer.standard_authorizer import StandardAuthorizer, parse_super_users
+from kclient.broker.network.inter_broker_sender import InterBrokerSender, Step
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
 from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.request_metrics import Histogram, RequestMetrics, RequestObserver
@@ -23,22 +27,26 @@ from kclient.broker.server.broker_lifecycle_manager import (
 from kclient.broker.server.broker_scheduler import BrokerScheduler
 from kclient.broker.server.broker_storage import BrokerStorage, log_manager, open_storage
 from kclient.broker.server.config_helper import ConfigHelper
+from kclient.broker.server.controller_channel import ControllerChannel
 from kclient.broker.server.fetch_session import FetchSessionCache
 from kclient.broker.server.kafka_apis import (
     API_TABLE,
+    CONTROLLER_API_TABLE,
     Interceptor,
     KafkaApis,
     version_spans,
 )
-from kclient.broker.server.local_controller import LocalController
 from kclient.broker.server.metadata_cache import MetadataCache
+from kclient.broker.server.node_connections import NodeConnections
 from kclient.broker.server.producer_id_manager import ProducerIdManager
+from kclient.broker.server.quorum_voters import quorum_voters
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
-from kclient.broker.server.served_api import BrokerServices
-from kclient.common.errors import IllegalStateError
+from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime, Task
 from kclient.network.endpoint import Endpoint
 from kclient.network.sasl.scram_server import ScramCredentials
+from kclient.protocol.api_keys import ApiKey
 
 _log = logging.getLogger(__name__)
 
@@ -46,19 +54,40 @@ STOP_TIMEOUT = 10.0
 """Seconds to wait for each thread of the broker at shutdown."""
 
 
+_CONTROLLED_SHUTDOWN_MS = 5000.0
+"""Longest wait for other leaders; after it the broker is fenced when its session ends."""
+
+_LEAVE_MS = 2000.0
+"""Longest wait for the other voters, which a leader that stops informs."""
+
 _LONG_REQUESTS = 2**31 - 1
 """A connection has at most one request in progress, so the connections bound the queue."""
 
 
 class _Parts(NamedTuple):
-    """Components that run threads or serve requests."""
+    """Components that run threads or serve requests.
+
+    Attributes:
+        server: Listeners for clients and brokers.
+        controllers: Listeners for controllers.
+        pool: Threads of request handlers.
+        long_pool: Thread of requests that take long.
+        scheduler: Background work.
+        apis: Dispatcher of requests.
+        storage: Logs, quorum and partitions.
+        channel: Way to the active controller.
+        lifecycle: Registration of the broker, and its heartbeats.
+    """
 
     server: SocketServer
+    controllers: SocketServer
     pool: KafkaRequestHandlerPool
     long_pool: KafkaRequestHandlerPool
     scheduler: BrokerScheduler
     apis: KafkaApis
     storage: BrokerStorage
+    channel: ControllerChannel
+    lifecycle: BrokerLifecycleManager
 
 
 class BrokerServer:
@@ -66,8 +95,10 @@ class BrokerServer:
 
     Start order: directory lock, listeners without accepting, quorum, logs and partitions with the
     first metadata, registration, groups; then the threads, which accept connections. The only voter
-    of a quorum needs no other node for that, so that all of it runs in the calling thread. Stop
-    order is the reverse, so that requests still in progress find the components they need.
+    of a quorum needs no other node for that, so that all of it runs in the calling thread. With
+    other voters the threads come first, and `await_running` waits for the rest; clients are
+    accepted before the broker is unfenced. Stop order is the reverse, so that requests still in
+    progress find the components they need.
 
     Attributes:
         failure: Error of the quorum that has ended the node, or None.
@@ -84,6 +115,8 @@ class BrokerServer:
         self._ending: Task | None = None
         self.failure: BaseException | None = None
         self._parts: _Parts | None = None
+        self._controlled = True
+        self._servers: list[SocketServer] = []
         self._bound: Sequence[Endpoint] = ()
         self._advertised: Sequence[Endpoint] = ()
         self._services: BrokerServices | None = None
@@ -147,11 +180,30 @@ class BrokerServer:
         """Whether this process started the broker, not the parent it was forked from."""
         return self._tasks.process_id() == self._started_in
 
-    def start(self, *, threads: bool = True) -> None:
+    def bind(self) -> Sequence[Endpoint]:
+        """Bind the ports of all listeners without accepting connections; return them.
+
+        Voters whose ports are chosen by the system are bound before any of them is started.
+
+        Raises:
+            ConfigError: An address is in use, or is not local.
+        """
+        if not self._bound:
+            for server in (self._new_server(), self._new_controller_server()):
+                self._stack.callback(server.shutdown, STOP_TIMEOUT)
+                self._servers.append(server)
+                self._bound = (*self._bound, *server.bind())
+        return self._bound
+
+    def start(self, *, threads: bool = True, voters: Sequence[str] | None = None) -> None:
         """Start serving; a failed start is rolled back.
 
+        With other voters it returns before the broker serves: see `await_running`.
+
         Args:
-            threads: Whether the broker starts threads; otherwise the caller calls `step`.
+            threads: Whether the broker starts threads; otherwise the caller calls `step`, which
+                only the only voter of a quorum can do.
+            voters: Voters instead of ``controller.quorum.voters``, if their ports were not known.
 
         Raises:
             ConfigError: The directory belongs to another broker, or the address is in use.
@@ -163,12 +215,11 @@ class BrokerServer:
         self.failure = None
         self._started_in = self._tasks.process_id()
         try:
-            self._serve(self._open())
-            if threads:
-                self._start_threads()
+            self._start(voters or self._config.controller_quorum_voters, threads=threads)
         except BaseException:
             self._clean = False
             self._stack.close()
+            self._forget()
             raise
         _log.info(
             "broker %d serves %s from %s",
@@ -176,6 +227,17 @@ class BrokerServer:
             ", ".join(map(str, self._advertised)),
             self._config.data_dir,
         )
+
+    def await_running(self, timeout_ms: float) -> bool:
+        """Return whether the broker is active in its cluster, after at most a time.
+
+        Raises:
+            KafkaError: The controller refuses the broker, or it cannot register in time.
+            IllegalStateError: The broker was stopped, or has ended.
+        """
+        if self._parts is None:
+            raise self.failure or IllegalStateError("the broker is not running")
+        return self._parts.lifecycle.await_running(timeout_ms)
 
     def step(self, now_ms: float) -> float:
         """Run all due work without waiting, for a broker without threads.
@@ -186,7 +248,7 @@ class BrokerServer:
         parts = self._parts
         if parts is None:
             raise IllegalStateError("the broker is not running")
-        busy = parts.server.step(now_ms)
+        busy = parts.controllers.step(now_ms) | parts.server.step(now_ms)
         handled = parts.long_pool.step()
         delay_ms = min(parts.scheduler.step(now_ms), parts.storage.raft.events.step())
         return 0.0 if busy or handled else delay_ms
@@ -212,124 +274,230 @@ class BrokerServer:
         """
         self._request_metrics.observer = observer
 
-    def stop(self) -> None:
+    def stop(self, *, controlled: bool = True) -> None:
         """Stop serving and shut the logs down cleanly; idempotent.
 
         In a forked child this only drops the references: the parent continues to serve.
+
+        Args:
+            controlled: Whether other brokers take over the partitions, and other voters the quorum,
+                before this broker stops; not where all of them stop.
         """
         if self._ending is not None and self.started_by_this_process:
             self._ending.join(STOP_TIMEOUT)
             self._ending = None
+        self._controlled = controlled
         self._stop()
 
     def _stop(self) -> None:
-        self._advertised = ()
-        self._services = None
-        self._parts = None
+        parts = self._parts
+        if parts is not None and self._clean and self._controlled and self._has_others(parts):
+            parts.storage.replicas.hosted.begin_controlled_shutdown()
+            parts.lifecycle.begin_controlled_shutdown(_CONTROLLED_SHUTDOWN_MS)
+        self._forget()
         if self.started_by_this_process:
             self._stack.close()
         else:
             self._stack.pop_all()
+
+    def _has_others(self, parts: _Parts) -> bool:
+        """Return whether another broker is active, which could lead the partitions."""
+        brokers = parts.storage.metadata.image.brokers.values()
+        enabled: bool = self._config.controlled_shutdown_enable
+        return (
+            enabled
+            and self.started_by_this_process
+            and any(each.is_active and each.id != self._config.node_id for each in brokers)
+        )
+
+    def _forget(self) -> None:
+        self._advertised = self._bound = ()
+        self._services = self._parts = None
+        self._servers = []
 
     def kill(self) -> None:
         """Stop as a crash would: nothing is flushed and no clean shutdown is marked."""
         self._clean = False
         self.stop()
 
-    def _open(self) -> BrokerStorage:
+    def _start(self, voters: Sequence[str] | None, *, threads: bool) -> None:
         config, runtime = self._config, self._runtime
         logs = log_manager(config, runtime)
         self._stack.callback(lambda: logs.close(clean=self._clean, broker_epoch=self._broker_epoch))
-        storage = open_storage(config, runtime, logs)
+        logs.start()
+        bound = self.bind()
+        listeners = config.listener_config()
+        quorum = quorum_voters(voters, config.node_id, listeners.controllers_for(bound))
+        is_alone = len(quorum) == 1
+        if not (is_alone or threads):
+            raise IllegalStateError("a broker without threads must be the only voter")
+        connections = None if is_alone else NodeConnections(config, runtime)
+        if connections is not None:
+            self._stack.callback(connections.close)
+        raft_sender = None if connections is None else connections.raft
+        storage = open_storage(config, runtime, logs, quorum, raft_sender)
         self._stack.callback(storage.raft.close)
-        return storage
+        parts = self._wire(storage, listeners.advertised_for(bound), connections)
+        storage.raft.initialize(storage.publications)
+        if connections is None:
+            self._join(parts)
+        if threads:
+            self._start_threads(parts, connections)
 
     @property
     def _broker_epoch(self) -> int:
         return -1 if self._lifecycle is None else self._lifecycle.broker_epoch
 
-    def _serve(self, storage: BrokerStorage) -> None:
+    def _new_server(self) -> SocketServer:
+        listeners = self._config.listener_config().listeners
+        return self._socket_server(listeners, self._parser(API_TABLE))
+
+    def _new_controller_server(self) -> SocketServer:
+        listeners = self._config.listener_config().controllers
+        return self._socket_server(listeners, self._parser(CONTROLLER_API_TABLE))
+
+    def _parser(self, table: Mapping[ApiKey, ServedApi]) -> RequestParser:
+        versions = ApiVersionManager(version_spans(table))
+        return RequestParser(versions, self._config.control_request_max_bytes)
+
+    def _socket_server(self, listeners: Sequence[Endpoint], parser: RequestParser) -> SocketServer:
+        config = _socket_server_config(self._config, listeners)
+        return SocketServer(config, self._runtime, parser.parse, self._request_metrics)
+
+    def _wire(
+        self,
+        storage: BrokerStorage,
+        advertised: tuple[Endpoint, ...],
+        connections: NodeConnections | None,
+    ) -> _Parts:
         config, runtime = self._config, self._runtime
-        api_versions = ApiVersionManager(version_spans())
-        parser = RequestParser(api_versions, config.control_request_max_bytes)
-        server = SocketServer(
-            _socket_server_config(config), runtime, parser.parse, self._request_metrics
-        )
-        self._stack.callback(server.shutdown, STOP_TIMEOUT)
-        # Handlers return the ports, which are known only once they are bound.
-        self._bound = server.bind()
-        advertised = config.listener_config().advertised_for(self._bound)
-        services = self._wire(storage, advertised, api_versions)
-        long_requests = RequestChannel(_LONG_REQUESTS, runtime.tasks.condition())
-        apis = KafkaApis(services, API_TABLE, long_requests, runtime.clock.monotonic_ns)
-        apis.interceptor = self._interceptor
-        channel = RequestChannel(config.queued_max_requests, runtime.tasks.condition())
-        pool = KafkaRequestHandlerPool(channel, apis.handle, config.num_io_threads)
-        long_pool = KafkaRequestHandlerPool(long_requests, apis.process, 1, "kclient-long-requests")
-        replicas = storage.replicas
-        lifecycle = self._join(storage, advertised)
-        self._stack.callback(lifecycle.shutdown)
-        # Heartbeats need no task of their own: the step only adds an event for the controller, and
-        # a late one has no effect, as the thread of the quorum extends the session of its own
-        # broker. Deadlines are not delayed either.
-        scheduler = BrokerScheduler(
-            runtime.tasks,
+        server, controllers = self._servers
+        sender = None if connections is None else connections.controller
+        channel = ControllerChannel(
+            storage.raft,
+            storage.metadata,
             runtime.clock,
-            replicas.timer,
-            (storage.groups.step, replicas.shrink_isrs, lifecycle.step),
-            replicas.step,
+            config.controller_socket_timeout_ms,
+            sender,
         )
+        services = self._new_services(storage, advertised, channel)
+        long_requests = RequestChannel(_LONG_REQUESTS, runtime.tasks.condition())
+        now_ns = runtime.clock.monotonic_ns
+        apis = KafkaApis(services, API_TABLE, long_requests, now_ns)
+        apis.interceptor = self._interceptor
+        requests = RequestChannel(config.queued_max_requests, runtime.tasks.condition())
+        lifecycle = self._new_lifecycle(storage, advertised, connections)
+        context = self._authentication_context(apis, storage)
         # A hand-over to another thread of CPython costs more than most requests; operations that
         # have to wait do so in a purgatory in any case.
-        server.prepare(
-            channel.send_request if config.num_io_threads else apis.handle,
-            AuthenticationContext(
-                BrokerResponses(apis.versions_response, apis.error_response),
-                ScramCredentials(
-                    lambda mechanism, user: storage.metadata.image.scram.get(
-                        (mechanism.code, user)
-                    ),
-                    storage.identity.directory_id,
-                ),
+        server.prepare(requests.send_request if config.num_io_threads else apis.handle, context)
+        if config.listener_config().controllers:
+            versions = ApiVersionManager(version_spans(CONTROLLER_API_TABLE))
+            controller_apis = KafkaApis(
+                replace(services, api_versions=versions),
+                CONTROLLER_API_TABLE,
+                long_requests,
+                now_ns,
+            )
+            controllers.prepare(
+                controller_apis.handle, self._authentication_context(controller_apis, storage)
+            )
+        self._services, self._advertised = services, advertised
+        self._parts = _Parts(
+            server,
+            controllers,
+            KafkaRequestHandlerPool(requests, apis.handle, config.num_io_threads),
+            KafkaRequestHandlerPool(long_requests, apis.process, 1, "kclient-long-requests"),
+            self._new_scheduler(storage, lifecycle, connections),
+            apis,
+            storage,
+            channel,
+            lifecycle,
+        )
+        return self._parts
+
+    @staticmethod
+    def _authentication_context(apis: KafkaApis, storage: BrokerStorage) -> AuthenticationContext:
+        return AuthenticationContext(
+            BrokerResponses(apis.versions_response, apis.error_response),
+            ScramCredentials(
+                lambda mechanism, user: storage.metadata.image.scram.get((mechanism.code, user)),
+                storage.identity.directory_id,
             ),
         )
-        self._parts = _Parts(server, pool, long_pool, scheduler, apis, storage)
-        self._services, self._advertised = services, advertised
 
-    def _join(
-        self, storage: BrokerStorage, advertised: Sequence[Endpoint]
+    def _new_lifecycle(
+        self,
+        storage: BrokerStorage,
+        advertised: Sequence[Endpoint],
+        connections: NodeConnections | None,
     ) -> BrokerLifecycleManager:
-        """Read the metadata, register with the controller, and wait until the broker is active."""
-        config, clock, raft = self._config, self._runtime.clock, storage.raft
+        config, runtime = self._config, self._runtime
         registration = registration_of(
             config.node_id, storage.identity.cluster_id, storage.incarnation_id, advertised
         )
         registration.rack = config.broker_rack
         registration.log_dirs = [storage.identity.directory_id]
         registration.previous_broker_epoch = storage.logs.last_broker_epoch
+        sender = None if connections is None else connections.lifecycle
+        self._heartbeats = ControllerChannel(
+            storage.raft,
+            storage.metadata,
+            runtime.clock,
+            config.broker_session_timeout_ms / 2,
+            sender,
+        )
         lifecycle = self._lifecycle = BrokerLifecycleManager(
+            config,
             registration,
-            lambda request, on_done: raft.submit(lambda each: each.handle(request, on_done)),
+            self._heartbeats.send,
             lambda: storage.metadata.image.offset,
-            storage.replicas.timer.wakeup,
+            storage.replicas.timer.wakeup if sender is None else sender.wakeup,
+            runtime.tasks.condition(),
         )
         storage.replicas.context.broker_epoch = lambda: lifecycle.broker_epoch
-        raft.initialize(storage.publications)
-        while lifecycle.state is not BrokerState.RUNNING:
-            lifecycle.step(clock.monotonic_ms())
-            raft.events.step()
-        storage.groups.load_now()
         return lifecycle
+
+    def _new_scheduler(
+        self,
+        storage: BrokerStorage,
+        lifecycle: BrokerLifecycleManager,
+        connections: NodeConnections | None,
+    ) -> BrokerScheduler:
+        # Heartbeats of the only voter need no task of their own: the step only adds an event for
+        # the controller, and a late one has no effect, as the thread of the quorum extends the
+        # session of its own broker. Deadlines are not delayed either.
+        heartbeats = (lifecycle.step,) if connections is None else ()
+        replicas = storage.replicas
+        return BrokerScheduler(
+            self._tasks,
+            self._runtime.clock,
+            replicas.timer,
+            (storage.groups.step, replicas.shrink_isrs, *heartbeats),
+            replicas.step,
+        )
+
+    def _join(self, parts: _Parts) -> None:
+        """Register the broker of the only voter, and wait until it is active."""
+        lifecycle, storage = parts.lifecycle, parts.storage
+        now_ms = self._runtime.clock.monotonic_ms
+        lifecycle.start(now_ms())
+        while lifecycle.state is not BrokerState.RUNNING:
+            lifecycle.step(now_ms())
+            storage.raft.events.step()
+        storage.groups.load_now()
 
     def _leave(self, storage: BrokerStorage) -> None:
         if self._clean:
-            storage.raft.leave()
+            storage.raft.leave(_LEAVE_MS if self._controlled else 0)
 
     def _on_failure(self, error: BaseException) -> None:
         """End the node after an error of the quorum: it must not serve from an unknown state.
 
         The errors include those of the disk with the metadata log, also if that is full.
         """
+        if self._ending is not None:
+            return
         _log.error("broker %d ends: %s: %s", self._config.node_id, type(error).__name__, error)
         self.failure = error
         self._ending = self._tasks.spawn("kclient-end", self._end)
@@ -339,33 +507,51 @@ class BrokerServer:
         self._stop()
         return False
 
-    def _start_threads(self) -> None:
-        if self._parts is None:
-            return
-        server, pool, long_pool, scheduler, _, storage = self._parts
+    def _start_threads(self, parts: _Parts, connections: NodeConnections | None) -> None:
+        storage = parts.storage
         for name, events in (
             ("kclient-metadata", storage.publications.events),
             ("kclient-raft", storage.raft.events),
         ):
             self._stack.callback(events.shutdown, STOP_TIMEOUT)
             events.start(name, self._on_failure)
+        if connections is not None:
+            self._start_sender(connections.raft, "kclient-raft-io", _idle)
+        self._stack.callback(parts.controllers.shutdown, STOP_TIMEOUT)
+        parts.controllers.start()
         self._stack.callback(self._leave, storage)
-        self._stack.callback(scheduler.shutdown, STOP_TIMEOUT)
-        scheduler.start()
-        for handlers in (long_pool, pool):
+        self._stack.callback(parts.scheduler.shutdown, STOP_TIMEOUT)
+        parts.scheduler.start()
+        for handlers in (parts.long_pool, parts.pool):
             self._stack.callback(handlers.shutdown, STOP_TIMEOUT)
             handlers.start(self._tasks)
-        self._stack.callback(server.shutdown, STOP_TIMEOUT)
-        server.start()
+        if connections is not None:
+            self._start_sender(connections.controller, "kclient-to-controller", parts.channel.step)
+            parts.lifecycle.start(self._runtime.clock.monotonic_ms(), parts.server.start)
+            self._start_sender(
+                connections.lifecycle, "kclient-lifecycle", partial(self._step_lifecycle, parts)
+            )
+        self._stack.callback(parts.lifecycle.shutdown)
+        self._stack.callback(parts.server.shutdown, STOP_TIMEOUT)
+        if connections is None:
+            parts.server.start()
 
-    def _wire(
-        self,
-        storage: BrokerStorage,
-        advertised: tuple[Endpoint, ...],
-        api_versions: ApiVersionManager,
+    def _start_sender(self, sender: InterBrokerSender, name: str, step: Step) -> None:
+        self._stack.callback(sender.shutdown, STOP_TIMEOUT)
+        sender.start(self._tasks, name, step)
+
+    def _step_lifecycle(self, parts: _Parts, now_ms: float) -> float:
+        wait_ms = self._heartbeats.step(now_ms)
+        try:
+            return min(wait_ms, max(0.0, parts.lifecycle.step(now_ms) - now_ms))
+        except KafkaError as error:
+            self._on_failure(error)
+            return inf
+
+    def _new_services(
+        self, storage: BrokerStorage, advertised: tuple[Endpoint, ...], channel: ControllerChannel
     ) -> BrokerServices:
         config, runtime = self._config, self._runtime
-        controller = LocalController(storage.raft, storage.metadata, runtime.clock)
         listeners = config.listener_config()
         static = {
             "advertised.listeners": ",".join(map(str, advertised)),
@@ -386,22 +572,27 @@ class BrokerServer:
             clock=runtime.clock,
             tasks=runtime.tasks,
             cluster_id=storage.identity.cluster_id,
-            controller=controller,
+            controller=channel,
+            raft=storage.raft,
             metadata=storage.metadata,
             replica_manager=storage.replicas,
             groups=storage.groups,
-            api_versions=api_versions,
-            topic_creation=AutoTopicCreationManager(config, controller),
+            api_versions=ApiVersionManager(version_spans(API_TABLE)),
+            topic_creation=AutoTopicCreationManager(config, channel),
             configs=ConfigHelper(config, static),
             producer_ids=ProducerIdManager(
                 config.node_id,
                 lambda: self._broker_epoch,
-                controller,
+                channel,
                 runtime.tasks.condition(),
             ),
             fetch_sessions=fetch_sessions,
             auth=AuthHelper(_authorizer(config, storage.metadata)),
         )
+
+
+def _idle(_now_ms: float) -> float:
+    return inf
 
 
 def _authorizer(config: BrokerConfig, metadata: MetadataCache) -> StandardAuthorizer | None:
@@ -414,10 +605,13 @@ def _authorizer(config: BrokerConfig, metadata: MetadataCache) -> StandardAuthor
     )
 
 
-def _socket_server_config(config: BrokerConfig) -> SocketServerConfig:
+def _socket_server_config(
+    config: BrokerConfig, listeners: Sequence[Endpoint]
+) -> SocketServerConfig:
+    securities = {each.name: each for each in config.listener_securities()}
     return SocketServerConfig(
-        listeners=config.listener_config().listeners,
-        securities=config.listener_securities(),
+        listeners=listeners,
+        securities=[securities[each.name] for each in listeners],
         num_network_threads=config.num_network_threads,
         listen_backlog_size=config.socket_listen_backlog_size,
         max_connections=config.max_connections,

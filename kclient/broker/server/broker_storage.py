@@ -25,12 +25,15 @@ from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, MetadataIma
 from kclient.broker.metadata.metadata_loader import MetadataLoader
 from kclient.broker.metadata.metadata_version import LATEST_SERVED, METADATA_VERSION
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
+from kclient.broker.network.inter_broker_sender import InterBrokerSender
+from kclient.broker.raft.voter_set import VoterSet
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.broker.server.metadata_queue import MetadataQueue
 from kclient.broker.server.raft_manager import RaftManager, RaftSettings
+from kclient.common.errors import ConfigError
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid, uuid_to_text
 from kclient.protocol.messages.metadata_records import FeatureLevelRecord, MetadataRecord
@@ -71,26 +74,41 @@ def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
     return LogManager(config.data_dir, runtime, config.log_config(), settings)
 
 
-def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> BrokerStorage:
+def open_storage(
+    config: BrokerConfig,
+    runtime: Runtime,
+    logs: LogManager,
+    voters: VoterSet,
+    sender: InterBrokerSender | None,
+) -> BrokerStorage:
     """Open the data directory, which is formatted if it is empty; the metadata is not read yet.
 
+    Args:
+        config: Settings of the broker.
+        runtime: Clock, tasks, network and files.
+        logs: Its logs, which have locked the directory.
+        voters: Voters of the metadata quorum.
+        sender: Connections to the other voters; None for the only one.
+
     Raises:
-        ConfigError: The directory belongs to another broker.
-        KafkaError: The directory is in use, or its data is invalid.
+        ConfigError: The directory belongs to another broker, or is not formatted although there are
+            other voters.
+        KafkaError: Its data is invalid.
     """
-    logs.start()
     with logs.failures.guarding(f"{config.data_dir}: identity"):
-        identity = _identity(config, runtime)
+        identity = _identity(config, runtime, voters)
     incarnation_id = random_uuid(runtime.random)
     with logs.failures.guarding(f"{config.data_dir}: first metadata"):
-        settings = _raft_settings(config, runtime, identity, incarnation_id)
-    raft = RaftManager(settings, runtime, logs.failures)
+        settings = _raft_settings(config, runtime, identity, incarnation_id, voters)
+    raft = RaftManager(settings, runtime, logs.failures, sender)
     defaults = config.log_config()
 
     def topic_config(image: MetadataImage, topic: str) -> LogConfig:
         return LogConfig.parse(image.topic_config(topic), defaults)
 
-    replicas = ReplicaManager(config.node_id, runtime, logs, topic_config)
+    replicas = ReplicaManager(
+        config.node_id, runtime, logs, topic_config, config.replica_lag_time_max_ms
+    )
     metadata = MetadataCache(runtime.tasks, replicas.timer)
     groups = _groups(config, runtime, replicas, metadata)
     loader = MetadataLoader(lambda: raft.client.high_watermark, _raise_fatal)
@@ -120,11 +138,16 @@ def _raise_fatal(fault: Fault) -> None:
         raise fault.error
 
 
-def _identity(config: BrokerConfig, runtime: Runtime) -> MetaProperties:
+def _identity(config: BrokerConfig, runtime: Runtime, voters: VoterSet) -> MetaProperties:
     """Return the identity of the directory, which is formatted if it is empty."""
     ensemble = MetaPropertiesEnsemble.load(runtime.files, [config.data_dir])
     ensemble.verify(config.cluster_id, config.node_id)
     if not ensemble.formatted:
+        if config.cluster_id is None and len(voters) > 1:
+            raise ConfigError(
+                f"cluster.id: got none for the new directory {config.data_dir}, expected the same "
+                "for all voters; or format each directory with kclient storage format"
+            )
         others = default_levels(LATEST_SERVED).keys() - {METADATA_VERSION, KRAFT_VERSION}
         options = FormatOptions(
             cluster_id=config.cluster_id or uuid_to_text(random_uuid(runtime.random)),
@@ -139,7 +162,11 @@ def _identity(config: BrokerConfig, runtime: Runtime) -> MetaProperties:
 
 
 def _raft_settings(
-    config: BrokerConfig, runtime: Runtime, identity: MetaProperties, incarnation_id: bytes
+    config: BrokerConfig,
+    runtime: Runtime,
+    identity: MetaProperties,
+    incarnation_id: bytes,
+    voters: VoterSet,
 ) -> RaftSettings:
     # Directories of earlier versions have no bootstrap.checkpoint.
     formatted = read_bootstrap(runtime.files, config.data_dir)
@@ -157,10 +184,28 @@ def _raft_settings(
         identity.cluster_id,
         bootstrap,
         incarnation_id,
-        no_op_interval_ms=0,  # the only voter needs no proof that it leads
-        imbalance_interval_ms=0,
+        session_timeout_ms=config.broker_session_timeout_ms,
+        # The only voter needs no proof that it leads, and has no other leaders to choose.
+        no_op_interval_ms=0 if len(voters) == 1 else config.metadata_max_idle_interval_ms,
+        imbalance_interval_ms=0 if len(voters) == 1 else _imbalance_interval_ms(config),
     )
-    return RaftSettings(config.data_dir, identity.directory_id, controller, topics)
+    (listener,) = voters.voters[config.node_id].endpoints
+    return RaftSettings(
+        config.data_dir,
+        identity.directory_id,
+        controller,
+        topics,
+        config.quorum_config(),
+        listener,
+        voters,
+    )
+
+
+def _imbalance_interval_ms(config: BrokerConfig) -> float:
+    if not config.auto_leader_rebalance_enable:
+        return 0
+    seconds: int = config.leader_imbalance_check_interval_seconds
+    return seconds * 1000
 
 
 def _groups(

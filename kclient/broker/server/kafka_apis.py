@@ -8,6 +8,7 @@ from kclient.broker.server.handlers import (
     acls,
     api_versions,
     committed_offsets,
+    controller_requests,
     describe_client_quotas,
     describe_configs,
     describe_topic_partitions,
@@ -21,6 +22,7 @@ from kclient.broker.server.handlers import (
     log_offsets,
     metadata,
     produce,
+    quorum,
     sasl,
     scram_credentials,
     topics,
@@ -62,12 +64,22 @@ API_TABLE: dict[ApiKey, ServedApi] = {
 }
 """The APIs this broker serves. To serve another one, write its handler and add it to a module."""
 
+CONTROLLER_API_TABLE: dict[ApiKey, ServedApi] = {
+    api.request_type.api_key: api
+    for api in (
+        *api_versions.APIS,
+        *controller_requests.APIS,
+        *quorum.APIS,
+        *sasl.APIS,
+    )
+}
+"""The APIs of listeners for controllers (Kafka: ControllerApis)."""
 
-def version_spans() -> dict[ApiKey, VersionSpan]:
-    """Return the versions that ApiVersions lists: those that the table serves."""
+
+def version_spans(table: Mapping[ApiKey, ServedApi]) -> dict[ApiKey, VersionSpan]:
+    """Return the versions that ApiVersions lists: those that a table serves."""
     return {
-        key: VersionSpan(api.versions.start, api.versions.stop - 1)
-        for key, api in API_TABLE.items()
+        key: VersionSpan(api.versions.start, api.versions.stop - 1) for key, api in table.items()
     }
 
 

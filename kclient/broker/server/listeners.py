@@ -29,8 +29,8 @@ class ListenerConfig:
         advertised: Addresses that clients connect to, in the order of `listeners`; a port 0 means
             the bound port of the listener of the same name.
         inter_broker: Name of the listener that other brokers connect to.
-        controllers: Addresses of the listeners for controllers, in the order of their names. They
-            are not bound while a cluster has one node.
+        controllers: Addresses of the listeners for controllers to bind, in the order of their
+            names.
         advertised_controllers: Addresses at which other controllers reach them.
     """
 
@@ -46,6 +46,14 @@ class ListenerConfig:
         return tuple(
             endpoint._replace(port=endpoint.port or ports[endpoint.name])
             for endpoint in self.advertised
+        )
+
+    def controllers_for(self, bound: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
+        """Return the addresses at which controllers are reached, given those that were bound."""
+        ports = {endpoint.name: endpoint.port for endpoint in bound}
+        return tuple(
+            endpoint._replace(port=endpoint.port or ports[endpoint.name])
+            for endpoint in self.advertised_controllers
         )
 
 

@@ -12,6 +12,9 @@ from kclient.common.runtime import Condition, Tasks
 
 OnImage = Callable[[], None]
 
+Applied = Callable[[MetadataImage], bool]
+"""Returns whether an image has a change."""
+
 _IMAGE = "image"
 """Key of the purgatory: all operations wait for the same thing."""
 
@@ -31,17 +34,17 @@ class MetadataCache:
         )
         self.image = MetadataImage()
 
-    def await_offset(self, offset: int, deadline_ms: float, on_image: OnImage) -> None:
-        """Call a function when the image has the record at an offset, or at a deadline.
+    def await_image(self, applied: Applied, deadline_ms: float, on_image: OnImage) -> None:
+        """Call a function when the image has a change, or at a deadline.
 
         It is called now, or later by the publisher or by the thread of the deadlines.
 
         Args:
-            offset: Offset of the record.
+            applied: Returns whether an image has the change.
             deadline_ms: Monotonic time after which the function is called in any case.
             on_image: The function.
         """
-        operation = DelayedImage(self._condition(), deadline_ms, self, offset, on_image)
+        operation = DelayedImage(self._condition(), deadline_ms, self, applied, on_image)
         self._waiting.try_complete_else_watch(operation, (_IMAGE,))
 
     def publish(self, image: MetadataImage) -> None:
@@ -51,24 +54,24 @@ class MetadataCache:
 
 
 class DelayedImage(DelayedOperation):
-    """Wait for a record, complete when the image of a cache has it."""
+    """Wait for a change, complete when the image of a cache has it."""
 
     def __init__(
         self,
         lock: Condition,
         deadline_ms: float,
         cache: MetadataCache,
-        offset: int,
+        applied: Applied,
         on_image: OnImage,
     ) -> None:
         super().__init__(lock, deadline_ms)
         self._cache = cache
-        self._offset = offset
+        self._applied = applied
         self._on_image = on_image
 
     def try_complete(self) -> bool:
-        """Complete if the image has the record."""
-        return self._cache.image.offset >= self._offset and self.force_complete()
+        """Complete if the image has the change."""
+        return self._applied(self._cache.image) and self.force_complete()
 
     def on_complete(self) -> None:
         """Call the function of the caller."""

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kclient.broker.server.local_controller import LocalController
+from kclient.broker.server.controller_channel import ControllerChannel
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Condition
 from kclient.protocol.messages.broker_to_controller import (
@@ -35,7 +35,7 @@ class ProducerIdManager:
         self,
         node_id: int,
         broker_epoch: Callable[[], int],
-        controller: LocalController,
+        controller: ControllerChannel,
         lock: Condition,
     ) -> None:
         self._node_id = node_id

@@ -11,10 +11,11 @@ from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.config_helper import ConfigHelper
+from kclient.broker.server.controller_channel import ControllerChannel
 from kclient.broker.server.fetch_session import FetchSessionCache
-from kclient.broker.server.local_controller import LocalController
 from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.broker.server.producer_id_manager import ProducerIdManager
+from kclient.broker.server.raft_manager import RaftManager
 from kclient.broker.server.request_parser import ApiVersionManager
 from kclient.common.runtime import Clock, Tasks
 from kclient.protocol.message import Request as RequestMessage
@@ -30,7 +31,8 @@ class BrokerServices:
         clock: Clock of the broker.
         tasks: Locks of requests in progress.
         cluster_id: The cluster's id, as text.
-        controller: Changes cluster metadata.
+        controller: Sends changes of the cluster metadata to the active controller.
+        raft: Quorum of the metadata log, and the controller of this node.
         metadata: Cluster metadata that this broker has published.
         replica_manager: Reads and writes records.
         groups: Coordinator of consumer groups.
@@ -46,7 +48,8 @@ class BrokerServices:
     clock: Clock
     tasks: Tasks
     cluster_id: str
-    controller: LocalController
+    controller: ControllerChannel
+    raft: RaftManager
     metadata: MetadataCache
     replica_manager: ReplicaManager
     groups: GroupCoordinator

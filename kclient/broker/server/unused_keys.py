@@ -53,8 +53,6 @@ _FIXED = {
 
 _WITHOUT_EFFECT = {
     ConfigType.BOOLEAN: """
-        auto.leader.rebalance.enable
-        controlled.shutdown.enable
         follower.fetch.last.tiered.offset.enable
         transaction.partition.verification.enable
     """,
@@ -68,19 +66,8 @@ _WITHOUT_EFFECT = {
         alter.log.dirs.replication.quota.window.num
         alter.log.dirs.replication.quota.window.size.seconds
         background.threads
-        broker.heartbeat.interval.ms
-        broker.session.timeout.ms
-        controller.quorum.append.linger.ms
-        controller.quorum.election.backoff.max.ms
-        controller.quorum.election.timeout.ms
-        controller.quorum.fetch.max.bytes
-        controller.quorum.fetch.snapshot.max.bytes
-        controller.quorum.fetch.timeout.ms
-        controller.quorum.request.timeout.ms
-        controller.quorum.retry.backoff.ms
         controller.quota.window.num
         controller.quota.window.size.seconds
-        controller.socket.timeout.ms
         delete.records.purgatory.purge.interval.requests
         fetch.purgatory.purge.interval.requests
         group.consumer.assignment.interval.ms
@@ -130,17 +117,14 @@ _WITHOUT_EFFECT = {
         group.streams.min.session.timeout.ms
         group.streams.num.standby.replicas
         group.streams.session.timeout.ms
-        initial.broker.registration.timeout.ms
         kafka.metrics.polling.interval.secs
         log.cleaner.io.buffer.size
         log.cleaner.threads
         max.request.partition.size.limit
         metadata.log.segment.bytes
-        metadata.max.idle.interval.ms
         metrics.num.samples
         num.recovery.threads.per.data.dir
         num.replica.alter.log.dirs.threads
-        num.replica.fetchers
         offsets.commit.timeout.ms
         offsets.load.buffer.size
         offsets.topic.compression.codec
@@ -159,13 +143,6 @@ _WITHOUT_EFFECT = {
         remote.log.metadata.custom.metadata.max.bytes
         remote.log.reader.max.pending.tasks
         remote.log.reader.threads
-        replica.fetch.backoff.ms
-        replica.fetch.max.bytes
-        replica.fetch.min.bytes
-        replica.fetch.response.max.bytes
-        replica.fetch.wait.max.ms
-        replica.socket.receive.buffer.bytes
-        replica.socket.timeout.ms
         replication.quota.window.num
         replication.quota.window.size.seconds
         request.timeout.ms
@@ -199,7 +176,6 @@ _WITHOUT_EFFECT = {
         metric.reporters
     """,
     ConfigType.LONG: """
-        leader.imbalance.check.interval.seconds
         log.dir.failure.timeout.ms
         metadata.log.max.record.bytes.between.snapshots
         metadata.log.max.snapshot.interval.ms
@@ -212,7 +188,6 @@ _WITHOUT_EFFECT = {
         remote.log.manager.copy.max.bytes.per.second
         remote.log.manager.fetch.max.bytes.per.second
         remote.log.manager.task.interval.ms
-        replica.lag.time.max.ms
         socket.connection.setup.timeout.max.ms
         socket.connection.setup.timeout.ms
     """,

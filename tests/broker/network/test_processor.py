@@ -9,7 +9,7 @@ from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationR
 from kclient.broker.network.processor import Processor
 from kclient.broker.network.request_channel import Request
 from kclient.broker.network.request_metrics import RequestMetrics
-from kclient.broker.server.kafka_apis import version_spans
+from kclient.broker.server.kafka_apis import API_TABLE, version_spans
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.network.selector import Selector
 from kclient.network.system_runtime import system_runtime
@@ -29,7 +29,7 @@ class OneConnection:
         runtime = system_runtime()
         self.clock, tasks = runtime.clock, runtime.tasks
         quotas = ConnectionQuotas(10, 10, CreationRate(10), tasks.condition())
-        parser = RequestParser(ApiVersionManager(version_spans()))
+        parser = RequestParser(ApiVersionManager(version_spans(API_TABLE)))
         self.processor = Processor(
             0,
             "PLAINTEXT",

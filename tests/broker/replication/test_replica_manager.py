@@ -30,7 +30,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.types import TopicPartition
 from tests.support.clients.wire import batch
-from tests.support.virtual.controller_calls import create_topic, delete_topics
+from tests.support.virtual.controller_calls import BrokerCalls, create_topic, delete_topics
 from tests.support.virtual.virtual_home import VirtualHome
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -46,7 +46,7 @@ class Replicated:
         self.broker = BrokerServer(config, self.home.runtime)
         self.broker.start(threads=False)
         create_topic(
-            self.broker.services.controller,
+            BrokerCalls(self.broker.services),
             TopicRequest("t", 2, configs={"min.insync.replicas": "1"}),
         )
         self.register(isr=(1, 2))
@@ -209,7 +209,7 @@ def test_regained_leadership_fails_delayed_produce(replicated: Replicated) -> No
 
 def test_topic_deletion_fails_delayed_produce(replicated: Replicated) -> None:
     done = replicated.append(T0)
-    delete_topics(replicated.broker.services.controller, [("t", bytes(16))])
+    delete_topics(BrokerCalls(replicated.broker.services), [("t", bytes(16))])
     assert isinstance(done[0][T0].error, UnknownTopicOrPartitionError)
 
 

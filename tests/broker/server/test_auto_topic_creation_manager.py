@@ -1,19 +1,26 @@
 """Automatic creation of topics: requests to the controller, and errors to respond with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
-from kclient.broker.controller.topic_control import TopicPlan, TopicRequest
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BROKER_CONFIG
-from kclient.broker.server.local_controller import LocalController
+from kclient.broker.server.controller_channel import ControllerChannel
 from kclient.common.broker_errors import (
     InvalidTopicError,
     PolicyViolationError,
+    RequestTimedOutError,
     TopicExistsError,
     UnknownTopicOrPartitionError,
+    code_of,
 )
 from kclient.common.errors import KafkaError
+from kclient.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 CONFIG = BROKER_CONFIG.parse(
     {
@@ -28,28 +35,35 @@ class Controller:
     """Controller whose decision the test makes."""
 
     def __init__(self) -> None:
-        self.requests: list[TopicRequest] = []
-        self.complete: Callable[[list[TopicPlan | KafkaError]], None]
+        self.requests: list[CreatableTopic] = []
+        self.complete: Callable[[CreateTopicsResponse | KafkaError], None]
 
-    def create_topics(
+    def change(
         self,
-        requests: Sequence[TopicRequest],
-        on_done: Callable[[list[TopicPlan | KafkaError]], None],
+        request: CreateTopicsRequest,
+        on_done: Callable[[CreateTopicsResponse | KafkaError], None],
+        _applied: object,
     ) -> None:
-        self.requests += requests
+        self.requests += request.topics
         self.complete = on_done
 
 
-def created(names: list[str], *plans: KafkaError | None) -> dict[str, KafkaError]:
+def result(name: str, error: KafkaError | None) -> CreatableTopicResult:
+    code, message = (0, None) if error is None else (code_of(error), str(error))
+    return CreatableTopicResult(name=name, error_code=code, error_message=message)
+
+
+def created(names: list[str], *errors: KafkaError | None) -> dict[str, KafkaError]:
     """Create topics with these decisions, None for success; return the errors."""
     controller, done = Controller(), list[dict[str, KafkaError]]()
-    manager = AutoTopicCreationManager(CONFIG, cast("LocalController", controller))
+    manager = AutoTopicCreationManager(CONFIG, cast("ControllerChannel", controller))
     manager.create(names, done.append)
-    assert [request.name for request in controller.requests] == names
+    assert [topic.name for topic in controller.requests] == names
     assert done == []  # until the controller has decided
-    controller.complete([plan or cast("TopicPlan", object()) for plan in plans])
-    (errors,) = done
-    return errors
+    results = [result(name, error) for name, error in zip(names, errors, strict=True)]
+    controller.complete(CreateTopicsResponse(topics=results))
+    (found,) = done
+    return found
 
 
 def test_created_topic_is_unknown_until_its_metadata_is_there() -> None:
@@ -62,19 +76,29 @@ def test_created_topic_is_unknown_until_its_metadata_is_there() -> None:
 def test_error_of_the_controller_is_returned_for_its_topic() -> None:
     refused, invalid = PolicyViolationError("max.partitions"), InvalidTopicError("name")
     errors = created(["a", "b", "c"], refused, None, invalid)
-    assert errors["a"] is refused
+    assert isinstance(errors["a"], PolicyViolationError)
+    assert str(errors["a"]) == "POLICY_VIOLATION: max.partitions"
     assert isinstance(errors["b"], UnknownTopicOrPartitionError)
-    assert errors["c"] is invalid
+    assert isinstance(errors["c"], InvalidTopicError)
+
+
+def test_failed_creation_is_returned_for_each_topic() -> None:
+    controller, done = Controller(), list[dict[str, KafkaError]]()
+    manager = AutoTopicCreationManager(CONFIG, cast("ControllerChannel", controller))
+    manager.create(["a", "b"], done.append)
+    failure = RequestTimedOutError("no active controller in time")
+    controller.complete(failure)
+    assert done == [{"a": failure, "b": failure}]
 
 
 def test_offsets_topic_has_settings_of_its_own() -> None:
     controller = Controller()
-    manager = AutoTopicCreationManager(CONFIG, cast("LocalController", controller))
+    manager = AutoTopicCreationManager(CONFIG, cast("ControllerChannel", controller))
     manager.create(["t", "__consumer_offsets"], lambda _errors: None)
     plain, offsets = controller.requests
-    assert plain == TopicRequest("t")
+    assert plain == CreatableTopic(name="t", num_partitions=-1, replication_factor=-1)
     assert (offsets.num_partitions, offsets.replication_factor) == (7, 1)
-    assert offsets.configs == {
+    assert {config.name: config.value for config in offsets.configs} == {
         "cleanup.policy": "compact",
         "compression.type": "producer",
         "segment.bytes": "2000000",

@@ -1,13 +1,14 @@
 """Registration and heartbeats of a broker, with a controller that the test controls."""
 
+import threading
 from collections.abc import Callable
 from math import inf
 from typing import Any
 
 import pytest
 
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_lifecycle_manager import (
-    HEARTBEAT_INTERVAL_MS,
     BrokerLifecycleManager,
     BrokerState,
     registration_of,
@@ -21,6 +22,8 @@ from kclient.protocol.messages.node_registration import (
     BrokerRegistrationResponse,
 )
 
+CONFIG = BROKER_CONFIG.parse({"log.dir": "d", "broker.heartbeat.interval.ms": 700})
+
 
 class Controller:
     """Controller that keeps requests."""
@@ -31,7 +34,9 @@ class Controller:
         registration = registration_of(
             3, "cluster", b"i" * 16, (Endpoint("PLAINTEXT", "localhost", 9092),)
         )
-        self.broker = BrokerLifecycleManager(registration, self.send, lambda: 7, self.wakeup)
+        self.broker = BrokerLifecycleManager(
+            CONFIG, registration, self.send, lambda: 7, self.wakeup, threading.Condition()
+        )
 
     def send(self, request: object, on_done: Callable[[Any], None]) -> None:
         self.sent.append((request, on_done))
@@ -47,7 +52,9 @@ class Controller:
 
 @pytest.fixture
 def controller() -> Controller:
-    return Controller()
+    made = Controller()
+    made.broker.start(0)
+    return made
 
 
 def run_until_active(controller: Controller) -> None:
@@ -83,7 +90,7 @@ def test_heartbeats_have_an_interval_and_are_retried(controller: Controller) -> 
     assert broker.step(101) == 151
     broker.step(151)
     controller.respond(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
-    assert broker.step(152) == 151 + HEARTBEAT_INTERVAL_MS
+    assert broker.step(152) == 151 + CONFIG.broker_heartbeat_interval_ms
 
 
 def test_refused_registration_is_raised(controller: Controller) -> None:

@@ -11,6 +11,7 @@ from kclient.broker.metadata.meta_properties import (
 )
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_storage import log_manager, open_storage
+from kclient.broker.server.quorum_voters import quorum_voters
 from kclient.common.errors import ConfigError
 from kclient.common.system_files import SystemFiles
 from kclient.network.system_runtime import system_runtime
@@ -22,8 +23,10 @@ def opened(data_dir: Path, **settings: object) -> MetaProperties:
     config = BROKER_CONFIG.parse({"log.dir": str(data_dir), **keys})
     runtime = system_runtime()
     logs = log_manager(config, runtime)
+    voters = quorum_voters(config.controller_quorum_voters, config.node_id, ())
     try:
-        return open_storage(config, runtime, logs).identity
+        logs.start()
+        return open_storage(config, runtime, logs, voters, None).identity
     finally:
         logs.close(clean=False)
 

@@ -21,7 +21,7 @@ from tests.support.checks.waiting import wait_until
 from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 from tests.support.clients.wire import Wire, batch
 from tests.support.disks.clean_log import records
-from tests.support.virtual.controller_calls import create_topic
+from tests.support.virtual.controller_calls import BrokerCalls, create_topic
 
 GROUPS, PARTITIONS, ROUNDS = 5, 300, 12
 
@@ -43,7 +43,7 @@ class Broker:
     def create_offsets_topic(self) -> None:
         configs = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20)}
         create_topic(
-            self.server.services.controller, TopicRequest(CONSUMER_OFFSETS, 1, 1, {}, configs)
+            BrokerCalls(self.server.services), TopicRequest(CONSUMER_OFFSETS, 1, 1, {}, configs)
         )
 
     def commit(self, group: str, offset: int) -> None:

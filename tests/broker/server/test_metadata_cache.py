@@ -1,6 +1,7 @@
 """Order in which a change of the metadata becomes visible to handlers."""
 
 import threading
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.common.system_files import SystemFiles
 from kclient.common.system_tasks import SystemTasks
 from kclient.network.system_runtime import system_runtime
-from tests.support.virtual.controller_calls import create_topic
+from tests.support.virtual.controller_calls import BrokerCalls, create_topic
 
 
 class ObservedFiles(SystemFiles):
@@ -39,19 +40,23 @@ def test_handlers_see_topic_after_its_partitions_are_open(tmp_path: Path) -> Non
     broker.start(threads=False)
     try:
         files.broker = broker
-        create_topic(broker.services.controller, TopicRequest("t"))
+        create_topic(BrokerCalls(broker.services), TopicRequest("t"))
         assert set(files.seen) == {("t-0", False)}
         assert "t" in broker.services.metadata.image.topics
     finally:
         broker.stop()
 
 
-def test_caller_waits_until_the_image_has_an_offset() -> None:
+def has(offset: int) -> Callable[[MetadataImage], bool]:
+    return lambda image: image.offset >= offset
+
+
+def test_caller_waits_until_the_image_has_a_change() -> None:
     cache = MetadataCache(SystemTasks(), OperationTimer(threading.Condition()))
     seen: list[int] = []
-    cache.await_offset(-1, inf, lambda: seen.append(cache.image.offset))
+    cache.await_image(has(-1), inf, lambda: seen.append(cache.image.offset))
     for offset in (3, 5):
-        cache.await_offset(offset, inf, lambda: seen.append(cache.image.offset))
+        cache.await_image(has(offset), inf, lambda: seen.append(cache.image.offset))
     assert seen == [-1]
     cache.publish(MetadataImage(offset=4))
     assert seen == [-1, 4]
@@ -63,7 +68,7 @@ def test_caller_waits_no_longer_than_its_deadline() -> None:
     timer = OperationTimer(threading.Condition())
     cache = MetadataCache(SystemTasks(), timer)
     seen: list[int] = []
-    cache.await_offset(3, 100.0, lambda: seen.append(cache.image.offset))
+    cache.await_image(has(3), 100.0, lambda: seen.append(cache.image.offset))
     timer.advance(99.0)
     assert seen == []
     timer.advance(100.0)

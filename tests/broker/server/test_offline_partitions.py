@@ -16,7 +16,7 @@ from kclient.common.system_files import SystemFiles
 from kclient.common.types import TopicPartition
 from kclient.network.system_runtime import system_runtime
 from tests.support.checks.waiting import wait_until
-from tests.support.virtual.controller_calls import create_partitions, create_topic
+from tests.support.virtual.controller_calls import BrokerCalls, create_partitions, create_topic
 
 
 class FullDisk(SystemFiles):
@@ -51,7 +51,7 @@ def broker(tmp_path: Path, files: FullDisk) -> Iterator[BrokerServer]:
 
 def test_concurrently_opened_partition_is_one_object(broker: BrokerServer, files: FullDisk) -> None:
     """A request and a metadata change open it concurrently and use the same object."""
-    controller, replicas = broker.services.controller, broker.services.replica_manager
+    controller, replicas = BrokerCalls(broker.services), broker.services.replica_manager
     files.is_full = True
     create_topic(controller, TopicRequest("t"))
     files.is_full = False
@@ -81,7 +81,7 @@ def test_groups_are_served_once_their_partition_can_be_opened(
         return codes[where]
 
     files.is_full = True
-    create_topic(broker.services.controller, TopicRequest(CONSUMER_OFFSETS, 1, 1))
+    create_topic(BrokerCalls(broker.services), TopicRequest(CONSUMER_OFFSETS, 1, 1))
     assert commit() == code_of(CoordinatorLoadInProgressError)
     files.is_full = False
     wait_until(lambda: commit() == NONE, "the offset is committed")

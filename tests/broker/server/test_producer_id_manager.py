@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from kclient.broker.server.local_controller import LocalController
+from kclient.broker.server.controller_channel import ControllerChannel
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.common.broker_errors import NotControllerError
 from kclient.common.errors import KafkaError
@@ -45,7 +45,7 @@ def controller() -> Controller:
 @pytest.fixture
 def manager(controller: Controller) -> ProducerIdManager:
     return ProducerIdManager(
-        3, lambda: 8, cast("LocalController", controller), threading.Condition()
+        3, lambda: 8, cast("ControllerChannel", controller), threading.Condition()
     )
 
 

@@ -31,7 +31,7 @@ from kclient.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.support.clients.wire import Wire, batch, fetch_request
-from tests.support.virtual.controller_calls import create_topic
+from tests.support.virtual.controller_calls import BrokerCalls, create_topic
 from tests.support.virtual.memory_quorum import heartbeat, registration
 
 LEADER, FOLLOWER = 1, 2
@@ -51,7 +51,7 @@ class Replicated:
         register_follower(services)
         registration = PartitionRegistration((LEADER, FOLLOWER), (LEADER, FOLLOWER), LEADER, 0, 1)
         for topic in ("t", CONSUMER_OFFSETS):
-            create_topic(services.controller, TopicRequest(topic, assignments={0: [LEADER]}))
+            create_topic(BrokerCalls(services), TopicRequest(topic, assignments={0: [LEADER]}))
             partition = services.replica_manager.partition(TopicPartition(topic, 0))
             partition.apply(registration)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from random import Random
 
 from kclient.broker.network.request_channel import ConnectionContext, Response
-from kclient.broker.server.kafka_apis import version_spans
+from kclient.broker.server.kafka_apis import API_TABLE, version_spans
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.network.authenticator import ANONYMOUS
 from kclient.network.network_receive import NetworkReceive
@@ -33,7 +33,7 @@ _ADDRESS = ("10.0.0.1", 9092)
 _CONNECTION = ConnectionContext("fuzz", "10.9.9.9", "PLAINTEXT", ANONYMOUS)
 _SIZE = struct.Struct(">i")
 _MAX_POLLS = 100_000
-_PARSER = RequestParser(ApiVersionManager(version_spans()))
+_PARSER = RequestParser(ApiVersionManager(version_spans(API_TABLE)))
 
 
 class _NoSink:

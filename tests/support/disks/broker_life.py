@@ -28,7 +28,7 @@ from kclient.common.types import TopicPartition
 from kclient.network.system_runtime import system_runtime
 from kclient.record import read_batches
 from tests.support.clients.wire import batch
-from tests.support.virtual.controller_calls import create_topic, delete_topics
+from tests.support.virtual.controller_calls import BrokerCalls, create_topic, delete_topics
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class BrokerLife:
     def create(self, name: str, partitions: int) -> None:
         self.doing.add(name)
         wanted = TopicRequest(name, partitions, 1)
-        self.attempt(lambda: create_topic(self.services.controller, wanted))
+        self.attempt(lambda: create_topic(BrokerCalls(self.services), wanted))
         self.topics[name] = True
         self.doing.discard(name)
 
@@ -100,7 +100,7 @@ class BrokerLife:
         self.doing.discard(name)
 
     def _delete_topic(self, name: str) -> None:
-        (outcome,) = delete_topics(self.services.controller, [(name, _ANY)])
+        (outcome,) = delete_topics(BrokerCalls(self.services), [(name, _ANY)])
         if isinstance(outcome, KafkaError):
             raise outcome
 

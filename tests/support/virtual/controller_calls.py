@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import TypeVar
 
 from kclient.broker.controller.quorum_controller import QuorumController
@@ -14,7 +15,7 @@ from kclient.broker.controller.topic_control import (
     TopicRequest,
 )
 from kclient.broker.metadata.metadata_image import TopicImage
-from kclient.broker.server.local_controller import LocalController
+from kclient.broker.server.served_api import BrokerServices
 from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.errors import KafkaError
 from tests.support.virtual.memory_quorum import (
@@ -26,7 +27,59 @@ from tests.support.virtual.memory_quorum import (
 
 OutcomeT = TypeVar("OutcomeT")
 
-Controller = QuorumController | LocalController
+
+class BrokerCalls:
+    """Calls of the controller of a broker, with their outcomes as soon as the broker has them."""
+
+    def __init__(self, services: BrokerServices) -> None:
+        self._services = services
+
+    def create_topics(
+        self,
+        requests: Sequence[TopicRequest],
+        on_done: Callable[[list[TopicPlan | KafkaError]], None],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Create topics."""
+        done = self._applied(on_done)
+        self._services.raft.submit(
+            lambda each: each.create_topics(requests, done, validate_only=validate_only)
+        )
+
+    def create_partitions(
+        self,
+        requests: Sequence[PartitionsRequest],
+        on_done: Callable[[list[PartitionsPlan | KafkaError]], None],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Add partitions to topics."""
+        done = self._applied(on_done)
+        self._services.raft.submit(
+            lambda each: each.create_partitions(requests, done, validate_only=validate_only)
+        )
+
+    def delete_topics(
+        self,
+        named: Sequence[tuple[str | None, bytes]],
+        on_done: Callable[[list[DeletionPlan | KafkaError]], None],
+    ) -> None:
+        """Delete topics."""
+        done = self._applied(on_done)
+        self._services.raft.submit(lambda each: each.delete_topics(named, done))
+
+    def _applied(self, on_done: Callable[[OutcomeT], None]) -> Callable[[OutcomeT], None]:
+        def on_committed(outcome: OutcomeT) -> None:
+            offset = self._services.raft.controller.image.offset
+            self._services.metadata.await_image(
+                lambda image: image.offset >= offset, inf, lambda: on_done(outcome)
+            )
+
+        return on_committed
+
+
+Controller = QuorumController | BrokerCalls
 
 
 def outcome_of(call: Callable[[Callable[[OutcomeT], None]], None]) -> OutcomeT:

@@ -74,10 +74,11 @@ def _resource_of(
 
 def _create_acls(services: BrokerServices, request: Request, body: CreateAclsRequest) -> None:
     """Add ACLs; each succeeds or fails alone."""
-    _change(services, request, body, partial(_failed_creation, body))
+    _change(services, request, body, partial(failed_creation, body))
 
 
-def _failed_creation(body: CreateAclsRequest, code: int) -> CreateAclsResponse:
+def failed_creation(body: CreateAclsRequest, code: int) -> CreateAclsResponse:
+    """Return the response that refuses a whole request."""
     return CreateAclsResponse(
         results=[AclCreationResult(error_code=code, error_message=None) for _ in body.creations]
     )
@@ -85,10 +86,11 @@ def _failed_creation(body: CreateAclsRequest, code: int) -> CreateAclsResponse:
 
 def _delete_acls(services: BrokerServices, request: Request, body: DeleteAclsRequest) -> None:
     """Remove the ACLs that match any of the filters."""
-    _change(services, request, body, partial(_failed_deletion, body))
+    _change(services, request, body, partial(failed_deletion, body))
 
 
-def _failed_deletion(body: DeleteAclsRequest, code: int) -> DeleteAclsResponse:
+def failed_deletion(body: DeleteAclsRequest, code: int) -> DeleteAclsResponse:
+    """Return the response that refuses a whole request."""
     return DeleteAclsResponse(
         filter_results=[
             DeleteAclsFilterResult(error_code=code, error_message=None) for _ in body.filters
@@ -119,6 +121,6 @@ def _require_authorizer(services: BrokerServices) -> None:
 
 APIS = (
     ServedApi(DescribeAclsRequest, _describe_acls),
-    ServedApi(CreateAclsRequest, _create_acls, _failed_creation),
-    ServedApi(DeleteAclsRequest, _delete_acls, _failed_deletion),
+    ServedApi(CreateAclsRequest, _create_acls, failed_creation),
+    ServedApi(DeleteAclsRequest, _delete_acls, failed_deletion),
 )

@@ -41,15 +41,16 @@ def _alter(
 
     def on_done(outcome: AlterUserScramCredentialsResponse | KafkaError) -> None:
         if isinstance(outcome, KafkaError):
-            outcome = _failed_alteration(body, code_of(outcome))
+            outcome = failed_alteration(body, code_of(outcome))
         request.respond(outcome)
 
     services.controller.change(body, on_done)
 
 
-def _failed_alteration(
+def failed_alteration(
     body: AlterUserScramCredentialsRequest, code: int
 ) -> AlterUserScramCredentialsResponse:
+    """Return the response that refuses a whole request."""
     users = dict.fromkeys(
         [*(each.name for each in body.deletions), *(each.name for each in body.upsertions)]
     )
@@ -105,6 +106,6 @@ def _described(
 
 
 APIS = (
-    ServedApi(AlterUserScramCredentialsRequest, _alter, _failed_alteration),
+    ServedApi(AlterUserScramCredentialsRequest, _alter, failed_alteration),
     ServedApi(DescribeUserScramCredentialsRequest, _describe, _failed_description),
 )

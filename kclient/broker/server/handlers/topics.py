@@ -4,30 +4,23 @@
 - CreatePartitions, versions 0-3.
 - DeleteTopics, versions 1-6; version 6 names topics by id too.
 
-A response is sent when this broker has applied the change, and at the latest when `timeout_ms` or
-1 s after the commit has passed. Differences from Apache Kafka: no change is refused because
-`timeout_ms` has passed.
+What the client may not do is refused here; the active controller decides on the rest. A response is
+sent when this broker has applied the change, and at the latest when `timeout_ms` or 1 s after the
+commit has passed. Differences from Apache Kafka: no change is refused because `timeout_ms` has
+passed.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
+from functools import partial
 
-from kclient.broker.controller.topic_control import (
-    DeletionPlan,
-    PartitionsPlan,
-    PartitionsRequest,
-    TopicPlan,
-    TopicRequest,
-)
+from kclient.broker.controller.topic_requests import TopicKey, naming_problem, topics_to_delete
+from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.network.request_channel import Request
+from kclient.broker.server.controller_channel import are_created
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation, ResourceType
-from kclient.common.broker_errors import (
-    InvalidReplicaAssignmentError,
-    InvalidRequestError,
-    TopicAuthorizationError,
-    code_of,
-)
+from kclient.common.broker_errors import NONE, TopicAuthorizationError, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.topics import (
     CreatableTopic,
@@ -42,43 +35,39 @@ from kclient.protocol.messages.topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    DeleteTopicState,
 )
-from kclient.protocol.types import ZERO_UUID
 
-_TOPIC_STATES = 6
-
-_Named = tuple[str | None, bytes]
-"""A topic's name or, where that is None, its id."""
+_UNAUTHORIZED = code_of(TopicAuthorizationError)
+_NO_REASON = ""  # as that of Apache Kafka
 
 
 def _create_topics(services: BrokerServices, request: Request, body: CreateTopicsRequest) -> None:
-    """Create topics in one batch; a rejected topic does not affect the others."""
-    named = Counter(topic.name for topic in body.topics)
-    distinct = {topic.name: topic for topic in body.topics}
-    wanted: dict[str, TopicRequest] = {}
-    outcomes: dict[str, TopicPlan | KafkaError] = {}
-    creatable = _creatable(services, request, distinct)
-    for name, topic in distinct.items():
-        try:
-            if name not in creatable:
-                raise TopicAuthorizationError("Authorization failed.")
-            if named[name] > 1:
-                raise InvalidRequestError("Duplicate topic name.")
-            wanted[name] = _topic_request(topic)
-        except KafkaError as error:
-            outcomes[name] = error
+    """Create the topics that the client may create."""
+    names = list(dict.fromkeys(topic.name for topic in body.topics))
+    creatable = _creatable(services, request, names)
+    wanted = [topic for topic in body.topics if topic.name in creatable]
 
-    def on_done(plans: list[TopicPlan | KafkaError]) -> None:
-        outcomes.update(zip(wanted, plans, strict=True))
-        results = [_topic_result(services, request, name, outcomes[name]) for name in distinct]
-        request.respond(CreateTopicsResponse(topics=results))
+    def on_done(outcome: CreateTopicsResponse | KafkaError) -> None:
+        if isinstance(outcome, KafkaError):
+            request.respond(failed_creation(body, code_of(outcome)))
+            return
+        found = {result.name: result for result in outcome.topics}
+        for topic in wanted:
+            _describe_created(services, request, found[topic.name], topic)
+        request.respond(
+            CreateTopicsResponse(topics=[found.get(name) or _may_not(name) for name in names])
+        )
 
-    services.controller.create_topics(
-        list(wanted.values()),
+    if not wanted:
+        on_done(CreateTopicsResponse())
+        return
+    services.controller.change(
+        CreateTopicsRequest(
+            topics=wanted, timeout_ms=body.timeout_ms, validate_only=body.validate_only
+        ),
         on_done,
-        validate_only=body.validate_only,
-        deadline_ms=services.clock.monotonic_ms() + body.timeout_ms,
+        None if body.validate_only else are_created,
+        services.clock.monotonic_ms() + body.timeout_ms,
     )
 
 
@@ -91,44 +80,20 @@ def _creatable(services: BrokerServices, request: Request, names: Iterable[str])
     return {name for name in names if auth.authorize_topic(request, operation, name)}
 
 
-def _topic_result(
-    services: BrokerServices,
-    request: Request,
-    name: str,
-    outcome: TopicPlan | KafkaError,
-) -> CreatableTopicResult:
-    if isinstance(outcome, KafkaError):
-        return _refused_topic(name, code_of(outcome), str(outcome))
+def _may_not(name: str) -> CreatableTopicResult:
+    return _refused_topic(name, _UNAUTHORIZED, "Authorization failed.")
+
+
+def _describe_created(
+    services: BrokerServices, request: Request, result: CreatableTopicResult, topic: CreatableTopic
+) -> None:
+    """Add the settings of a created topic, if the client may know them."""
+    if result.error_code != NONE:
+        return
     kind, operation = ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS
-    if services.auth.authorize(request, operation, kind, name, is_logged=False):
-        return _created_topic(services, outcome)
-    return CreatableTopicResult(
-        name=name,
-        topic_id=outcome.topic_id,
-        error_message=None,
-        topic_config_error_code=code_of(TopicAuthorizationError),
-        configs=None,
-    )
-
-
-def _topic_request(topic: CreatableTopic) -> TopicRequest:
-    assignments = {item.partition_index: item.broker_ids for item in topic.assignments}
-    if len(assignments) != len(topic.assignments):
-        raise InvalidReplicaAssignmentError("Found multiple manual assignments for a partition.")
-    configs = {config.name: config.value for config in topic.configs}
-    return TopicRequest(
-        topic.name, topic.num_partitions, topic.replication_factor, assignments, configs
-    )
-
-
-def _created_topic(services: BrokerServices, plan: TopicPlan) -> CreatableTopicResult:
-    return CreatableTopicResult(
-        name=plan.request.name,
-        topic_id=plan.topic_id,
-        error_message=None,
-        num_partitions=plan.num_partitions,
-        replication_factor=plan.replication_factor,
-        configs=[
+    if services.auth.authorize(request, operation, kind, topic.name, is_logged=False):
+        given = {config.name: config.value for config in topic.configs}
+        result.configs = [
             CreatableTopicConfigs(
                 name=entry.name,
                 value=entry.value,
@@ -136,16 +101,20 @@ def _created_topic(services: BrokerServices, plan: TopicPlan) -> CreatableTopicR
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in services.configs.entries_with(plan.request.configs)
-        ],
-    )
+            for entry in services.configs.entries_with(given)
+        ]
+        return
+    result.topic_config_error_code = _UNAUTHORIZED
+    result.num_partitions = result.replication_factor = -1
+    result.configs = None
 
 
 def _refused_topic(name: str, code: int, message: str | None) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=code, error_message=message)
 
 
-def _failed_creation(body: CreateTopicsRequest, code: int) -> CreateTopicsResponse:
+def failed_creation(body: CreateTopicsRequest, code: int) -> CreateTopicsResponse:
+    """Return the response that refuses a whole request."""
     return CreateTopicsResponse(
         topics=[_refused_topic(topic.name, code, None) for topic in body.topics]
     )
@@ -154,54 +123,56 @@ def _failed_creation(body: CreateTopicsRequest, code: int) -> CreateTopicsRespon
 def _create_partitions(
     services: BrokerServices, request: Request, body: CreatePartitionsRequest
 ) -> None:
-    """Add partitions to topics in one batch; a rejected topic does not affect the others."""
-    named = Counter(topic.name for topic in body.topics)
-    distinct = {topic.name: topic for topic in body.topics}
-    outcomes: dict[str, PartitionsPlan | KafkaError] = {
-        name: InvalidRequestError("Duplicate topic name.")
-        for name, count in named.items()
-        if count > 1
+    """Add partitions to the topics that the client may alter."""
+    names = list(dict.fromkeys(topic.name for topic in body.topics))
+    alterable = {
+        name for name in names if services.auth.authorize_topic(request, AclOperation.ALTER, name)
     }
-    for name in distinct:
-        if not services.auth.authorize_topic(request, AclOperation.ALTER, name):
-            outcomes[name] = TopicAuthorizationError("Authorization failed.")
-    wanted = [
-        _partitions_request(topic) for name, topic in distinct.items() if name not in outcomes
-    ]
+    wanted = [topic for topic in body.topics if topic.name in alterable]
 
-    def on_done(plans: list[PartitionsPlan | KafkaError]) -> None:
-        outcomes.update(zip((each.name for each in wanted), plans, strict=True))
-        results = [_partitions_result(name, outcomes[name]) for name in distinct]
+    def on_done(outcome: CreatePartitionsResponse | KafkaError) -> None:
+        if isinstance(outcome, KafkaError):
+            request.respond(failed_partitions(body, code_of(outcome)))
+            return
+        found = {result.name: result for result in outcome.results}
+        results = [
+            found.get(name)
+            or CreatePartitionsTopicResult(
+                name=name, error_code=_UNAUTHORIZED, error_message="Authorization failed."
+            )
+            for name in names
+        ]
         request.respond(CreatePartitionsResponse(results=results))
 
-    services.controller.create_partitions(
-        wanted,
+    if not wanted:
+        on_done(CreatePartitionsResponse())
+        return
+    services.controller.change(
+        CreatePartitionsRequest(
+            topics=wanted, timeout_ms=body.timeout_ms, validate_only=body.validate_only
+        ),
         on_done,
-        validate_only=body.validate_only,
-        deadline_ms=services.clock.monotonic_ms() + body.timeout_ms,
+        None if body.validate_only else partial(_have_partitions, wanted),
+        services.clock.monotonic_ms() + body.timeout_ms,
     )
 
 
-def _partitions_request(topic: CreatePartitionsTopic) -> PartitionsRequest:
-    assignments = topic.assignments
-    return PartitionsRequest(
-        topic.name,
-        topic.count,
-        None if assignments is None else [item.broker_ids for item in assignments],
+def _have_partitions(
+    wanted: Sequence[CreatePartitionsTopic],
+    response: CreatePartitionsResponse,
+    image: MetadataImage,
+) -> bool:
+    added = {result.name for result in response.results if result.error_code == NONE}
+    counts = {topic.name: topic.count for topic in wanted if topic.name in added}
+    return all(
+        len(image.topics[name].partitions) >= count
+        for name, count in counts.items()
+        if name in image.topics
     )
 
 
-def _partitions_result(
-    name: str, outcome: PartitionsPlan | KafkaError
-) -> CreatePartitionsTopicResult:
-    if isinstance(outcome, KafkaError):
-        return CreatePartitionsTopicResult(
-            name=name, error_code=code_of(outcome), error_message=str(outcome)
-        )
-    return CreatePartitionsTopicResult(name=name)
-
-
-def _failed_partitions(body: CreatePartitionsRequest, code: int) -> CreatePartitionsResponse:
+def failed_partitions(body: CreatePartitionsRequest, code: int) -> CreatePartitionsResponse:
+    """Return the response that refuses a whole request."""
     return CreatePartitionsResponse(
         results=[
             CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in body.topics
@@ -210,33 +181,50 @@ def _failed_partitions(body: CreatePartitionsRequest, code: int) -> CreatePartit
 
 
 def _delete_topics(services: BrokerServices, request: Request, body: DeleteTopicsRequest) -> None:
-    """Delete topics in one batch; a rejected topic does not affect the others."""
-    topics = body.topics
-    if request.header.api_version < _TOPIC_STATES:
-        topics = [DeleteTopicState(name=name) for name in body.topic_names]
+    """Delete the topics that the client may delete."""
+    topics = topics_to_delete(body)
     named = Counter((topic.name, topic.topic_id) for topic in topics)
-    outcomes: dict[_Named, DeletionPlan | KafkaError] = {
-        key: InvalidRequestError(problem)
-        for key, count in named.items()
-        if (problem := _naming_problem(key, count)) is not None
+    valid = [key for key, count in named.items() if naming_problem(key, count) is None]
+    names = {key: _shown_name(services, request, key) for key in valid}
+    refused = {
+        key: DeletableTopicResult(
+            name=name, topic_id=key[1], error_code=_UNAUTHORIZED, error_message=_NO_REASON
+        )
+        for key, name in names.items()
+        if not _may_delete(services, request, key, name)
     }
-    names = {key: _shown_name(services, request, key) for key in named if key not in outcomes}
-    for key, name in names.items():
-        if not _may_delete(services, request, key, name):
-            outcomes[key] = TopicAuthorizationError()
-    wanted = [key for key in named if key not in outcomes]
+    wanted = [topic for topic in topics if (topic.name, topic.topic_id) not in refused]
 
-    def on_done(plans: list[DeletionPlan | KafkaError]) -> None:
-        outcomes.update(zip(wanted, plans, strict=True))
-        results = [_deletion_result(key, outcomes[key], names.get(key, key[0])) for key in named]
-        request.respond(DeleteTopicsResponse(responses=results))
+    def on_done(outcome: DeleteTopicsResponse | KafkaError) -> None:
+        if isinstance(outcome, KafkaError):
+            request.respond(failed_deletion(body, code_of(outcome)))
+            return
+        sent = [key for key in named if key not in refused]
+        found = dict(zip(sent, outcome.responses, strict=True))
+        for key, result in found.items():
+            result.name = result.name or names.get(key)
+        responses = [refused.get(key) or found[key] for key in named]
+        request.respond(DeleteTopicsResponse(responses=responses))
 
-    services.controller.delete_topics(
-        wanted, on_done, deadline_ms=services.clock.monotonic_ms() + body.timeout_ms
+    if not wanted:
+        on_done(DeleteTopicsResponse())
+        return
+    services.controller.change(
+        DeleteTopicsRequest(topics=wanted, timeout_ms=body.timeout_ms),
+        on_done,
+        _are_deleted,
+        services.clock.monotonic_ms() + body.timeout_ms,
     )
 
 
-def _shown_name(services: BrokerServices, request: Request, key: _Named) -> str | None:
+def _are_deleted(response: DeleteTopicsResponse, image: MetadataImage) -> bool:
+    return not any(
+        result.error_code == NONE and result.topic_id in image.topic_names
+        for result in response.responses
+    )
+
+
+def _shown_name(services: BrokerServices, request: Request, key: TopicKey) -> str | None:
     """Return the name of a topic to delete, or None if the client may not learn that of its id."""
     name, topic_id = key
     if name is not None:
@@ -247,47 +235,27 @@ def _shown_name(services: BrokerServices, request: Request, key: _Named) -> str 
     return found
 
 
-def _may_delete(services: BrokerServices, request: Request, key: _Named, name: str | None) -> bool:
+def _may_delete(
+    services: BrokerServices, request: Request, key: TopicKey, name: str | None
+) -> bool:
     """Return whether the client may delete a topic; it may learn that an id is unknown."""
     if name is None:
         return key[1] not in services.metadata.image.topic_names
     return services.auth.authorize_topic(request, AclOperation.DELETE, name)
 
 
-def _naming_problem(key: _Named, count: int) -> str | None:
-    name, topic_id = key
-    if count > 1:
-        return "Duplicate topic name or id."
-    if (name is None) == (topic_id == ZERO_UUID):
-        return "Exactly one of topic name and topic id must be set."
-    return None
-
-
-def _deletion_result(
-    key: _Named, outcome: DeletionPlan | KafkaError, name: str | None
-) -> DeletableTopicResult:
-    if isinstance(outcome, KafkaError):
-        return DeletableTopicResult(
-            name=name,
-            topic_id=key[1],
-            error_code=code_of(outcome),
-            error_message=str(outcome),
-        )
-    return DeletableTopicResult(name=outcome.topic.name, topic_id=outcome.topic.topic_id)
-
-
-def _failed_deletion(body: DeleteTopicsRequest, code: int) -> DeleteTopicsResponse:
-    topics = body.topics or [DeleteTopicState(name=name) for name in body.topic_names]
+def failed_deletion(body: DeleteTopicsRequest, code: int) -> DeleteTopicsResponse:
+    """Return the response that refuses a whole request."""
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code)
-            for topic in topics
+            for topic in topics_to_delete(body)
         ]
     )
 
 
 APIS = (
-    ServedApi(CreateTopicsRequest, _create_topics, _failed_creation),
-    ServedApi(CreatePartitionsRequest, _create_partitions, _failed_partitions),
-    ServedApi(DeleteTopicsRequest, _delete_topics, _failed_deletion),
+    ServedApi(CreateTopicsRequest, _create_topics, failed_creation),
+    ServedApi(CreatePartitionsRequest, _create_partitions, failed_partitions),
+    ServedApi(DeleteTopicsRequest, _delete_topics, failed_deletion),
 )
