@@ -135,15 +135,22 @@ class InterBrokerSender:
 
         def run_once() -> bool:
             now_ms = self._clock.monotonic_ms()
-            self.step(now_ms, min(step(now_ms), _IDLE_MS))
+            if not self._is_stopping:
+                self.step(now_ms, min(step(now_ms), _IDLE_MS))
+            if self._is_stopping:
+                self.close()
             return not self._is_stopping
 
         self._task = tasks.spawn(name, run_once)
 
-    def shutdown(self, timeout: float) -> None:
-        """End the task, waiting up to `timeout` seconds, and close all connections."""
+    def initiate_shutdown(self) -> None:
+        """End the task soon, which closes all connections."""
         self._is_stopping = True
         self.wakeup()
+
+    def shutdown(self, timeout: float) -> None:
+        """End the task, waiting up to `timeout` seconds, and close all connections."""
+        self.initiate_shutdown()
         if self._task is not None and not self._task.join(timeout):
             self._log.warning("%s did not end within %s s", self._task.name, timeout)
         self.close()

@@ -1,22 +1,16 @@
 """Sends changes of in-sync replicas to the active controller (Kafka: DefaultAlterPartitionManager).
 
-To wire it:
-
-- `ControllerChannel.send(request, on_response)` sends one request to the active controller, which
-  it finds itself; `on_response` receives the response, or None if there was none. It may be called
-  before `send` returns, as the controller of the same process does. Version 2 of the request has
-  other fields: `for_version_2`.
-- `step(now_ms)` is called when a change is waiting, after at most the time it returns.
-- `submit` is `ReplicationContext.alter_partition`.
+`submit` is `ReplicationContext.alter_partition`. `step` is called when a change is waiting, after
+at most the time it returns. Version 2 of the request has other fields: `for_version_2`.
 """
 
 import logging
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Protocol
 
 from kclient.broker.replication.replication_context import AlterPartitionItem, AlterPartitionResult
-from kclient.common.broker_errors import NONE, OperationNotAttemptedError, code_of
+from kclient.common.broker_errors import OperationNotAttemptedError, code_of
+from kclient.common.errors import KafkaError
 from kclient.common.runtime import Condition
 from kclient.protocol.messages.broker_to_controller import (
     AlterPartitionRequest,
@@ -36,29 +30,23 @@ _Key = tuple[bytes, int]
 """Topic id and partition."""
 
 
-class ControllerChannel(Protocol):
-    """Way to the active controller."""
+Outcome = AlterPartitionResponse | KafkaError
 
-    def send(
-        self,
-        request: AlterPartitionRequest,
-        on_response: Callable[[AlterPartitionResponse | None], None],
-    ) -> None:
-        """Send a request; `on_response` receives the response, or None if there was none."""
-        ...
+Send = Callable[[AlterPartitionRequest, Callable[[Outcome], None]], None]
+"""Sends a request to the active controller; the response may be reported before it returns."""
 
 
 class AlterPartitionManager:
     """Changes of ISRs that wait or are sent: one request in flight, one change per partition.
 
-    The lock guards the changes; the channel and the items are called without it.
+    The lock guards the changes; the controller and the items are called without it.
     """
 
     def __init__(
         self,
         broker_id: int,
         broker_epoch: Callable[[], int],
-        channel: ControllerChannel,
+        send: Send,
         lock: Condition,
         now_ms: Callable[[], float],
     ) -> None:
@@ -67,13 +55,13 @@ class AlterPartitionManager:
         Args:
             broker_id: Id of this broker.
             broker_epoch: Returns its epoch.
-            channel: Way to the controller.
+            send: Sends a request to the controller.
             lock: The lock.
             now_ms: Returns the monotonic time.
         """
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
-        self._channel = channel
+        self._send_request = send
         self._lock = lock
         self._now_ms = now_ms
         self._unsent: dict[_Key, AlterPartitionItem] = {}
@@ -107,15 +95,12 @@ class AlterPartitionManager:
         request = AlterPartitionRequest(
             broker_id=self._broker_id, broker_epoch=self._broker_epoch(), topics=_topics(sent)
         )
-        self._channel.send(request, lambda response: self._on_response(sent, response))
+        self._send_request(request, lambda outcome: self._on_response(sent, outcome))
 
-    def _on_response(
-        self, sent: dict[_Key, AlterPartitionItem], response: AlterPartitionResponse | None
-    ) -> None:
+    def _on_response(self, sent: dict[_Key, AlterPartitionItem], response: Outcome) -> None:
         retries: dict[_Key, AlterPartitionItem] = {}
-        if response is None or response.error_code != NONE:
-            code = "no response" if response is None else response.error_code
-            _log.warning("AlterPartition of %d partitions failed: %s", len(sent), code)
+        if isinstance(response, KafkaError):
+            _log.warning("AlterPartition of %d partitions failed: %s", len(sent), response)
             retries = dict(sent)
         else:
             found = {

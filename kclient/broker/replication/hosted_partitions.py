@@ -62,6 +62,10 @@ class Fetchers(Protocol):
         """Stop fetching partitions; nothing of them is appended after that."""
         ...
 
+    def stop_idle(self) -> None:
+        """Stop the fetchers without partitions."""
+        ...
+
 
 class NoFetchers:
     """Fetchers of a single broker, which follows no other."""
@@ -70,6 +74,9 @@ class NoFetchers:
         """Do nothing."""
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        """Do nothing."""
+
+    def stop_idle(self) -> None:
         """Do nothing."""
 
 
@@ -158,6 +165,7 @@ class HostedPartitions:
         for kind, name in delta.changed_configs:
             if kind == TOPIC_RESOURCE and name in image.topics:
                 self._reconfigure(image, image.topics[name])
+        self.fetchers.stop_idle()
 
     def partition(self, topic_partition: TopicPartition) -> Partition:
         """Return a partition of this broker.

@@ -1,9 +1,8 @@
 """Fetches partitions from one leader into the local logs (Kafka: ReplicaFetcherThread).
 
-To wire it, the server runs one thread for each fetcher, which calls `step` and then polls the
-connection of its `LeaderEndpoint`, until `step` returns that it waits. The callbacks of the
-endpoint are called in that thread. `add` and `remove` are called by the thread that publishes
-metadata; the fetcher's thread must be woken up after `add`.
+The server runs one thread for each fetcher, which calls `step` and then polls the connection of its
+`LeaderEndpoint`. The callbacks of the endpoint are called in that thread. `add` and `remove` are
+called by the thread that publishes metadata.
 
 The position of a partition is the end of its log and the epoch of its last record. The leader
 finds out whether its log has that position, and otherwise returns where to truncate.
@@ -96,6 +95,10 @@ class LeaderEndpoint(Protocol):
 
     def send(self, request: Request, version: int, on_response: OnResponse) -> None:
         """Send a request in a version; `on_response` receives the response or the failure."""
+        ...
+
+    def wakeup(self) -> None:
+        """Make the thread of the fetcher call `step` soon."""
         ...
 
 
@@ -205,6 +208,7 @@ class ReplicaFetcher:
                 state = FetchState(partition, leader_epoch)
                 self._states[state.key] = state
                 self._guard(state, self._start)
+        self._leader.wakeup()
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         """Stop fetching partitions."""

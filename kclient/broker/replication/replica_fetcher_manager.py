@@ -1,9 +1,4 @@
-"""Fetchers by leader (Kafka: ReplicaFetcherManager).
-
-To wire it: `create(leader, number)` returns the fetcher of a broker, and starts its thread;
-`stop(fetcher)` ends that. `HostedPartitions.fetchers` is the manager. `stop_idle` is called from
-time to time.
-"""
+"""Fetchers by leader (Kafka: ReplicaFetcherManager)."""
 
 from collections.abc import Callable, Iterable
 from zlib import crc32

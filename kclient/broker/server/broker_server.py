@@ -16,6 +16,7 @@ from kclient.broker.network.request_metrics import Histogram, RequestMetrics, Re
 from kclient.broker.network.sasl_server_authenticator import BrokerResponses
 from kclient.broker.network.server_channel_builder import AuthenticationContext
 from kclient.broker.network.socket_server import SocketServer, SocketServerConfig
+from kclient.broker.replication.alter_partition_manager import AlterPartitionManager
 from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
@@ -40,6 +41,7 @@ from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.broker.server.node_connections import NodeConnections
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.quorum_voters import quorum_voters
+from kclient.broker.server.replica_fetchers import ReplicaFetchers
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.errors import IllegalStateError, KafkaError
@@ -77,6 +79,7 @@ class _Parts(NamedTuple):
         storage: Logs, quorum and partitions.
         channel: Way to the active controller.
         lifecycle: Registration of the broker, and its heartbeats.
+        isr_changes: Changes of in-sync replicas that wait for the controller.
     """
 
     server: SocketServer
@@ -88,6 +91,7 @@ class _Parts(NamedTuple):
     storage: BrokerStorage
     channel: ControllerChannel
     lifecycle: BrokerLifecycleManager
+    isr_changes: AlterPartitionManager
 
 
 class BrokerServer:
@@ -387,6 +391,18 @@ class BrokerServer:
         apis.interceptor = self._interceptor
         requests = RequestChannel(config.queued_max_requests, runtime.tasks.condition())
         lifecycle = self._new_lifecycle(storage, advertised, connections)
+        isr_changes = AlterPartitionManager(
+            config.node_id,
+            lambda: lifecycle.broker_epoch,
+            channel.send,
+            runtime.tasks.condition(),
+            runtime.clock.monotonic_ms,
+        )
+        if connections is not None:
+            storage.replicas.context.alter_partition = isr_changes.submit
+            fetchers = ReplicaFetchers(config, runtime, storage.replicas, storage.logs)
+            storage.replicas.hosted.fetchers = fetchers.manager
+            self._stack.callback(fetchers.shutdown, STOP_TIMEOUT)
         context = self._authentication_context(apis, storage)
         # A hand-over to another thread of CPython costs more than most requests; operations that
         # have to wait do so in a purgatory in any case.
@@ -413,6 +429,7 @@ class BrokerServer:
             storage,
             channel,
             lifecycle,
+            isr_changes,
         )
         return self._parts
 
@@ -526,7 +543,11 @@ class BrokerServer:
             self._stack.callback(handlers.shutdown, STOP_TIMEOUT)
             handlers.start(self._tasks)
         if connections is not None:
-            self._start_sender(connections.controller, "kclient-to-controller", parts.channel.step)
+            self._start_sender(
+                connections.controller,
+                "kclient-to-controller",
+                lambda now_ms: min(parts.channel.step(now_ms), parts.isr_changes.step(now_ms)),
+            )
             parts.lifecycle.start(self._runtime.clock.monotonic_ms(), parts.server.start)
             self._start_sender(
                 connections.lifecycle, "kclient-lifecycle", partial(self._step_lifecycle, parts)

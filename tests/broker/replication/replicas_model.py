@@ -38,6 +38,7 @@ from kclient.broker.replication.replica_fetcher_manager import ReplicaFetcherMan
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.fetch_session import CachedPartition, FetchContext, FetchSessionCache
 from kclient.broker.server.handlers.fetch import _topic_responses
+from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.system_tasks import SystemTasks
@@ -268,7 +269,7 @@ class Node:
         context.broker_epoch = lambda: self.epoch
         lock = runtime.tasks.condition
         self.alter = AlterPartitionManager(
-            self.id, lambda: self.epoch, ToController(self), lock(), world.clock.monotonic_ms
+            self.id, lambda: self.epoch, ToController(self).send, lock(), world.clock.monotonic_ms
         )
         context.alter_partition = self.alter.submit
         self.sessions = FetchSessionCache(100, world.clock, world.rng, lock())
@@ -390,6 +391,9 @@ class ToLeader:
     def __init__(self, node: Node, leader: int) -> None:
         self._node, self._leader, self._life = node, leader, node.life
 
+    def wakeup(self) -> None:
+        """Do nothing: the world steps the fetchers."""
+
     def send(self, request: Request, version: int, on_response: OnResponse) -> None:
         world, node, life = self._node.world, self._node, self._life
         encoded = request.encode_bytes(version)
@@ -413,6 +417,12 @@ class ToLeader:
         world.later(arrive)
 
 
+def _outcome(response: AlterPartitionResponse | None) -> AlterPartitionResponse | KafkaError:
+    if response is None:
+        return DisconnectedError("the controller: closed")
+    return error_for_code(response.error_code) or response
+
+
 class ToController:
     """Connection of a broker to the controller; requests may arrive twice."""
 
@@ -422,14 +432,14 @@ class ToController:
     def send(
         self,
         request: AlterPartitionRequest,
-        on_response: Callable[[AlterPartitionResponse | None], None],
+        on_response: Callable[[AlterPartitionResponse | KafkaError], None],
     ) -> None:
         world, node, life = self._node.world, self._node, self._life
         assert request.encode_bytes(3)
 
         def respond(response: AlterPartitionResponse | None) -> None:
             if node.alive and node.life == life:
-                on_response(response)
+                on_response(_outcome(response))
 
         def arrive() -> None:
             if world.rng.random() < world.loss:

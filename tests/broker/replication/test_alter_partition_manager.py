@@ -12,6 +12,8 @@ from kclient.broker.replication.alter_partition_manager import (
     for_version_2,
 )
 from kclient.broker.replication.replication_context import AlterPartitionItem, AlterPartitionResult
+from kclient.common.broker_errors import NotControllerError, StaleBrokerEpochError
+from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.types import TopicPartition
 from kclient.protocol.messages.broker_to_controller import (
     AlterPartitionRequest,
@@ -22,7 +24,7 @@ from kclient.protocol.messages.broker_to_controller import (
 from tests.support.disks.log_bench import ManualClock
 
 T = bytes(15) + b"\x09"
-Respond = Callable[[AlterPartitionResponse | None], None]
+Respond = Callable[[AlterPartitionResponse | KafkaError], None]
 
 
 class Channel:
@@ -39,7 +41,7 @@ class Bench:
     def __init__(self) -> None:
         self.clock, self.channel = ManualClock(), Channel()
         self.manager = AlterPartitionManager(
-            1, lambda: 77, self.channel, threading.Condition(), self.clock.monotonic_ms
+            1, lambda: 77, self.channel.send, threading.Condition(), self.clock.monotonic_ms
         )
         self.results: list[tuple[int, AlterPartitionResult]] = []
         self.retry = False
@@ -99,13 +101,12 @@ def test_one_request_is_in_flight_and_the_rest_follows_together(bench: Bench) ->
     assert bench.manager.step(0.0) == IDLE_MS
 
 
-@pytest.mark.parametrize("top", [77, 41, None])
-def test_failed_request_is_repeated_after_a_pause(bench: Bench, top: int | None) -> None:
+@pytest.mark.parametrize(
+    "error", [StaleBrokerEpochError(), NotControllerError(), DisconnectedError("broker 2: closed")]
+)
+def test_failed_request_is_repeated_after_a_pause(bench: Bench, error: KafkaError) -> None:
     bench.manager.submit(bench.item(0))
-    if top is None:
-        bench.channel.sent[0][1](None)
-    else:
-        bench.respond(top=top)
+    bench.channel.sent[0][1](error)
     bench.manager.submit(bench.item(1))
     assert (len(bench.channel.sent), bench.results) == (1, [])
     assert bench.manager.step(0.0) == RETRY_MS
@@ -132,7 +133,7 @@ def test_partition_that_wants_so_or_has_no_result_is_sent_again(bench: Bench) ->
 def test_newer_change_replaces_the_one_that_waits_for_a_retry(bench: Bench) -> None:
     bench.manager.submit(bench.item(0))
     bench.manager.submit(bench.item(0, epoch=4))
-    bench.channel.sent[0][1](None)
+    bench.channel.sent[0][1](DisconnectedError("broker 2: closed"))
     bench.clock.elapsed_ms = 50
     bench.manager.step(50.0)
     assert bench.channel.sent[-1][0].topics[0].partitions[0].partition_epoch == 4
@@ -148,7 +149,7 @@ def test_controller_of_the_same_process_responds_within_send() -> None:
 
     bench.channel = Direct()
     bench.manager = AlterPartitionManager(
-        1, lambda: 77, bench.channel, threading.Condition(), bench.clock.monotonic_ms
+        1, lambda: 77, bench.channel.send, threading.Condition(), bench.clock.monotonic_ms
     )
     bench.manager.submit(bench.item(0))
     assert len(bench.results) == 1

@@ -41,6 +41,9 @@ class Fetchers:
             self.fetched.pop(partition, None)
             self.events.append(f"remove {partition}")
 
+    def stop_idle(self) -> None:
+        """Do nothing: there are no threads."""
+
 
 class Bench:
     """Broker 1."""

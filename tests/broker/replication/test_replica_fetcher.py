@@ -67,6 +67,9 @@ class Bench:
         assert request.encode_bytes(version)
         self.requests.append((request, version, on_response))
 
+    def wakeup(self) -> None:
+        """Do nothing: the test calls `step`."""
+
     def truncate_to(self, _partition: TopicPartition, offset: int) -> None:
         self.log.truncate_to(offset)
 
