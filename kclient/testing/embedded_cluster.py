@@ -1,25 +1,31 @@
-"""A broker inside the running process, for tests and for programs that embed a broker."""
+"""Brokers inside the running process, for tests and for programs that embed a cluster."""
 
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
+from kclient.broker.metadata.meta_properties import META_PROPERTIES, MetaPropertiesEnsemble
+from kclient.broker.metadata.metadata_image import NO_LEADER, MetadataImage
 from kclient.broker.server.broker_server import BrokerServer
+from kclient.broker.server.metadata_cache import Applied
 from kclient.client.client_config import ClientOptions
 from kclient.common.acls import AclBinding
+from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.config_def import describe
-from kclient.common.errors import ConfigError, IllegalStateError
+from kclient.common.errors import ConfigError, IllegalStateError, InvalidArgumentError
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
+from kclient.common.types import TopicPartition
+from kclient.common.uuids import random_uuid, uuid_to_text
 from kclient.network.endpoint import SecurityProtocol
 from kclient.network.system_runtime import system_runtime
 from kclient.testing.broker_faults import BrokerFaults
 from kclient.testing.cluster_security import ClusterSecurity, Mechanism, parse_security
+from kclient.testing.embedded_node import CONTROLLER, EmbeddedNode
 
 _DEFAULTS: Mapping[str, object] = {
     "listeners": "127.0.0.1:0",
@@ -30,17 +36,28 @@ _DEFAULTS: Mapping[str, object] = {
 }
 
 
+_MAX_BROKERS = 9
+"""All nodes share the interpreter; more of them only wait for each other."""
+
+_IMAGES_MS = 10_000.0
+
+
 class EmbeddedCluster(ProcessBound):
     """A cluster that lives as long as a ``with`` block.
 
-    It speaks the Kafka protocol on a loopback port, so that any client can use it. Without a
+    It speaks the Kafka protocol on loopback ports, so that any client can use it. Without a
     `data_dir` its data is in a temporary directory, which is removed at the end; with one, the
     next cluster that is started on it continues with the data.
 
+    Several brokers have the ids 1, 2, … Each is a voter of the metadata quorum, too. Topics have up
+    to three replicas by default, and with three brokers ``min.insync.replicas`` is 2. Elections,
+    heartbeats and sessions take a fraction of Kafka's times, as all nodes are in this process.
+
     Args:
-        brokers: Number of brokers; one, at present.
-        data_dir: Directory of the data; a temporary directory if None.
-        config: Broker settings by Kafka's dotted names, such as ``num.partitions``.
+        brokers: Number of brokers.
+        data_dir: Directory of the data; a temporary directory if None. Several brokers have
+            ``node-1``, ``node-2``, … in it.
+        config: Settings of each broker by Kafka's dotted names, such as ``num.partitions``.
         security: Security protocol of the listener, in any case: ``plaintext``, ``ssl``,
             ``sasl_plaintext`` or ``sasl_ssl``. The cluster makes its certificates itself, which
             needs the extra ``testing``. `client_config` returns the options of clients.
@@ -66,48 +83,52 @@ class EmbeddedCluster(ProcessBound):
         acls: Sequence[AclBinding] | None = None,
         runtime: Runtime | None = None,
     ) -> None:
-        if isinstance(brokers, bool) or brokers != 1:
-            raise ConfigError(
-                f"brokers: got {describe(brokers)}, expected 1; clusters of several brokers are "
-                "not available"
-            )
+        self._count = _check_count(brokers)
         self._security = _security(security, users, acls)
+        if self._security is not None and self._count > 1:
+            raise ConfigError(
+                f"security: got {describe(security)} with {brokers} brokers, expected plaintext; "
+                "brokers do not authenticate to each other yet"
+            )
         self._is_set_up = False
         secured = {} if self._security is None else self._security.broker_settings()
-        self._given = {**_DEFAULTS, **secured, **(config or {})}
+        defaults = _DEFAULTS if self._count == 1 else {**_DEFAULTS, **_several(self._count)}
+        self._given = {**defaults, **secured, **(config or {})}
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._runtime = system_runtime() if runtime is None else runtime
         self._tasks = self._runtime.tasks
         self._temporary: Path | None = None
         self._remove_temporary: Callable[[], object] | None = None
-        self._broker: BrokerServer | None = None
-        self._faults: BrokerFaults | None = None
-        self._config(Path("to-be-made"))
+        self._has_started = False
+        nodes = [self._make_node(number + 1) for number in range(self._count)]
+        self._nodes = {node.id: node for node in nodes}
 
     @property
     def bootstrap_servers(self) -> str:
-        """The ``host:port`` of the first listener; it stays the same over restarts.
+        """The ``host:port`` of each running broker's first listener, separated by commas.
+
+        They stay the same over restarts.
 
         Raises:
             IllegalStateError: The cluster is not running.
         """
-        endpoint = self.broker.endpoint
-        return endpoint.address
+        return ",".join(broker.endpoint.address for broker in self._running())
 
     def bootstrap_servers_of(self, listener_name: str) -> str:
-        """Return the ``host:port`` of a listener, as it is advertised.
+        """Return the ``host:port`` of a listener of each running broker, as it is advertised.
 
         Raises:
             ConfigError: No such listener is advertised.
             IllegalStateError: The cluster is not running.
         """
-        addresses = {endpoint.name: endpoint.address for endpoint in self.broker.endpoints}
-        if listener_name not in addresses:
+        endpoints = [each for broker in self._running() for each in broker.endpoints]
+        addresses = [each.address for each in endpoints if each.name == listener_name]
+        if not addresses:
+            names = dict.fromkeys(endpoint.name for endpoint in endpoints)
             raise ConfigError(
-                f"listener_name: got {describe(listener_name)}, expected one of "
-                f"{', '.join(addresses)}"
+                f"listener_name: got {describe(listener_name)}, expected one of {', '.join(names)}"
             )
-        return addresses[listener_name]
+        return ",".join(addresses)
 
     def client_config(
         self, user: str | None = None, mechanism: Mechanism | None = None
@@ -148,71 +169,131 @@ class EmbeddedCluster(ProcessBound):
 
     @property
     def broker(self) -> BrokerServer:
-        """The running broker.
+        """The running broker; of several, the one with the lowest id.
 
         Raises:
             IllegalStateError: The cluster is not running.
         """
-        if self._broker is None or not self._broker.is_running:
-            raise IllegalStateError("the cluster is not running; use it in a with block")
-        return self._broker
+        return self._running()[0]
+
+    @property
+    def brokers(self) -> Mapping[int, BrokerServer]:
+        """The running brokers by id."""
+        return {each.id: each.server for each in self._nodes.values() if each.is_running}
+
+    @property
+    def controller_id(self) -> int | None:
+        """Id of the node with the active controller, or None during an election."""
+        leaders = {broker.storage.raft.active_controller for broker in self.brokers.values()}
+        leaders.discard(None)
+        return leaders.pop() if len(leaders) == 1 else None
+
+    def leader_of(self, topic: str, partition: int) -> int | None:
+        """Return the id of the broker that leads a partition, or None if there is none.
+
+        Raises:
+            UnknownTopicOrPartitionError: There is no such partition.
+            IllegalStateError: The cluster is not running.
+        """
+        images = [broker.services.metadata.image for broker in self._running()]
+        newest = max(images, key=lambda image: image.offset)
+        registration = newest.partition(TopicPartition(topic, partition))
+        if registration is None:
+            raise UnknownTopicOrPartitionError(f"{topic}-{partition}: there is no such partition")
+        return None if registration.leader == NO_LEADER else registration.leader
 
     @property
     def faults(self) -> BrokerFaults:
-        """Faults of the broker; they remain in force over a restart."""
-        if self._faults is None:
-            self._faults = BrokerFaults(self._runtime, self.kill)
-            if self._broker is not None:
-                self._faults.attach(self._broker)
-        return self._faults
-
-    def start(self) -> None:
-        """Start, or start again after `stop` or `kill`.
+        """Faults of the broker; they remain in force over a restart.
 
         Raises:
-            ConfigError: The directory or the address cannot be used.
-            KafkaError: The data in the directory cannot be used.
+            IllegalStateError: There are several brokers; see `faults_of`.
         """
-        if self._broker is not None and self._broker.is_running:
+        if self._count > 1:
+            raise IllegalStateError("faults: the cluster has several brokers; use faults_of(id)")
+        return next(iter(self._nodes.values())).faults
+
+    def faults_of(self, node: int) -> BrokerFaults:
+        """Return the faults of a broker; they remain in force over a restart.
+
+        Raises:
+            InvalidArgumentError: There is no such broker.
+        """
+        return self._node(node).faults
+
+    def start(self, node: int | None = None) -> None:
+        """Start the brokers that are not running, or one of them; return when they are active.
+
+        Args:
+            node: Id of a broker; None for all.
+
+        Raises:
+            ConfigError: A directory or an address cannot be used.
+            KafkaError: The data in a directory cannot be used, or a broker cannot register in time,
+                as without a majority of the voters.
+            InvalidArgumentError: There is no such broker.
+            IllegalStateError: It is running already.
+        """
+        wanted = [*self._nodes.values()] if node is None else [self._node(node)]
+        stopped = [each for each in wanted if not each.is_running]
+        if not stopped:
             raise IllegalStateError("the cluster is running already")
-        self.stop()  # waits for a broker that is ending by itself, after a failure of its disk
         if self._data_dir is None and self._temporary is None:
-            self._temporary = Path(tempfile.mkdtemp(prefix="kclient-"))
-            self._remove_temporary = weakref.finalize(
-                self, _remove, self._runtime, self._temporary, self._tasks.process_id()
-            )
-        broker = BrokerServer(self._config(self.data_dir), self._runtime)
-        if self._faults is not None:
-            self._faults.attach(broker)
+            self._make_temporary()
         try:
-            broker.start()
+            self._start(stopped)
+            self._set_up_security()
         except BaseException:
-            if self._broker is None:
+            for each in stopped:
+                each.stop(controlled=False)
+            if not self._has_started:
                 self._end()  # close() is not called for a cluster that did not start
             raise
-        self._broker = broker
-        self._given["listeners"] = ",".join(map(str, broker.bound))  # the same ports if restarted
-        if self._security is not None and not self._is_set_up:
-            try:
-                self._security.set_up(broker.endpoint.address, self._runtime)
-            except BaseException:
-                self._end()
-                raise
-            self._is_set_up = True
+        self._has_started = True
 
-    def stop(self) -> None:
-        """Stop in an orderly way; the data is kept. Idempotent."""
-        if self._broker is not None:
-            self._broker.stop()
+    def stop(self, node: int | None = None) -> None:
+        """Stop all brokers in an orderly way, or one of them; the data is kept. Idempotent.
 
-    def kill(self) -> None:
-        """Stop like a broker that crashes; the data is kept as it is."""
-        self.broker.kill()
+        Args:
+            node: Id of a broker; the others take over its partitions first. None for all.
 
-    def restart(self) -> None:
-        """Stop and start again on the same address and data."""
-        self.stop()
-        self.start()
+        Raises:
+            InvalidArgumentError: There is no such broker.
+        """
+        if node is not None:
+            self._node(node).stop()
+            return
+        for each in self._nodes.values():
+            each.stop(controlled=False)
+
+    def kill(self, node: int | None = None) -> None:
+        """Stop all brokers, or one of them, like a crash; the data is kept as it is.
+
+        Args:
+            node: Id of a broker; None for all.
+
+        Raises:
+            InvalidArgumentError: There is no such broker.
+            IllegalStateError: It is not running.
+        """
+        if node is not None:
+            self._node(node).kill()
+            return
+        for broker in self._running():
+            broker.kill()
+
+    def restart(self, node: int | None = None) -> None:
+        """Stop and start again on the same addresses and data.
+
+        Args:
+            node: Id of a broker; None for all.
+
+        Raises:
+            InvalidArgumentError: There is no such broker.
+            KafkaError: As `start`.
+        """
+        self.stop(node)
+        self.start(node)
 
     def close(self) -> None:
         """Stop and remove the temporary directory; idempotent.
@@ -224,9 +305,102 @@ class EmbeddedCluster(ProcessBound):
                 without its fault.
         """
         self._end()
-        if self._faults is not None and self._faults.failure is not None:
-            failure, self._faults.failure = self._faults.failure, None
-            raise failure
+        failures = [each.take_failure() for each in self._nodes.values()]
+        for failure in failures:
+            if failure is not None:
+                raise failure
+
+    def _make_node(self, number: int) -> EmbeddedNode:
+        own = {} if self._count == 1 else {"node.id": number}
+        return EmbeddedNode({**self._given, **own}, self._runtime)
+
+    def _start(self, nodes: Sequence[EmbeddedNode]) -> None:
+        directories = self._directories()
+        cluster_id = self._cluster_id(directories.values())
+        for each in nodes:
+            each.bind(directories[each.id], cluster_id)
+        voters = None if self._count == 1 else [each.voter for each in self._nodes.values()]
+        for each in nodes:
+            each.start(voters)
+        for each in nodes:
+            each.await_running()
+        if self._count > 1:
+            self._await_images()
+
+    def _directories(self) -> dict[int, Path]:
+        """Return the directory of each node.
+
+        Raises:
+            ConfigError: The data is that of another number of brokers.
+        """
+        files = self._runtime.files
+        foreign = f"node-{self._count + 1}"
+        for other in (foreign,) if self._count == 1 else (META_PROPERTIES, foreign):
+            if files.exists(self.data_dir / other):
+                raise ConfigError(
+                    f"data_dir: {self.data_dir} has {other}, so it belongs to another number of "
+                    f"brokers than {self._count}; the voters of a cluster do not change"
+                )
+        if self._count == 1:
+            return dict.fromkeys(self._nodes, self.data_dir)
+        return {node: self.data_dir / f"node-{node}" for node in self._nodes}
+
+    def _cluster_id(self, directories: Iterable[Path]) -> str | None:
+        """Return the id of a cluster of several brokers, a new one for new directories."""
+        if self._count == 1 or "cluster.id" in self._given:
+            return None
+        known = MetaPropertiesEnsemble.load(self._runtime.files, directories).cluster_id
+        return known or uuid_to_text(random_uuid(self._runtime.random))
+
+    def _set_up_security(self) -> None:
+        if self._security is not None and not self._is_set_up:
+            self._security.set_up(self.bootstrap_servers, self._runtime)
+            self._is_set_up = True
+
+    def _await_images(self) -> None:
+        """Wait until every running broker knows that all of them are active."""
+        running = self.brokers
+
+        def are_active(image: MetadataImage) -> bool:
+            known = [image.broker(each) for each in running]
+            return all(each is not None and each.is_active for each in known)
+
+        for broker in running.values():
+            self._await_image(broker, are_active)
+
+    def _await_image(self, broker: BrokerServer, applied: Applied) -> None:
+        changed = self._tasks.condition()
+        reached: list[bool] = []
+
+        def on_image() -> None:
+            with changed:
+                reached.append(True)
+                changed.notify_all()
+
+        deadline_ms = self._runtime.clock.monotonic_ms() + _IMAGES_MS
+        broker.services.metadata.await_image(applied, deadline_ms, on_image)
+        with changed:
+            changed.wait_for(lambda: bool(reached))
+
+    def _running(self) -> list[BrokerServer]:
+        running = [*self.brokers.values()]
+        if not running:
+            raise IllegalStateError("the cluster is not running; use it in a with block")
+        return running
+
+    def _node(self, node: int) -> EmbeddedNode:
+        found = self._nodes.get(node)
+        if found is None:
+            raise InvalidArgumentError(
+                f"node: got {describe(node)}, expected one of {', '.join(map(str, self._nodes))}"
+            )
+        return found
+
+    def _make_temporary(self) -> None:
+        self._temporary = Path(tempfile.mkdtemp(prefix="kclient-"))
+        self._remove_temporary = weakref.finalize(
+            self, _remove, self._runtime, self._temporary, self._tasks.process_id()
+        )
 
     def _end(self) -> None:
         try:
@@ -235,9 +409,6 @@ class EmbeddedCluster(ProcessBound):
             if self._remove_temporary is not None:
                 self._remove_temporary()
             self._temporary = self._remove_temporary = None
-
-    def _config(self, data_dir: Path) -> BrokerConfig:
-        return BROKER_CONFIG.parse({**self._given, "log.dir": str(data_dir)})
 
     def __enter__(self) -> Self:
         self.start()
@@ -268,15 +439,41 @@ class EmbeddedCluster(ProcessBound):
         await _in_thread(self.close if error is None else self._end)
 
     def __repr__(self) -> str:
-        broker: BrokerServer | None = getattr(self, "_broker", None)
-        if broker is None or not broker.is_running:
+        if not getattr(self, "_nodes", None) or not self.brokers:
             return "<EmbeddedCluster, not running>"
         return f"<EmbeddedCluster at {self.bootstrap_servers}>"
 
     def __del__(self) -> None:
-        broker: BrokerServer | None = getattr(self, "_broker", None)
-        if broker is not None and broker.is_running and broker.started_by_this_process:
+        brokers = self.brokers.values() if hasattr(self, "_nodes") else ()
+        if any(broker.started_by_this_process for broker in brokers):
             warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+
+
+def _check_count(brokers: int) -> int:
+    is_number = type(brokers) is int  # type checkers know nothing else; a test may give a text
+    if not is_number or not 0 < brokers <= _MAX_BROKERS:
+        raise ConfigError(f"brokers: got {describe(brokers)}, expected 1 to {_MAX_BROKERS}")
+    return brokers
+
+
+def _several(brokers: int) -> dict[str, object]:
+    """Return the settings of a cluster of several brokers in one process."""
+    replicas = min(3, brokers)
+    return {
+        "listeners": f"127.0.0.1:0,{CONTROLLER}://127.0.0.1:0",
+        "controller.listener.names": CONTROLLER,
+        "default.replication.factor": replicas,
+        "offsets.topic.replication.factor": replicas,
+        "min.insync.replicas": min(2, replicas - 1),
+        "controller.quorum.election.timeout.ms": 200,
+        "controller.quorum.fetch.timeout.ms": 1000,
+        "controller.quorum.append.linger.ms": 2,
+        "metadata.max.idle.interval.ms": 0,
+        "broker.heartbeat.interval.ms": 200,
+        "broker.session.timeout.ms": 2000,
+        "replica.fetch.wait.max.ms": 100,
+        "replica.lag.time.max.ms": 5000,
+    }
 
 
 def _remove(runtime: Runtime, directory: Path, made_in: int) -> None:

@@ -1,4 +1,4 @@
-"""Examples of the pages about tests with faults and with security."""
+"""Examples of the pages about tests with faults, with security and of failover."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,11 @@ def examples_of(page: str) -> dict[str, str]:
 
 
 EXAMPLES = examples_of("test-with-faults.md")
-TESTS = {**EXAMPLES, **examples_of("test-with-security.md")}
+TESTS = {
+    **EXAMPLES,
+    **examples_of("test-with-security.md"),
+    **examples_of("test-failover.md"),
+}
 
 
 def run(code: str) -> dict[str, Any]:

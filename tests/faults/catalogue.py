@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "fault-cases.md"
 
 _TRANSACTIONS = "transactions are not available yet"
-_REPLICATION = "clusters of several companion brokers are not available yet"
+_REPLICATION = "not simulated with several companion brokers yet"
 
 
 class Case(NamedTuple):
@@ -414,12 +414,10 @@ BROKER = Chapter(
         "B5": Case(
             "A leader is killed, stopped, or restarted",
             "no loss, no duplicate, a bounded gap",
-            _REPLICATION,
         ),
         "B6": Case(
             "A follower stalls and returns",
             "it catches up",
-            _REPLICATION,
         ),
         "B7": Case(
             "A stale leader returns",
@@ -429,7 +427,6 @@ BROKER = Chapter(
         "B8": Case(
             "Too few replicas are in sync",
             "writes are rejected",
-            _REPLICATION,
         ),
         "B9": Case(
             "All in-sync replicas are down and a stale one returns",
@@ -439,7 +436,6 @@ BROKER = Chapter(
         "B10": Case(
             "The controller fails or is partitioned",
             "one leader per epoch, and progress with a majority",
-            _REPLICATION,
         ),
         "B11": Case(
             "The disk is full",

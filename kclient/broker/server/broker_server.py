@@ -193,6 +193,7 @@ class BrokerServer:
             ConfigError: An address is in use, or is not local.
         """
         if not self._bound:
+            self._started_in = self._tasks.process_id()
             for server in (self._new_server(), self._new_controller_server()):
                 self._stack.callback(server.shutdown, STOP_TIMEOUT)
                 self._servers.append(server)

@@ -196,6 +196,11 @@ class RaftManager:
         """Id of the voter that leads, as far as this node knows, or -1; for any thread."""
         return self.client.leader_and_epoch.leader_id
 
+    @property
+    def active_controller(self) -> int | None:
+        """Id of this node if its controller is active, else None; for any thread."""
+        return self.node_id if self.controller.is_active else None
+
     def controller_node(self, node_id: int) -> Node | None:
         """Return the address at which the controller of a node is reached; for any thread."""
         endpoint = self.voters.endpoint(node_id, self._listener)

@@ -126,7 +126,7 @@ def test_all_clients_read_compacted_log(cluster: EmbeddedCluster, wire: Wire) ->
                 producer.flush()
         producer.flush()
     expected = {b"key %d" % (number % 7): b"%d" % number for number in range(693, 700)}
-    broker = cluster._broker
+    broker = cluster.broker
     assert broker is not None
     log = broker.services.replica_manager.partition(TopicPartition("table", 0)).log
     wait_until(lambda: len(records(log)) == 7, "the topic is compacted")

@@ -155,6 +155,7 @@ def test_inactive_controllers_refuse_requests_of_brokers(servers: list[BrokerSer
     assert set(codes.values()) == {NOT_CONTROLLER}
 
 
+@pytest.mark.fault("B10")
 def test_killed_controller_is_replaced_and_returns(tmp_path: Path) -> None:
     with started(tmp_path) as servers:
         former = leader(servers)

@@ -1,0 +1,216 @@
+"""An embedded cluster of several brokers: replication, failover, restarts."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient import AdminClient, Consumer, NewTopic, Producer
+from kclient.common.broker_errors import NotEnoughReplicasError, UnknownTopicOrPartitionError
+from kclient.common.errors import (
+    ConfigError,
+    IllegalStateError,
+    InvalidArgumentError,
+)
+from kclient.common.types import TopicPartition
+from kclient.testing import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
+
+T0 = TopicPartition("t", 0)
+FIRST = 200
+
+
+def in_sync(cluster: EmbeddedCluster, topic: str = "t") -> set[int]:
+    """Return the in-sync replicas of a topic's first partition, as its leader knows them."""
+    leader = cluster.leader_of(topic, 0)
+    if leader is None or leader not in cluster.brokers:
+        return set()
+    manager = cluster.brokers[leader].services.replica_manager
+    return set(manager.partition(TopicPartition(topic, 0)).in_sync.isr)
+
+
+def values(cluster: EmbeddedCluster, count: int) -> list[bytes]:
+    """Return the records of the topic t, as a consumer without a group reads them."""
+    found: list[bytes] = []
+    with Consumer(
+        bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.assign([T0])
+
+        def has_all() -> bool:
+            found.extend(record.value or b"" for record in consumer.poll(timeout=0.2))
+            return len(found) >= count
+
+        wait_until(has_all, "all records are read")
+    return found
+
+
+def log_bytes(cluster: EmbeddedCluster, data_dir: Path, node: int) -> bytes:
+    """Return the first segment of the topic t on a broker, up to its high watermark."""
+    log = cluster.brokers[node].services.replica_manager.partition(T0).log
+    assert log.high_watermark == log.log_end_offset
+    return (data_dir / f"node-{node}" / "t-0" / f"{0:020}.log").read_bytes()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=3, data_dir=tmp_path) as started:
+        yield started
+    left = [each.name for each in threading.enumerate() if each.name.startswith("kclient-")]
+    assert left == []
+
+
+@pytest.mark.fault("B5")
+def test_records_survive_the_loss_of_each_role(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    sent: list[bytes] = []
+    with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+
+        def produce() -> None:
+            batch = [b"%d" % number for number in range(len(sent), len(sent) + FIRST)]
+            futures = [producer.send("t", value, partition=0) for value in batch]
+            for future in futures:
+                future.result(timeout=30)
+            sent.extend(batch)
+
+        produce()
+
+        def leader() -> int | None:
+            return cluster.leader_of("t", 0)
+
+        def follower() -> int | None:
+            return next(each for each in cluster.brokers if each != leader())
+
+        def controller() -> int | None:
+            return cluster.controller_id
+
+        for role in (leader, follower, controller):
+            wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+            wait_until(lambda: cluster.controller_id is not None, "a controller is active")
+            victim = role()
+            assert victim is not None
+            cluster.kill(victim)
+            produce()
+            cluster.restart(victim)
+    wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+    assert values(cluster, len(sent)) == sent
+
+    def logs_are_equal() -> bool:
+        partitions = [
+            each.services.replica_manager.partition(T0) for each in cluster.brokers.values()
+        ]
+        ends = {(each.log.log_end_offset, each.log.high_watermark) for each in partitions}
+        return ends == {(len(sent), len(sent))}
+
+    wait_until(logs_are_equal, "the followers know that everything is committed")
+    first, *others = [log_bytes(cluster, tmp_path, node) for node in (1, 2, 3)]
+    assert others == [first, first]
+
+
+@pytest.mark.fault("B8")
+def test_acks_all_needs_min_insync_replicas(cluster: EmbeddedCluster) -> None:
+    strict = NewTopic("t", 1, 3, configs={"min.insync.replicas": "3"})
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        admin.create_topics([strict])
+    with Producer(bootstrap_servers=cluster.bootstrap_servers, retries=0) as producer:
+        wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+        producer.send("t", b"a", partition=0).result(timeout=30)
+        follower = next(each for each in (1, 2, 3) if each != cluster.leader_of("t", 0))
+        cluster.stop(follower)
+        with pytest.raises(NotEnoughReplicasError):
+            producer.send("t", b"refused", partition=0).result(timeout=30)
+        cluster.start(follower)
+        wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+        producer.send("t", b"b", partition=0).result(timeout=30)
+    assert values(cluster, 2) == [b"a", b"b"]
+
+
+@pytest.mark.fault("B6")
+def test_follower_that_is_away_leaves_the_isr_and_returns(cluster: EmbeddedCluster) -> None:
+    with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+        producer.send("t", b"a", partition=0).result(timeout=30)
+        follower = next(each for each in (1, 2, 3) if each != cluster.leader_of("t", 0))
+        cluster.stop(follower)
+        wait_until(lambda: follower not in in_sync(cluster), "the follower has left the ISR")
+        producer.send("t", b"b", partition=0).result(timeout=30)
+        cluster.start(follower)
+        wait_until(lambda: follower in in_sync(cluster), "the follower is in sync")
+    assert values(cluster, 2) == [b"a", b"b"]
+
+
+def test_orderly_stop_moves_leaders_first(cluster: EmbeddedCluster) -> None:
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("t", 6, 3)])
+    with Producer(bootstrap_servers=cluster.bootstrap_servers, retries=0) as producer:
+        producer.send("t", b"a", partition=0).result(timeout=30)
+    wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+    cluster.stop(2)
+    assert 2 not in {cluster.leader_of("t", number) for number in range(6)}
+    image = cluster.broker.services.metadata.image
+    assert all(2 not in each.isr for each in image.topics["t"].partitions)
+    cluster.start(2)  # at once: its session has ended
+    wait_until(lambda: in_sync(cluster) == {1, 2, 3}, "the broker is in sync again")
+
+
+def test_group_keeps_its_offsets_when_its_coordinator_is_killed(cluster: EmbeddedCluster) -> None:
+    with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+        for number in range(10):
+            producer.send("t", b"%d" % number, partition=0)
+        producer.flush()
+    with Consumer(
+        bootstrap_servers=cluster.bootstrap_servers,
+        group_id="g",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    ) as consumer:
+        consumer.subscribe(["t"])
+        seen: list[bytes] = []
+
+        def has_ten() -> bool:
+            seen.extend(record.value or b"" for record in consumer.poll(timeout=0.2))
+            return len(seen) >= 10
+
+        wait_until(has_ten, "ten records are read")
+        consumer.commit()
+        with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+            coordinator = admin.describe_consumer_groups(["g"])["g"].coordinator
+        cluster.kill(coordinator.id)
+        committed = consumer.committed([T0])[T0]
+        assert committed is not None
+        assert committed.offset == 10
+
+
+def test_whole_cluster_is_killed_and_continues(cluster: EmbeddedCluster) -> None:
+    addresses = cluster.bootstrap_servers
+    with Producer(bootstrap_servers=addresses) as producer:
+        producer.send("t", b"a", partition=0).result(timeout=30)
+    cluster.kill()
+    with pytest.raises(IllegalStateError, match="is not running"):
+        _ = cluster.bootstrap_servers
+    cluster.start()
+    assert cluster.bootstrap_servers == addresses
+    assert values(cluster, 1) == [b"a"]
+
+
+def test_data_is_that_of_a_number_of_brokers(tmp_path: Path) -> None:
+    with EmbeddedCluster(brokers=2, data_dir=tmp_path) as cluster:
+        assert sorted(cluster.brokers) == [1, 2]
+    with pytest.raises(ConfigError, match=r"data_dir: .* has node-2, .* than 1"):
+        EmbeddedCluster(data_dir=tmp_path).start()
+    alone = tmp_path / "alone"
+    with EmbeddedCluster(data_dir=alone):
+        pass
+    with pytest.raises(ConfigError, match=r"data_dir: .* has meta\.properties, .* than 3"):
+        EmbeddedCluster(brokers=3, data_dir=alone).start()
+
+
+def test_unknown_nodes_and_partitions_are_named(cluster: EmbeddedCluster) -> None:
+    for call in (cluster.kill, cluster.stop, cluster.start, cluster.restart, cluster.faults_of):
+        with pytest.raises(
+            InvalidArgumentError, match=r"node: got 4 \(int\), expected one of 1, 2, 3"
+        ):
+            call(4)
+    with pytest.raises(UnknownTopicOrPartitionError, match="t-0: there is no such partition"):
+        cluster.leader_of("t", 0)
+    with pytest.raises(IllegalStateError, match="use faults_of"):
+        _ = cluster.faults
