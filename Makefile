@@ -46,7 +46,7 @@ endif
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites kerberos bench bench-docs bench-pairs bench-start bench-handshake bench-attacks bench-scale bench-endless bench-idle bench-recovery bench-spark wheel build-ext clean'
+	@echo 'targets: demo test test-pythons lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites kerberos bench bench-docs bench-pairs bench-start bench-handshake bench-attacks bench-scale bench-endless bench-idle bench-recovery bench-spark wheel build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -108,6 +108,28 @@ test-without-spark: build-ext
 
 test-of-spark: build-ext
 	$(call test-folders,tests/spark,--ignore tests/spark/session)
+
+# The tests of the clients with each other supported version of Python that is found, in an environment of its own
+# (.venv-3.12, ...): make test-pythons PYTHONS=3.13 CLIENT_TESTS=tests/aio
+PYTHONS ?= 3.12 3.13 3.14
+CLIENT_TESTS ?= tests/aio tests/producer tests/consumer tests/network tests/end_to_end
+
+.PHONY: test-pythons test-of-clients
+test-pythons:
+	@missing= failed=; for version in $(PYTHONS); do \
+		found=; for candidate in python$$version "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python; do \
+			if "$$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1; then found=$$candidate; break; fi; \
+		done; \
+		if [ -z "$$found" ]; then missing+=" $$version"; continue; fi; \
+		echo "==> Python $$version"; \
+		$(MAKE) --no-print-directory test-of-clients VENV=.venv-$$version PYTHON="$$found" \
+			PACKAGES="'.[dev-tests]'" || failed+=" $$version"; \
+	done; \
+	[ -z "$$missing" ] || echo "==> not found: Python$$missing"; \
+	[ -z "$$failed" ] || { echo "==> failed: Python$$failed" >&2; exit 1; }
+
+test-of-clients: build-ext
+	$(RUN) -m pytest $(CLIENT_TESTS) --numprocesses $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 # Everything that takes longer than a change should wait for; writes docs/reference/campaign.md.
 #   make campaign PARTS='matrix soak'

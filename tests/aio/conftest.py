@@ -3,10 +3,10 @@
 import asyncio
 import importlib
 import itertools
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,6 +20,21 @@ _names = itertools.count()
 
 Test = Callable[[], Awaitable[None]]
 Loop = Callable[[Test], None]
+
+_FACTORIES: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "debug": asyncio.new_event_loop,
+    "uvloop": lambda: importlib.import_module("uvloop").new_event_loop(),
+}
+if sys.version_info >= (3, 12):
+
+    def _eager() -> asyncio.AbstractEventLoop:
+        """Return an event loop whose tasks run to their first suspension when they are created."""
+        loop = asyncio.new_event_loop()
+        loop.set_task_factory(asyncio.eager_task_factory)
+        return loop
+
+    _FACTORIES["eager"] = _eager
 
 
 @pytest.fixture(scope="package")
@@ -56,7 +71,7 @@ async def _limited(test: Test) -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-@pytest.fixture(params=["asyncio", "debug", "uvloop"])
+@pytest.fixture(params=_FACTORIES)
 def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Loop:
     """Run a test in an event loop where nothing may block; fail if a task is left at its end."""
 
@@ -87,9 +102,7 @@ def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Loo
         monkeypatch.setattr(SystemPoller, "poll", poll)
         monkeypatch.setattr(SystemCondition, "wait", wait)
         monkeypatch.setattr(threading.Thread, "start", start)
-        factory: Any = None
-        if request.param == "uvloop":
-            factory = importlib.import_module("uvloop").new_event_loop
+        factory = _FACTORIES[request.param]
         with asyncio.Runner(debug=request.param == "debug", loop_factory=factory) as runner:
             runner.run(_limited(test))
         monkeypatch.undo()
