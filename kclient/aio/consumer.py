@@ -4,22 +4,20 @@ import asyncio
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import copy_context
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
+from kclient.aio.consumer_calls import ConsumerCalls
 from kclient.aio.foreign_names import CONSUMER_NAMES
 from kclient.aio.loop_driver import LoopDriver
 from kclient.aio.loop_lateness import lateness_of_member
-from kclient.aio.loop_task import LoopTask
 from kclient.common.arguments import check_timeout
 from kclient.common.config_def import merged
 from kclient.common.errors import (
     ClosedError,
     ConcurrentAccessError,
     IllegalStateError,
-    WakeupError,
 )
 from kclient.common.foreign_names import WithForeignNames
 from kclient.common.process_bound import ProcessBound
@@ -33,7 +31,7 @@ from kclient.common.types import (
     TopicPartition,
     V_co,
 )
-from kclient.common.waiting import ConditionWait, Steps
+from kclient.common.waiting import Steps
 from kclient.consumer.arguments import CommitOffsets
 from kclient.consumer.auto_offset_reset import EARLIEST, LATEST
 from kclient.consumer.commits import CommitCallback
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
 
 _NO_RECORDS: ConsumerRecords[Any, Any] = ConsumerRecords({})
 _CLOSE_TIMEOUT_S = 30.0
-_CALL_ENDS_MS = 100.0
 
 R = TypeVar("R")
 
@@ -110,12 +107,9 @@ class Consumer(
         self._default_timeout_ms = settings.default_api_timeout_ms
         self._monotonic_ms = self._driver.runtime.clock.monotonic_ms
         self._polling: asyncio.Task[Any] | None = None
-        self._calls = 0  # in progress
         self._code = self._driver.code
-        self._ended = self._code.ended  # also notified of the end of each call
-        self._closing: LoopTask | None = None
-        self._close_error: BaseException | None = None
         self._core = ConsumerCore(settings, self._driver.runtime)
+        self._calls = ConsumerCalls(self._core, self._driver)
         log = self._core.log_context.logger(__name__)
         self._lateness = lateness_of_member(settings, self._driver.runtime, log)
         self._driver.on_late = self._lateness.was_late
@@ -178,7 +172,7 @@ class Consumer(
             await self._fetch_pending()
 
     async def _fetch_pending(self) -> None:
-        if self._closing is not None or self._core.closed:
+        if self._calls.is_closing() or self._core.closed:
             raise StopAsyncIteration
         try:
             await self._poll(self._core.fetch_pending())
@@ -194,7 +188,7 @@ class Consumer(
             if fairness.is_due():
                 await fairness.pause()  # before records are taken: a cancelled call takes none
             fairness.work += 1
-            result = await self._run(steps)
+            result = await self._calls.run(steps)
             # The same task continues here without a pause: the result is received.
             self._core.unreturned = None
         except BaseException:
@@ -252,7 +246,7 @@ class Consumer(
 
         `on_revoked` is called with the assigned partitions, and awaited.
         """
-        await self._run(self._core.unsubscribe())
+        await self._calls.run(self._core.unsubscribe())
 
     def assignment(self) -> set[TopicPartition]:
         """Return the assigned partitions; may be called from any thread."""
@@ -290,11 +284,11 @@ class Consumer(
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """Return the offset of the next record to be returned; see `kclient.Consumer.position`."""
-        return await self._run(self._core.position(partition, timeout))
+        return await self._calls.run(self._core.position(partition, timeout))
 
     async def lag(self, partition: TopicPartition) -> int:
         """Return the number of offsets between the position and the end of the readable log."""
-        return await self._run(self._core.lag(partition))
+        return await self._calls.run(self._core.lag(partition))
 
     def seek(
         self, partition: TopicPartition, offset: int | OffsetAndMetadata | OffsetAndTimestamp
@@ -326,19 +320,19 @@ class Consumer(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """Return the first offset of each partition; they need not be assigned."""
-        return await self._run(self._core.beginning_offsets(partitions, timeout))
+        return await self._calls.run(self._core.beginning_offsets(partitions, timeout))
 
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """Return the offset after the last readable record of each partition."""
-        return await self._run(self._core.end_offsets(partitions, timeout))
+        return await self._calls.run(self._core.end_offsets(partitions, timeout))
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int | datetime], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the first offset at or after a time in each partition, None if there is none."""
-        return await self._run(self._core.offsets_for_times(timestamps, timeout))
+        return await self._calls.run(self._core.offsets_for_times(timestamps, timeout))
 
     # -- commits ----------------------------------------------------------------------------------
 
@@ -351,7 +345,7 @@ class Consumer(
         the request was sent, the outcome is unknown; a note of the `CancelledError` says so.
         """
         try:
-            await self._run(self._core.commit(offsets, timeout))
+            await self._calls.run(self._core.commit(offsets, timeout))
         except asyncio.CancelledError as error:
             error.add_note("the commit may have been sent; its outcome is unknown")
             raise
@@ -369,7 +363,7 @@ class Consumer(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offsets of the group, None for partitions without."""
-        return await self._run(self._core.committed(partitions, timeout))
+        return await self._calls.run(self._core.committed(partitions, timeout))
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return the group metadata that a transactional producer needs to commit offsets."""
@@ -413,51 +407,7 @@ class Consumer(
         timeout_ms = check_timeout(timeout, default_ms=self._default_timeout_ms)
         if self._core.is_closed():
             return
-        if self._code.is_inside():
-            raise IllegalStateError(
-                "close: got a call of a rebalance callback, which it would wait for, expected one "
-                "after the callback has returned"
-            )
-        closing = self._closing
-        if closing is None:
-            self._driver.bind()
-            if not commit:
-                self._core.skip_last_commit()
-            steps = self._close(self._monotonic_ms() + timeout_ms)
-            closing = self._closing = self._driver.start("close", steps, copy_context())
-        await self._driver.run(closing.until_ended())
-        error, self._close_error = self._close_error, None
-        if error is not None:
-            raise error
-        if not self._core.is_closed():
-            raise ConcurrentAccessError(
-                "close: a rebalance callback did not end in time; the consumer is not closed"
-            )
-
-    def _close(self, deadline_ms: float) -> Steps[None]:
-        # Calls end within a turn of the event loop, which a timeout of 0 does not exclude.
-        yield from self._end_calls(max(deadline_ms, self._monotonic_ms() + _CALL_ENDS_MS))
-        if self._calls:  # a callback of the application still runs
-            self._closing = None
-            return
-        try:
-            yield from self._core.close_until(deadline_ms)
-        except BaseException as error:  # noqa: BLE001 (raised by `close`)
-            self._close_error = error
-
-    def _end_calls(self, deadline_ms: float) -> Steps[None]:
-        """End the calls in progress; wait for callbacks, whose own calls must not end early."""
-        while self._calls:
-            calls, running = self._calls, len(self._code.running)
-
-            def has_changed(calls: int = calls, running: int = running) -> bool:
-                return self._calls < calls or len(self._code.running) != running
-
-            if self._monotonic_ms() >= deadline_ms:
-                return
-            if not running:
-                self._core.wakeup()  # ends one of them
-            yield ConditionWait(self._ended, has_changed, deadline_ms)
+        await self._calls.close(timeout_ms, commit=commit)
 
     async def __aenter__(self) -> Self:
         """Bind the consumer to the running event loop; the end of the block closes it.
@@ -481,14 +431,9 @@ class Consumer(
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         # Modules may be gone at interpreter shutdown, hence the default argument.
         core = getattr(self, "_core", None)  # missing if the constructor has failed
-        if core is None or core.is_closed() or self._closing is not None:
+        if core is None or core.is_closed() or self._calls.close_continues():
             return
-
-        def close() -> None:
-            core.stop_background()
-            core.network.close()
-
-        self._driver.abandon(close, close)
+        self._calls.abandon()
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
@@ -496,21 +441,6 @@ class Consumer(
         if core is None:
             return "<aio.Consumer>"
         return f"<aio.Consumer of {core.describe()}{', closed' if core.is_closed() else ''}>"
-
-    async def _run(self, steps: Steps[R]) -> R:
-        """Run a call; `close` ends it."""
-        if self._closing is not None and not self._code.is_inside():
-            raise ClosedError("this consumer was closed")
-        self._calls += 1
-        try:
-            return await self._driver.run(steps)
-        except WakeupError:
-            if self._closing is not None:
-                raise ClosedError("this consumer was closed during the call") from None
-            raise
-        finally:
-            self._calls -= 1
-            self._ended.notify_all()
 
 
 def _name(task: asyncio.Task[Any] | None) -> str:

@@ -11,7 +11,13 @@ from threading import get_ident
 from typing import TypeVar
 
 from kclient.aio.application_code import ApplicationCode
-from kclient.aio.loop_runtime import LoopNet, LoopPoller, LoopTasks, watched_poller
+from kclient.aio.loop_runtime import (
+    LoopNet,
+    LoopPoller,
+    LoopTasks,
+    WatchedPoller,
+    watched_poller,
+)
 from kclient.aio.loop_task import LoopTask, resume
 from kclient.aio.loop_turns import LoopTurns
 from kclient.common.errors import ForkedClientError, IllegalStateError
@@ -21,9 +27,11 @@ from kclient.network.system_runtime import system_runtime
 
 T = TypeVar("T")
 
-# Drivers with open connections. The garbage collector may call the finalizers of a cycle in any
+# Drivers with open connections, and pollers of those whose event loop has ended; these refer to
+# the sockets, and not to the client. The garbage collector may finalize a cycle in any
 # order: without this, sockets would be finalized before the client that closes them.
 _open: set["LoopDriver"] = set()
+_without_loop: set[WatchedPoller] = set()
 
 
 class LoopDriver:
@@ -49,7 +57,8 @@ class LoopDriver:
         self.code = ApplicationCode()
         self.on_late: Callable[[float, float], None] = _nothing
         runtime = system_runtime() if runtime is None else runtime
-        self._poller = LoopPoller(self, watched_poller(runtime.net))
+        self._watched = watched_poller(runtime.net)
+        self._poller = LoopPoller(self, self._watched)
         self.runtime = runtime._replace(
             tasks=LoopTasks(self, runtime.tasks), net=LoopNet(runtime.net, self._poller)
         )
@@ -73,6 +82,7 @@ class LoopDriver:
             return turns
         turns = LoopTurns(loop, self._poller, self.runtime.clock, self._name, self.on_late)
         self._turns, self._thread, self._process = turns, get_ident(), process
+        _release_ended()
         _open.add(self)
         for each in self._tasks:
             turns.call_soon(each.advance)
@@ -161,12 +171,23 @@ class LoopDriver:
         else:
             turns.call_soon_from_thread(turns.turn_soon)
 
+    def keep_poller_only(self) -> None:
+        """Let the client be collected if its application has dropped it: its loop has ended."""
+        _open.discard(self)
+        _without_loop.add(self._watched)
+
     def poller_closes(self) -> None:
         """Stop watching the poller, before it is closed."""
         _open.discard(self)
+        _without_loop.discard(self._watched)
         # In the child of a fork, the descriptor is watched by the parent.
         if self._turns is not None and self.runtime.tasks.process_id() == self._process:
             self._turns.stop_watching()
+
+
+def _release_ended() -> None:
+    for each in [driver for driver in _open if not driver.has_loop()]:
+        each.keep_poller_only()
 
 
 def _nothing(due_ms: float, now_ms: float) -> None:

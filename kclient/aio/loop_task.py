@@ -81,6 +81,10 @@ class LoopTask:
                 return
         self._steps.close()
 
+    def discard(self) -> None:
+        """End a loop whose event loop has ended, without running it."""
+        self._steps.close()
+
     def _end(self) -> None:
         self._ended = True
         self._driver.ended(self)

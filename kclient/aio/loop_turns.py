@@ -127,9 +127,13 @@ class LoopTurns:
     # -- turns ------------------------------------------------------------------------------------
 
     def call_soon(self, callback: Callable[[], object]) -> None:
-        """Call a function of the client in the next iteration of the event loop."""
+        """Call a function of the client in the next iteration of the event loop, if it has one."""
         due_ms = self._clock.monotonic_ms()
-        self.loop.call_soon(self._run_due, due_ms, callback, context=self._context)
+        try:
+            self.loop.call_soon(self._run_due, due_ms, callback, context=self._context)
+        except RuntimeError:
+            if not self.loop.is_closed():
+                raise
 
     def _run_due(self, due_ms: float, callback: Callable[[], object]) -> None:
         self._note_lateness(due_ms)

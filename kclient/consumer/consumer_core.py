@@ -634,6 +634,8 @@ class ConsumerCore:
         for step in self._closing_steps(deadline_ms):
             try:
                 yield from step() or ()
+            except GeneratorExit:  # the event loop has ended: nothing can be awaited
+                raise
             except BaseException as error:  # noqa: BLE001 (raised after the last step)
                 first = first or error
         self.closed = True
@@ -646,7 +648,7 @@ class ConsumerCore:
         steps: list[Callable[[], Steps[None] | None]] = [self.network.forget_wakeup]
         if group is not None:
             steps.append(partial(group.commit_last, deadline_ms, may_commit=self._may_commit))
-            steps.append(partial(group.close, deadline_ms))
+            steps += [group.revoke_all, partial(group.leave_at_close, deadline_ms)]
         steps.append(self.fetching.close)
         if group is not None:
             steps.append(partial(group.heartbeats.stop, deadline_ms))

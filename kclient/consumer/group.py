@@ -151,7 +151,7 @@ class Group:
         """Revoke the partitions of a subscription and leave, without waiting for the response."""
         if self._subscriptions.is_group_managed():
             try:
-                yield from self._revoke_all()
+                yield from self.revoke_all()
             finally:
                 self.membership.leave("unsubscribed")
 
@@ -179,13 +179,15 @@ class Group:
             )
         self.commits.run_callbacks()
 
-    def close(self, deadline_ms: float) -> Steps[None]:
-        """Revoke the partitions of a subscription and leave."""
-        if not self._subscriptions.is_group_managed():
-            return
-        try:
-            yield from self._revoke_all()
-        finally:
+    def revoke_all(self) -> Steps[None]:
+        """Revoke the partitions of a subscription."""
+        if self._subscriptions.is_group_managed():
+            are_lost = not self.membership.owns_partitions()
+            yield from self.reconciliation.revoke_all(are_lost=are_lost)
+
+    def leave_at_close(self, deadline_ms: float) -> Steps[None]:
+        """Leave the group of a subscription, and wait for the response."""
+        if self._subscriptions.is_group_managed():
             left = self.membership.leave("the consumer is being closed")
             with suppress(KafkaError):
                 yield from self._network.wait_for(
@@ -193,10 +195,6 @@ class Group:
                 )
 
     # --- inside
-
-    def _revoke_all(self) -> Steps[None]:
-        are_lost = not self.membership.owns_partitions()
-        return self.reconciliation.revoke_all(are_lost=are_lost)
 
     def _fail_next_step(self, error: KafkaError) -> None:
         self._error = error

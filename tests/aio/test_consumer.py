@@ -6,6 +6,7 @@ import os
 import re
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -21,6 +22,7 @@ from kclient.common.errors import (
     IllegalStateError,
     WakeupError,
 )
+from kclient.testing import FaultProxy
 from tests.aio.conftest import Loop, produce
 from tests.support.clients.cancelled_calls import cancel_at_each_suspension
 from tests.support.processes.process_stats import open_descriptors
@@ -481,6 +483,93 @@ def test_unclosed_consumer_is_collected_with_a_warning(
         await asyncio.sleep(0)
 
     asyncio.run(test())
+
+
+def check_unclosed(unclosed: list[Consumer[Any, Any]]) -> None:
+    """Drop the last reference to a consumer, and expect its warning."""
+    reference = weakref.ref(unclosed[0])
+    with pytest.warns(ResourceWarning, match=r"aio\.Consumer .* never closed"):
+        drop(unclosed)
+    assert reference() is None
+
+
+class Callbacks:
+    """An application whose callbacks refer to its consumer."""
+
+    def __init__(self, consumer: Consumer[Any, Any]) -> None:
+        self.consumer = consumer
+        self.is_revoking = False
+
+    async def on_revoked(self, partitions: list[TopicPartition]) -> None:
+        self.is_revoking = True
+        await asyncio.Event().wait()
+
+
+async def joined(bootstrap: str, group: str, topic: str) -> Callbacks:
+    consumer: Consumer[Any, Any] = Consumer(bootstrap_servers=bootstrap, group_id=group)
+    callbacks = Callbacks(consumer)
+    consumer.subscribe(topic, on_revoked=callbacks.on_revoked)
+    while not consumer.assignment():
+        await consumer.poll(0.1)
+    return callbacks
+
+
+def test_close_that_its_event_loop_does_not_finish_is_reported(bootstrap: str, topic: str) -> None:
+    produce(bootstrap, topic, 1)
+    unclosed: list[Consumer[Any, Any]] = []
+
+    async def leave_open() -> None:
+        consumer: Consumer[Any, Any] = Consumer(
+            bootstrap_servers=proxy.bootstrap_servers,
+            group_id=topic,
+            auto_offset_reset="earliest",
+        )
+        unclosed.append(consumer)
+        consumer.assign([TopicPartition(topic, 0)])
+        while not await consumer.poll():
+            pass
+        proxy.hold()
+        closing = asyncio.create_task(consumer.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+
+    with FaultProxy(bootstrap) as proxy:
+        asyncio.run(leave_open())
+        check_unclosed(unclosed)
+
+
+@pytest.mark.parametrize("is_closing", [True, False])
+def test_consumer_of_an_ended_loop_whose_callbacks_refer_to_it_is_collected(
+    bootstrap: str, topic: str, is_closing: bool
+) -> None:
+    produce(bootstrap, topic, 1)
+    unclosed: list[Consumer[Any, Any]] = []
+
+    async def leave_open() -> None:
+        callbacks = await joined(bootstrap, f"{topic}-{is_closing}", topic)
+        unclosed.append(callbacks.consumer)
+        if is_closing:
+            closing = asyncio.create_task(callbacks.consumer.close())
+            while not callbacks.is_revoking:
+                await asyncio.sleep(0.001)
+            closing.cancel()
+            await asyncio.wait([closing])
+
+    def run_and_end() -> None:
+        """Run an event loop that does not cancel its tasks at its end."""
+        ended = asyncio.new_event_loop()
+        ended.run_until_complete(leave_open())
+        ended.close()
+
+    async def bind_another() -> None:
+        async with Consumer(bootstrap_servers=bootstrap):
+            pass
+
+    before = open_descriptors(os.getpid())
+    run_and_end()
+    asyncio.run(bind_another())
+    check_unclosed(unclosed)
+    assert open_descriptors(os.getpid()) == before
 
 
 # --- a blocked event loop
