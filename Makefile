@@ -112,7 +112,7 @@ test-of-spark: build-ext
 # The tests of the clients with each other supported version of Python that is found, in an environment of its own
 # (.venv-3.12, ...): make test-pythons PYTHONS=3.13 CLIENT_TESTS=tests/aio
 PYTHONS ?= 3.12 3.13 3.14
-CLIENT_TESTS ?= tests/aio tests/producer tests/consumer tests/network tests/end_to_end
+CLIENT_TESTS ?= $(addprefix tests/,admin aio client common consumer end_to_end network producer record serialization)
 
 .PHONY: test-pythons test-of-clients
 test-pythons:
