@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from kclient.aio.consumer_calls import ConsumerCalls
-from kclient.aio.foreign_names import CONSUMER_NAMES
+from kclient.aio.foreign_consumer_names import CONSUMER_NAMES
 from kclient.aio.loop_driver import LoopDriver
 from kclient.aio.loop_lateness import lateness_of_member
 from kclient.common.arguments import check_timeout

@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from kclient.aio.foreign_names import PRODUCER_NAMES
+from kclient.aio.foreign_producer_names import PRODUCER_NAMES
 from kclient.aio.loop_driver import LoopDriver
 from kclient.aio.loop_lateness import LoopLateness
 from kclient.aio.loop_task import LoopTask

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import kclient
+import kclient.aio
 from kclient.record import IMPLEMENTATION
 
 HEAVY = frozenset(
@@ -105,3 +106,31 @@ def test_client_loads_only_what_it_uses(client: str) -> None:
 @pytest.mark.parametrize("name", [name for name in kclient.__all__ if name not in CLIENTS])
 def test_other_names_load_no_heavy_module(name: str) -> None:
     assert not modules_after(f"from kclient import {name}") & HEAVY
+
+
+def test_import_of_the_asyncio_package_loads_no_client() -> None:
+    loaded = modules_after("import kclient.aio")
+    assert {name for name in loaded if name.startswith("kclient")} == {
+        "kclient",
+        "kclient.aio",
+        "kclient.common",
+        "kclient.common.version",
+    }
+    assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_asyncio_client_loads_no_other_client(client: str) -> None:
+    loaded = modules_after(f"from kclient.aio import {client}")
+    used = CLIENTS[client]
+    assert f"kclient.{used}" in loaded
+    assert not loaded & own(*(package for package in OWN if package != used))
+    assert not loaded & UNUSED[client]
+
+
+def test_asyncio_package_has_the_three_clients() -> None:
+    assert set(kclient.aio.__all__) == set(CLIENTS) <= set(dir(kclient.aio))
+    with pytest.raises(AttributeError, match=r"^module 'kclient\.aio' has no attribute 'Nothing'$"):
+        getattr(kclient.aio, "Nothing")  # noqa: B009
+    with pytest.raises(ImportError, match=r"cannot import name 'Nothing' from 'kclient\.aio' "):
+        exec("from kclient.aio import Nothing")  # noqa: S102
