@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kclient.aio.loop_runtime import LoopCondition
+from kclient.common.errors import KafkaTimeoutError
 
 if TYPE_CHECKING:
     from kclient.aio.loop_turns import LoopTurns
@@ -49,6 +50,7 @@ class ApplicationCode:
         turns: "LoopTurns",
         ended: Callable[[BaseException | None], None],
         context: Context | None,
+        limit_s: float | None,
     ) -> None:
         """Run a coroutine in a task of its own.
 
@@ -57,8 +59,9 @@ class ApplicationCode:
             turns: Turns of the client, in which `ended` is called.
             ended: Called at the end, with the error of the coroutine if there is one.
             context: Context of the task, None for a copy of the present one.
+            limit_s: Time after which the coroutine is cancelled, None for no limit.
         """
-        task = turns.loop.create_task(self.run(code), context=context)
+        task = turns.loop.create_task(self._run_limited(code, limit_s), context=context)
 
         def report(_: object) -> None:
             self._tasks.discard(task)
@@ -68,3 +71,16 @@ class ApplicationCode:
 
         self._tasks.add(task)
         task.add_done_callback(report)
+
+    async def _run_limited(self, code: Coroutine[Any, Any, object], limit_s: float | None) -> None:
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit:
+                await self.run(code)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            name = getattr(code, "__qualname__", type(code).__name__)
+            raise KafkaTimeoutError(
+                f"callback {name}: did not end within the timeout of close and was cancelled"
+            ) from None

@@ -231,6 +231,7 @@ class Consumer(
                 and the present callbacks must be awaited: use `unsubscribe`.
         """
         listener = RebalanceListener(on_assigned, on_revoked, on_lost, are_awaited=True)
+        self._calls.check_open()
         self._core.subscribe(topics, pattern, listener)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
@@ -239,14 +240,16 @@ class Consumer(
         Raises:
             IllegalStateError: `subscribe` is in use.
         """
+        self._calls.check_open()
         self._core.assign(partitions)
 
     async def unsubscribe(self) -> None:
         """Remove subscription and assignment, and leave the group.
 
-        `on_revoked` is called with the assigned partitions, and awaited.
+        `on_revoked` is called with the assigned partitions, and awaited. Callbacks of one consumer
+        do not run at the same time: the call waits for one that another task awaits.
         """
-        await self._calls.run(self._core.unsubscribe())
+        await self._calls.run_after_callbacks(self._core.unsubscribe())
 
     def assignment(self) -> set[TopicPartition]:
         """Return the assigned partitions; may be called from any thread."""
@@ -266,6 +269,7 @@ class Consumer(
         Raises:
             IllegalStateError: A partition is not assigned.
         """
+        self._calls.check_open()
         self._core.set_paused("pause", partitions, paused=True)
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -274,6 +278,7 @@ class Consumer(
         Raises:
             IllegalStateError: A partition is not assigned.
         """
+        self._calls.check_open()
         self._core.set_paused("resume", partitions, paused=False)
 
     def paused(self) -> set[TopicPartition]:
@@ -298,6 +303,7 @@ class Consumer(
         Raises:
             IllegalStateError: The partition is not assigned.
         """
+        self._calls.check_open()
         self._core.seek(partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -306,6 +312,7 @@ class Consumer(
         Raises:
             IllegalStateError: A partition is not assigned.
         """
+        self._calls.check_open()
         self._core.reset("seek_to_beginning", EARLIEST, partitions)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
@@ -314,6 +321,7 @@ class Consumer(
         Raises:
             IllegalStateError: A partition is not assigned.
         """
+        self._calls.check_open()
         self._core.reset("seek_to_end", LATEST, partitions)
 
     async def beginning_offsets(
@@ -357,6 +365,7 @@ class Consumer(
 
         The callback is called with the offsets and the error or None, inside a later call.
         """
+        self._calls.check_open()
         self._core.commit_async(offsets, callback)
 
     async def committed(
@@ -367,6 +376,7 @@ class Consumer(
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return the group metadata that a transactional producer needs to commit offsets."""
+        self._calls.check_open()
         return self._core.group_metadata()
 
     # -- lifecycle --------------------------------------------------------------------------------
@@ -390,19 +400,21 @@ class Consumer(
     async def close(self, timeout: float | None = _CLOSE_TIMEOUT_S, *, commit: bool = True) -> None:
         """Commit if auto-commit is enabled, revoke the partitions, leave the group, and disconnect.
 
-        Calls that wait, as a `poll` of another task, raise `ClosedError`; an ``async for`` ends. If
-        `close` is cancelled, closing continues in the event loop. Further calls wait until the
-        consumer is closed.
+        Calls of other tasks raise `ClosedError`, also those that wait, such as `poll`; an
+        ``async for`` ends. If `close` is cancelled, closing continues in the event loop. Further
+        calls of `close` wait until the consumer is closed.
 
         Args:
-            timeout: Longest time for all of it except `on_revoked`, seconds; None is
-                ``default.api.timeout.ms``.
+            timeout: Longest time for all of it, seconds; None is ``default.api.timeout.ms``. An
+                `on_revoked` that is a coroutine function is cancelled at its end.
             commit: False commits no positions automatically: the last records that `poll` returned
                 may not have been processed.
 
         Raises:
             IllegalStateError: A rebalance callback made the call, which would wait for itself.
-            ConcurrentAccessError: A rebalance callback did not end in time; the consumer is open.
+            ConcurrentAccessError: The rebalance callback of another call did not end in time; the
+                consumer is open.
+            KafkaTimeoutError: `on_revoked` was cancelled; the consumer is closed.
         """
         timeout_ms = check_timeout(timeout, default_ms=self._default_timeout_ms)
         if self._core.is_closed():

@@ -1,5 +1,6 @@
 """Calls of an asyncio consumer in progress, and its close, which ends them."""
 
+import math
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -45,14 +46,27 @@ class ConsumerCalls:
         closing = self._closing
         return closing is not None and closing.is_alive() and self._driver.has_loop()
 
+    def check_open(self) -> None:
+        """Refuse a call during `close`, except those of callbacks.
+
+        Raises:
+            ClosedError: The consumer is being closed, and no callback makes the call.
+        """
+        if (
+            self._closing is not None
+            and not self._code.is_inside()
+            and not self._core.lock.is_running_user_code
+        ):
+            raise ClosedError("this consumer was closed")
+
     async def run(self, steps: Steps[R]) -> R:
         """Run a call; `close` ends it.
 
         Raises:
             ClosedError: The consumer is being closed, and no callback makes the call.
         """
-        if self._closing is not None and not self._code.is_inside():
-            raise ClosedError("this consumer was closed")
+        if self._closing is not None:
+            self.check_open()
         self._count += 1
         try:
             return await self._driver.run(steps)
@@ -63,6 +77,16 @@ class ConsumerCalls:
         finally:
             self._count -= 1
             self._ended.notify_all()
+
+    async def run_after_callbacks(self, steps: Steps[R]) -> R:
+        """Run a call that calls the callbacks, when none of them runs in another task."""
+        return await self.run(self._after_callbacks(steps))
+
+    def _after_callbacks(self, steps: Steps[R]) -> Steps[R]:
+        while self._code.running and not self._code.is_inside():
+            yield ConditionWait(self._ended, lambda: not self._code.running, math.inf)
+        self.check_open()
+        return (yield from steps)
 
     async def close(self, timeout_ms: float, *, commit: bool) -> None:
         """Close the core, as `Consumer.close`."""
@@ -76,8 +100,10 @@ class ConsumerCalls:
             self._driver.bind()
             if not commit:
                 self._core.skip_last_commit()
-            steps = self._close(self._monotonic_ms() + timeout_ms)
-            closing = self._closing = self._driver.start("close", steps, copy_context())
+            deadline_ms = self._monotonic_ms() + timeout_ms
+            closing = self._closing = self._driver.start(
+                "close", self._close(deadline_ms), copy_context(), deadline_ms
+            )
         await self._driver.run(closing.until_ended())
         error, self._error = self._error, None
         if error is not None:

@@ -5,6 +5,7 @@ callbacks of the event loop and is no task, so that nothing outside of the clien
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from contextvars import Context
 from threading import get_ident
@@ -120,15 +121,22 @@ class LoopDriver:
             result: T = returned.value
             return result
 
-    def start(self, name: str, steps: Steps[None], context: Context | None = None) -> LoopTask:
+    def start(
+        self,
+        name: str,
+        steps: Steps[None],
+        context: Context | None = None,
+        code_until_ms: float = math.inf,
+    ) -> LoopTask:
         """Run a loop of the client in callbacks, once the client is bound to an event loop.
 
         Args:
             name: Name, for log lines.
             steps: The loop.
             context: Context of the application, if this is one of its calls.
+            code_until_ms: When coroutines of the application that the loop awaits are cancelled.
         """
-        task = LoopTask(name, steps, self, context)
+        task = LoopTask(name, steps, self, context, code_until_ms)
         self._tasks.append(task)
         if self._turns is not None:
             self._turns.call_soon(task.advance)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kclient.common.errors import IllegalStateError
 from kclient.common.interrupts import deferred_signals
 from kclient.common.runtime import Clock
-from kclient.common.waiting import CodeWait, ConditionWait, Steps, TaskWait, Wait
+from kclient.common.waiting import CodeWait, ConditionWait, Steps, TaskWait, Wait, seconds_until
 
 if TYPE_CHECKING:
     from kclient.aio.loop_driver import LoopDriver
@@ -31,7 +31,12 @@ class LoopTask:
     """
 
     def __init__(
-        self, name: str, steps: Steps[None], driver: "LoopDriver", context: Context | None = None
+        self,
+        name: str,
+        steps: Steps[None],
+        driver: "LoopDriver",
+        context: Context | None = None,
+        code_until_ms: float = math.inf,
     ) -> None:
         """Create a loop; `advance` starts it.
 
@@ -41,12 +46,14 @@ class LoopTask:
             driver: Driver of the client.
             context: Context of a call of the application that continues without its task: it has
                 the caller id of a task. None for a loop of the client.
+            code_until_ms: When coroutines of the application that the loop awaits are cancelled.
         """
         self.name = name
         self.waits: list[LoopWait] = []
         self._steps = steps
         self._driver = driver
         self._context = context
+        self._code_until_ms = code_until_ms
         self._ended = False
 
     def advance(self, error: BaseException | None = None) -> None:
@@ -64,7 +71,8 @@ class LoopTask:
             raise
         else:
             if type(wait) is CodeWait:
-                driver.code.start(wait.code, driver.bind(), self.advance, context)
+                limit_s = seconds_until(self._code_until_ms, driver.runtime.clock)
+                driver.code.start(wait.code, driver.bind(), self.advance, context, limit_s)
             else:
                 driver.bind().watch(wait, self.advance)
         finally:

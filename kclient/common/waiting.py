@@ -81,7 +81,7 @@ class ConditionWait(NamedTuple):
 
     def await_notification(self, clock: Clock) -> None:
         """Wait for the condition."""
-        timeout = _seconds_until(self.until_ms, clock)
+        timeout = seconds_until(self.until_ms, clock)
         with self.condition:
             self.condition.wait_for(self.is_met, timeout)
 
@@ -99,7 +99,7 @@ class TaskWait(NamedTuple):
 
     def block(self, clock: Clock, until_ms: float = math.inf) -> None:
         """Join the task."""
-        self.task.join(_seconds_until(min(self.until_ms, until_ms), clock))
+        self.task.join(seconds_until(min(self.until_ms, until_ms), clock))
 
 
 class CodeWait(NamedTuple):
@@ -124,7 +124,8 @@ class CodeWait(NamedTuple):
         )
 
 
-def _seconds_until(until_ms: float, clock: Clock) -> float | None:
+def seconds_until(until_ms: float, clock: Clock) -> float | None:
+    """Return the time until a deadline in the clock's milliseconds, None for infinity."""
     if until_ms == math.inf:
         return None
     return max(0.0, until_ms - clock.monotonic_ms()) / 1000.0

@@ -43,12 +43,14 @@ class ConsumerLock:
 
     Attributes:
         last_owner: Application thread that acquired the lock last, None before the first.
+        is_running_user_code: Whether the owner runs code of the application that does not await.
     """
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
         self._created_in = tasks.process_id()
         self.last_owner: int | None = None
+        self.is_running_user_code = False
         self._owner: dict[None, int] = {}  # empty or one entry; `setdefault` is atomic
         # Of the owner. The heartbeat task sets `_background`, then looks at `_locked`; the owner
         # sets `_locked`, then looks at `_background`. So at most one of them continues.
@@ -152,13 +154,14 @@ class ConsumerLock:
         if not self.is_held():
             return code()
         outer, self._released = self._released, self._depth
+        was_running, self.is_running_user_code = self.is_running_user_code, True
         self._locked = False
         if self._waiting:
             self._notify_of_end()
         try:
             return code()
         finally:
-            self._released = outer
+            self._released, self.is_running_user_code = outer, was_running
             self._locked = True
             if self._background:
                 self._await_background()

@@ -14,6 +14,7 @@ from kclient.common.errors import (
     ClosedError,
     ConcurrentAccessError,
     IllegalStateError,
+    KafkaTimeoutError,
 )
 from tests.aio.conftest import Loop, produce
 from tests.support.clients.cancelled_calls import cancel_at_each_suspension
@@ -357,6 +358,200 @@ def test_close_waits_for_the_callback_of_a_poll(
     loop(test)
 
 
+def plain_calls(
+    consumer: Consumer[Any, Any], partition: TopicPartition
+) -> dict[str, Callable[[], object]]:
+    """Calls that do not wait, by name."""
+    return {
+        "subscribe": lambda: consumer.subscribe(partition.topic),
+        "assign": lambda: consumer.assign([partition]),
+        "pause": lambda: consumer.pause(partition),
+        "resume": lambda: consumer.resume(partition),
+        "seek": lambda: consumer.seek(partition, 0),
+        "seek_to_beginning": lambda: consumer.seek_to_beginning(partition),
+        "seek_to_end": lambda: consumer.seek_to_end(partition),
+        "commit_async": lambda: consumer.commit_async({partition: 1}),
+        "group_metadata": consumer.group_metadata,
+    }
+
+
+def check_refused(calls: dict[str, Callable[[], object]]) -> None:
+    """Check that each call is refused by a consumer that is being closed."""
+    for call in calls.values():
+        with pytest.raises(ClosedError, match="this consumer was closed"):
+            call()
+
+
+def test_calls_of_other_tasks_are_refused_during_close(
+    loop: Loop, bootstrap: str, partition: TopicPartition
+) -> None:
+    """Those of its callback are not."""
+    produce(bootstrap, partition.topic, 1)
+
+    async def test() -> None:
+        member = await Member(bootstrap, partition.topic).joined(partition.topic)
+        calls, ended = plain_calls(member.consumer, partition), asyncio.Event()
+
+        async def on_event(event: str) -> None:
+            await ended.wait()
+            for name in calls.keys() - {"subscribe", "assign"}:
+                calls[name]()
+
+        member.on_event = on_event
+        closing = asyncio.create_task(member.consumer.close())
+        await until(begun(member.events, "revoked"))
+        check_refused(calls)
+        ended.set()
+        await closing
+        check_refused(calls)
+        assert member.ended() == ["assigned", "revoked"]
+
+    loop(test)
+
+
+def test_functions_that_close_calls_may_call_the_consumer(
+    loop: Loop, bootstrap: str, partition: TopicPartition
+) -> None:
+    produce(bootstrap, partition.topic, 1)
+
+    async def test() -> None:
+        consumer: Consumer[Any, Any] = Consumer(
+            bootstrap_servers=bootstrap, group_id=partition.topic, enable_auto_commit=False
+        )
+        seen: list[str] = []
+
+        def on_revoked(partitions: list[TopicPartition]) -> None:
+            for name, call in plain_calls(consumer, partition).items():
+                if name not in {"subscribe", "assign"}:
+                    call()
+                    seen.append(name)
+
+        consumer.subscribe(partition.topic, on_revoked=on_revoked)
+        while not consumer.assignment():
+            await consumer.poll(0.05)
+        await consumer.close()
+        assert len(seen) == 7
+        with pytest.raises(ClosedError, match="this consumer was closed"):
+            consumer.pause(partition)
+
+    loop(test)
+
+
+def test_calls_are_accepted_again_after_a_close_that_failed(
+    loop: Loop, bootstrap: str, partition: TopicPartition
+) -> None:
+    produce(bootstrap, partition.topic, 1)
+
+    async def test() -> None:
+        member, ended = Member(bootstrap, partition.topic), asyncio.Event()
+
+        async def on_event(event: str) -> None:
+            await ended.wait()
+
+        member.on_event = on_event
+        member.subscribe(partition.topic)
+        joining = asyncio.create_task(member.read_until(lambda: "assigned" in member.events))
+        await until(begun(member.events, "assigned"))
+        closing = asyncio.create_task(member.consumer.close(0.05))
+        await asyncio.sleep(0)
+        check_refused({"pause": lambda: member.consumer.pause(partition)})
+        with pytest.raises(ConcurrentAccessError):
+            await closing
+        member.consumer.pause(partition)
+        ended.set()
+        await joining
+        await member.consumer.close()
+
+    loop(test)
+
+
+@pytest.mark.parametrize("timeout", [0.0, 0.2])
+def test_timeout_of_close_cancels_its_callback(
+    loop: Loop, bootstrap: str, partition: TopicPartition, timeout: float
+) -> None:
+    """The member leaves the group nevertheless, and the consumer is closed."""
+    produce(bootstrap, partition.topic, 1)
+
+    async def test() -> None:
+        member = await Member(bootstrap, partition.topic, session_timeout_ms=30_000).joined(
+            partition.topic
+        )
+        errors: list[BaseException] = []
+
+        async def on_event(event: str) -> None:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError as error:
+                errors.append(error)
+                raise
+
+        member.on_event = on_event
+        with pytest.raises(
+            KafkaTimeoutError, match=r"callback .*_on_revoked: did not end .* was cancelled"
+        ):
+            await member.consumer.close(timeout)
+        assert len(errors) == 1
+        with pytest.raises(ClosedError):
+            await member.consumer.poll()
+        async with asyncio.timeout(15.0):  # shorter than the session
+            other = await Member(bootstrap, partition.topic).joined(partition.topic)
+            await other.consumer.close()
+
+    loop(test)
+
+
+def test_unsubscribe_waits_for_the_callback_of_a_poll(
+    loop: Loop, bootstrap: str, partition: TopicPartition
+) -> None:
+    produce(bootstrap, partition.topic, 1)
+
+    async def test() -> None:
+        member, ended = Member(bootstrap, partition.topic), asyncio.Event()
+
+        async def on_event(event: str) -> None:
+            if event == "assigned":
+                await ended.wait()
+
+        member.on_event = on_event
+        async with member.consumer as consumer:
+            member.subscribe(partition.topic)
+            polling = asyncio.create_task(member.read_until(lambda: "assigned" in member.events))
+            await until(begun(member.events, "assigned"))
+            leaving = asyncio.create_task(consumer.unsubscribe())
+            cancelled = asyncio.create_task(consumer.unsubscribe())
+            await asyncio.sleep(0.05)
+            cancelled.cancel()
+            assert member.events == ["begin assigned"]
+            ended.set()
+            await asyncio.wait([polling, leaving, cancelled])
+            assert member.events == ["begin assigned", "assigned", "begin revoked", "revoked"]
+            assert consumer.subscription() == set()
+
+    loop(test)
+
+
+def test_unsubscribe_within_a_callback_does_not_wait_for_it(
+    loop: Loop, bootstrap: str, partition: TopicPartition
+) -> None:
+    produce(bootstrap, partition.topic, 1)
+
+    async def test() -> None:
+        member = Member(bootstrap, partition.topic)
+
+        async def on_event(event: str) -> None:
+            if event == "assigned":
+                await asyncio.gather(member.consumer.unsubscribe())
+
+        member.on_event = on_event
+        async with member.consumer:
+            member.subscribe(partition.topic)
+            with pytest.raises(IllegalStateError, match="nothing to read"):
+                await member.read_until(lambda: False)
+        assert member.events == ["begin assigned", "begin revoked", "revoked", "assigned"]
+
+    loop(test)
+
+
 def test_close_awaits_on_revoked_which_may_commit(
     loop: Loop, bootstrap: str, partition: TopicPartition
 ) -> None:
@@ -448,9 +643,11 @@ def test_unsubscribe_of_another_task_reports_no_partition_twice(
             first = asyncio.create_task(consumer.unsubscribe())
             await until(begun(member.events, "revoked"))
             assert not await consumer.poll(0.05)
-            await consumer.unsubscribe()
+            second = asyncio.create_task(consumer.unsubscribe())
+            await asyncio.sleep(0.05)
+            assert not second.done()
             ended.set()
-            await first
+            await asyncio.gather(first, second)
             assert consumer.assignment() == set()
             assert member.events == ["begin assigned", "assigned", "begin revoked", "revoked"]
 
