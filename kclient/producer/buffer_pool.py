@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
 
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import BufferExhaustedError, ClosedError
@@ -14,14 +13,6 @@ from kclient.producer.callback_runner import OWN_THREAD
 _SMALLEST_BUFFER = 4_096
 
 _CLOSED = "the producer was closed while a record waited for memory"
-
-
-class WaitTime(Protocol):
-    """Sensor of the time that callers wait."""
-
-    def record(self, nanoseconds: float, /) -> None:
-        """Record a wait."""
-        ...
 
 
 class _Waiter:
@@ -59,7 +50,7 @@ class BufferPool:
         poolable_size: int,
         clock: Clock,
         tasks: Tasks,
-        wait_time: WaitTime,
+        record_wait: Callable[[float], None],
         exhausted: Sensor,
         on_wait: Callable[[], None],
     ) -> None:
@@ -70,7 +61,7 @@ class BufferPool:
             poolable_size: Size of the largest buffers that are kept (``batch.size``).
             clock: Measures how long a caller waits.
             tasks: Creates the conditions that callers wait on.
-            wait_time: Records the nanoseconds that a caller waited.
+            record_wait: Called with the nanoseconds that a caller waited.
             exhausted: Counts the callers whose wait timed out.
             on_wait: Called before a caller waits, when `queued` counts it; wakes the sender, which
                 then sends the batches that hold the memory without linger.
@@ -79,7 +70,7 @@ class BufferPool:
         self.poolable_size = poolable_size
         self._clock = clock
         self._tasks = tasks
-        self._wait_time = wait_time
+        self._record_wait = record_wait
         self._exhausted = exhausted
         self._on_wait = on_wait
         self._lock = tasks.lock()  # guards: everything below, and every waiter's fields
@@ -242,7 +233,7 @@ class BufferPool:
                 ready, lambda: waiter.refused or waiter.is_met(), started_ms + max_wait_ms
             )
         finally:
-            self._wait_time.record((self._clock.monotonic_ms() - started_ms) * 1e6)
+            self._record_wait((self._clock.monotonic_ms() - started_ms) * 1e6)
         with self._lock:
             if waiter.refused:
                 raise ClosedError(_CLOSED)

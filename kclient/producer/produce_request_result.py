@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock, Condition, Lock, Tasks
@@ -11,6 +11,9 @@ from kclient.common.types import RecordMetadata, TopicPartition
 from kclient.common.waiting import ConditionWait, Steps
 from kclient.producer.callback_runner import CallbackRunner
 from kclient.producer.errors import located
+
+if TYPE_CHECKING:
+    from kclient.producer.delivery_future import DeliveryFuture
 
 
 class Appended(NamedTuple):
@@ -45,14 +48,6 @@ class Split(NamedTuple):
 
 OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], object]
 """Called with a record's metadata or its error."""
-
-
-class Reporting(Protocol):
-    """The future of a record, as used by its batch."""
-
-    def report(self, on_delivery: OnDelivery, /) -> None:
-        """Call `on_delivery` with the outcome, which is known."""
-        ...
 
 
 class ProduceRequestResult:
@@ -103,7 +98,7 @@ class ProduceRequestResult:
         """
         self.topic_partition = topic_partition
         self.clock = clock
-        self.deliveries: list[tuple[int, Reporting, OnDelivery]] = []
+        self.deliveries: list[tuple[int, DeliveryFuture, OnDelivery]] = []
         self._runner = runner
         self._tasks = tasks
         self._lock = lock  # guards: all below

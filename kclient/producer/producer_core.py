@@ -22,7 +22,7 @@ from kclient.producer.callback_runner import CallbackRunner
 from kclient.producer.interceptors import ProducerInterceptors
 from kclient.producer.producer_config import ProducerConfig
 from kclient.producer.producer_metrics import ProducerMetrics
-from kclient.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
+from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.record_appender import RecordAppender
 from kclient.producer.record_tracer import RecordTracer
 from kclient.producer.sender import Sender
@@ -80,10 +80,9 @@ class ProducerCore:
         self._metadata = _metadata(config, runtime, log_context, topics.clear)
         self._client = _client(config, runtime, self._metadata, log_context)
         transactions = TransactionManager(log_context) if config.enable_idempotence else None
-        self._settings = _accumulator_settings(config)
         self._pool = _pool(config, runtime, metrics, self._client.wakeup)
         self._accumulator = RecordAccumulator(
-            self._settings,
+            config,
             self._pool,
             runtime,
             self._runner,
@@ -296,17 +295,6 @@ def _client(
     )
 
 
-def _accumulator_settings(config: ProducerConfig) -> AccumulatorSettings:
-    return AccumulatorSettings(
-        config.batch_size,
-        config.linger_ms,
-        config.delivery_timeout_ms,
-        config.max_request_size,
-        config.partitioner_adaptive_partitioning_enable,
-        config.preferred_rack,
-    )
-
-
 def _pool(
     config: ProducerConfig, runtime: Runtime, metrics: ProducerMetrics, wakeup: Callable[[], None]
 ) -> BufferPool:
@@ -315,7 +303,7 @@ def _pool(
         config.batch_size,
         runtime.clock,
         runtime.tasks,
-        metrics.buffer_wait,
+        metrics.buffer_wait.record,
         metrics.buffer_exhausted,
         wakeup,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from kclient.client.exponential_backoff import ExponentialBackoff
@@ -21,73 +21,13 @@ from kclient.producer.incomplete_batches import IncompleteBatches
 from kclient.producer.partitioner import BuiltInPartitioner
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.producer.producer_batch import ProducerBatch
+from kclient.producer.producer_config import ProducerConfig
 from kclient.producer.rows import Appendable
 from kclient.producer.topic_info import PartitionQueue, SlowNodes, TopicInfo
 from kclient.record import RECORD_BATCH_OVERHEAD, RecordColumns
 
 T = TypeVar("T")
 _NEW = BatchState.NEW
-
-
-class AccumulatorSettings(NamedTuple):
-    """Settings of the accumulator.
-
-    Attributes:
-        batch_size: ``batch.size``.
-        linger_ms: ``linger.ms``.
-        delivery_timeout_ms: ``delivery.timeout.ms``.
-        max_request_size: ``max.request.size``.
-        adaptive_partitioning: ``partitioner.adaptive.partitioning.enable``.
-        preferred_rack: ``client.rack`` with ``partitioner.rack.aware``, None without.
-    """
-
-    batch_size: int
-    linger_ms: float
-    delivery_timeout_ms: float
-    max_request_size: int
-    adaptive_partitioning: bool
-    preferred_rack: str | None = None
-
-    def check_size(self, record_size: int, what: str = "record") -> None:
-        """Reject a record that does not fit into a request.
-
-        Args:
-            record_size: Upper bound of its size as the first record of a batch.
-            what: Name of the record in the error.
-
-        Raises:
-            RecordTooLargeError: It is larger than ``max.request.size``.
-        """
-        size = RECORD_BATCH_OVERHEAD + record_size
-        if size > self.max_request_size:
-            raise RecordTooLargeError(
-                f"{what}: got {size} bytes with its batch's header, expected at most "
-                f"max.request.size={self.max_request_size}; raise it, and "
-                "max.message.bytes of the topic"
-            )
-
-    def check_columns(self, columns: RecordColumns, first_row: int, memory: int) -> None:
-        """Reject columns with a malformed row, or one that is too large.
-
-        Args:
-            columns: The columns.
-            first_row: Number of the first row in error texts.
-            memory: ``buffer.memory``.
-
-        Raises:
-            InvalidArgumentError: A row is malformed.
-            RecordTooLargeError: A row is larger than ``max.request.size`` or ``buffer.memory``.
-        """
-        most = min(self.max_request_size, memory) - RECORD_BATCH_OVERHEAD
-        row = columns.check(most, first_row)
-        if row < 0:
-            return
-        size = columns.size_upper_bound(row)
-        self.check_size(size, f"row {first_row + row}")
-        raise RecordTooLargeError(
-            f"row {first_row + row}: got {RECORD_BATCH_OVERHEAD + size} bytes with its batch's "
-            f"header, expected at most buffer.memory={memory}"
-        )
 
 
 class RecordAccumulator:
@@ -98,7 +38,6 @@ class RecordAccumulator:
     of the incomplete batches or of the pool.
 
     Attributes:
-        settings: Settings.
         pool: Memory of the batches.
         incomplete: Batches without an outcome.
         drainer: The sender's access to the queues.
@@ -108,7 +47,7 @@ class RecordAccumulator:
 
     def __init__(
         self,
-        settings: AccumulatorSettings,
+        config: ProducerConfig,
         pool: BufferPool,
         runtime: Runtime,
         runner: CallbackRunner,
@@ -121,7 +60,7 @@ class RecordAccumulator:
         """Start empty.
 
         Args:
-            settings: Settings.
+            config: Options.
             pool: Memory of the batches.
             runtime: Clock, randomness and locks.
             runner: Runs callbacks.
@@ -131,11 +70,11 @@ class RecordAccumulator:
             next_batch: Chooses the batch of a queue that may be sent now; by default the oldest.
             on_idle: Called with the name of a topic that is dropped.
         """
-        self.settings = settings
+        self._config = config
         self.pool = pool
-        self.incomplete = IncompleteBatches(runtime.tasks, settings.delivery_timeout_ms)
+        self.incomplete = IncompleteBatches(runtime.tasks, config.delivery_timeout_ms)
         self.drainer = BatchDrainer(
-            runtime.tasks.lock(), settings.linger_ms, settings.max_request_size, next_batch
+            runtime.tasks.lock(), config.linger_ms, config.max_request_size, next_batch
         )
         self._tasks = runtime.tasks
         self._clock = runtime.clock
@@ -163,6 +102,47 @@ class RecordAccumulator:
 
     # -- appending --------------------------------------------------------------------------------
 
+    def check_size(self, record_size: int, what: str = "record") -> None:
+        """Reject a record that does not fit into a request.
+
+        Args:
+            record_size: Upper bound of its size as the first record of a batch.
+            what: Name of the record in the error.
+
+        Raises:
+            RecordTooLargeError: It is larger than ``max.request.size``.
+        """
+        size = RECORD_BATCH_OVERHEAD + record_size
+        if size > self._config.max_request_size:
+            raise RecordTooLargeError(
+                f"{what}: got {size} bytes with its batch's header, expected at most "
+                f"max.request.size={self._config.max_request_size}; raise it, and "
+                "max.message.bytes of the topic"
+            )
+
+    def check_columns(self, columns: RecordColumns, first_row: int) -> None:
+        """Reject columns with a malformed row, or one that is too large.
+
+        Args:
+            columns: The columns.
+            first_row: Number of the first row in error texts.
+
+        Raises:
+            InvalidArgumentError: A row is malformed.
+            RecordTooLargeError: A row is larger than ``max.request.size`` or ``buffer.memory``.
+        """
+        memory = self.pool.total
+        most = min(self._config.max_request_size, memory) - RECORD_BATCH_OVERHEAD
+        row = columns.check(most, first_row)
+        if row < 0:
+            return
+        size = columns.size_upper_bound(row)
+        self.check_size(size, f"row {first_row + row}")
+        raise RecordTooLargeError(
+            f"row {first_row + row}: got {RECORD_BATCH_OVERHEAD + size} bytes with its batch's "
+            f"header, expected at most buffer.memory={memory}"
+        )
+
     def topic_info(self, topic: str) -> TopicInfo:
         """Return a topic's queues, creating them if needed."""
         with self._lock:
@@ -172,10 +152,15 @@ class RecordAccumulator:
                 if info is not None:
                     self._topics[topic] = info
             if info is None:
-                partitioner = BuiltInPartitioner(self.settings.batch_size, self._uniform)
-                slow_nodes = self.slow_nodes if self.settings.adaptive_partitioning else None
-                rack = self.settings.preferred_rack
-                info = TopicInfo(topic, partitioner, self._tasks.lock, slow_nodes, rack)
+                partitioner = BuiltInPartitioner(self._config.batch_size, self._uniform)
+                avoids_slow_nodes = self._config.partitioner_adaptive_partitioning_enable
+                info = TopicInfo(
+                    topic,
+                    partitioner,
+                    self._tasks.lock,
+                    self.slow_nodes if avoids_slow_nodes else None,
+                    self._config.preferred_rack,
+                )
                 self._topics[topic] = info
             return info
 
@@ -251,7 +236,7 @@ class RecordAccumulator:
         if missed is not None and missed.batches:
             self._batch_closed(missed)  # before a wait for memory, which the batch will free
         record_size = rows.next_size()
-        self.settings.check_size(record_size)
+        self.check_size(record_size)
         if queue is not None:
             appended = yield from self._append_with_memory(queue, rows, record_size, max_wait_ms)
             self._keep(info)
@@ -313,7 +298,7 @@ class RecordAccumulator:
             missed = info.choose_sticky_queue()
         while True:
             now_ms = self._clock.monotonic_ms()
-            target = info.switch_partition(missed, self.settings.batch_size, now_ms)
+            target = info.switch_partition(missed, self._config.batch_size, now_ms)
             if target is missed or target.open_batch is None:
                 return target, None
             with target.lock:

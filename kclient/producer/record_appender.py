@@ -14,11 +14,11 @@ from kclient.common.errors import (
     KafkaTimeoutError,
 )
 from kclient.common.interrupts import signals_take_effect
+from kclient.common.metrics import Sensor
 from kclient.common.runtime import Clock
 from kclient.common.types import check_topic_name
 from kclient.common.waiting import Steps
 from kclient.producer.batch_delivery import BatchDelivery, Segment
-from kclient.producer.buffer_pool import WaitTime
 from kclient.producer.callback_runner import OWN_THREAD, CallbackRunner
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import UnknownPartitionError
@@ -105,7 +105,7 @@ class RecordAppender:
         accumulator: RecordAccumulator,
         runner: CallbackRunner,
         interceptors: ProducerInterceptors,
-        metadata_wait_ns: WaitTime,
+        metadata_wait_ns: Sensor,
         refuse: Callable[[str], NoReturn],
         topic_hint: Callable[[], str],
     ) -> None:
@@ -168,7 +168,7 @@ class RecordAppender:
         try:
             prepared = self._preparer.prepare(record, trace)
             # Before any wait: the error does not depend on a reachable cluster.
-            self._accumulator.settings.check_size(
+            self._accumulator.check_size(
                 record_size_upper_bound(prepared.key, prepared.value, prepared.headers)
             )
         except KafkaError as error:
@@ -369,7 +369,7 @@ class RecordAppender:
         return BatchDelivery(segments, self._clock)
 
     def _check_columns(self, columns: RecordColumns, first_row: int) -> None:
-        self._accumulator.settings.check_columns(columns, first_row, self._accumulator.pool.total)
+        self._accumulator.check_columns(columns, first_row)
 
     def _append_rows(
         self, topic: str, partition: int | None, rows: Rows, segments: list[Segment]

@@ -7,6 +7,7 @@ from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.client_request import ClientResponse, ResponseCallback
 from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.network_client import NetworkClient
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import EndOfTaskError, Runtime
@@ -14,7 +15,6 @@ from kclient.common.waiting import NetworkWait, Steps
 from kclient.producer.batch_drainer import ReadyCheckResult
 from kclient.producer.batch_state import BatchEvent, BatchState
 from kclient.producer.errors import ProducerFatalError
-from kclient.producer.kafka_client import KafkaClient
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.produce_response_handler import ProduceResponseHandler
 from kclient.producer.producer_batch import ProducerBatch
@@ -44,7 +44,7 @@ class Sender:
     def __init__(
         self,
         config: ProducerConfig,
-        client: KafkaClient,
+        client: NetworkClient,
         metadata: ProducerMetadata,
         accumulator: RecordAccumulator,
         transactions: TransactionManager | None,

@@ -11,6 +11,7 @@ from kclient.client.client_request import (
     SimpleBuilder,
 )
 from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.network_client import NetworkClient
 from kclient.common.broker_errors import (
     ClusterAuthorizationError,
     UnsupportedVersionError,
@@ -18,7 +19,6 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Lock
-from kclient.producer.kafka_client import KafkaClient
 from kclient.producer.producer_batch import ProducerIdAndEpoch
 from kclient.producer.transaction_manager import State, TransactionManager
 from kclient.protocol.messages.init_producer_id import (
@@ -106,7 +106,7 @@ class TransactionalRequests:
 
     def __init__(
         self,
-        client: KafkaClient,
+        client: NetworkClient,
         metadata: ProducerMetadata,
         manager: TransactionManager,
         retry_backoff: ExponentialBackoff,

@@ -48,7 +48,9 @@ def pool(kind: type[VirtualTasks] = VirtualTasks) -> tuple[BufferPool, VirtualCl
     tasks = kind(home.process, home.world.scheduler)
     metrics = Metrics(home.clock, tasks)
     wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
-    return BufferPool(TOTAL, POOLABLE, home.clock, tasks, wait, exhausted, wake_nothing), home.clock
+    return BufferPool(
+        TOTAL, POOLABLE, home.clock, tasks, wait.record, exhausted, wake_nothing
+    ), home.clock
 
 
 def allocate(buffers: BufferPool, size: int, max_wait_ms: float) -> bytearray:
@@ -67,7 +69,13 @@ def test_waiting_caller_wakes_the_sender_after_it_is_counted() -> None:
     sensor = Metrics(home.clock, tasks).sensor(total="wait")
     queued: list[int] = []
     buffers = BufferPool(
-        TOTAL, POOLABLE, home.clock, tasks, sensor, sensor, lambda: queued.append(buffers.queued())
+        TOTAL,
+        POOLABLE,
+        home.clock,
+        tasks,
+        sensor.record,
+        sensor,
+        lambda: queued.append(buffers.queued()),
     )
     allocate(buffers, TOTAL, 50)
     assert queued == []
@@ -261,7 +269,7 @@ def test_waiting_threads_are_all_served() -> None:
     clock = SystemClock()
     metrics = Metrics(clock, tasks)
     wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
-    buffers = BufferPool(4 * POOLABLE, POOLABLE, clock, tasks, wait, exhausted, wake_nothing)
+    buffers = BufferPool(4 * POOLABLE, POOLABLE, clock, tasks, wait.record, exhausted, wake_nothing)
     served = []
 
     def work() -> None:
@@ -284,7 +292,7 @@ def test_threads_are_served_in_order_of_arrival() -> None:
     tasks, clock = SystemTasks(), SystemClock()
     metrics = Metrics(clock, tasks)
     wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
-    buffers = BufferPool(3 * POOLABLE, POOLABLE, clock, tasks, wait, exhausted, wake_nothing)
+    buffers = BufferPool(3 * POOLABLE, POOLABLE, clock, tasks, wait.record, exhausted, wake_nothing)
     held = [allocate(buffers, POOLABLE, 0) for _ in range(3)]
     served: dict[int, bytearray] = {}
 

@@ -8,7 +8,6 @@ from kclient.client.client_request import ClientResponse, RequestBuilder, Simple
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
 from kclient.producer.errors import ProducerFatalError
-from kclient.producer.kafka_client import KafkaClient
 from kclient.producer.producer_batch import ProducerIdAndEpoch
 from kclient.producer.transaction_manager import State, TransactionManager
 from kclient.producer.transactional_requests import TransactionalRequests
@@ -36,9 +35,8 @@ class Numbered:
 
 def requests_of(producer: ProducerWorld) -> TransactionalRequests:
     assert producer.transactions is not None
-    client: KafkaClient = producer.client
     return TransactionalRequests(
-        client,
+        producer.network_client(),
         producer.metadata,
         producer.transactions,
         ExponentialBackoff(100, 1000, lambda: 0.0),

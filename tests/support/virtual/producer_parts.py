@@ -36,9 +36,14 @@ class ProducerParts:
 
     def pool(self, total: int, poolable_size: int) -> BufferPool:
         """Return an empty pool."""
-        sensors = self.metrics.buffer_wait, self.metrics.buffer_exhausted
         return BufferPool(
-            total, poolable_size, self.clock, self.runtime.tasks, *sensors, lambda: None
+            total,
+            poolable_size,
+            self.clock,
+            self.runtime.tasks,
+            self.metrics.buffer_wait.record,
+            self.metrics.buffer_exhausted,
+            lambda: None,
         )
 
     def complete_after(self, delay_ms: float, result: ProduceRequestResult, offset: int) -> None:

@@ -8,7 +8,7 @@ sequences as Kafka's ProducerAppendInfo does, and remembers what it holds.
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.client_request import (
@@ -19,6 +19,7 @@ from kclient.client.client_request import (
 )
 from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.network_client import NetworkClient
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
 from kclient.common.metrics import Metrics
@@ -34,7 +35,7 @@ from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.producer.producer_metrics import ProducerMetrics
-from kclient.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
+from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.rows import Rows, SingleRecord
 from kclient.producer.sender import Sender
 from kclient.producer.topic_info import SlowNodes
@@ -153,7 +154,7 @@ class Sent:
 
 
 class ScriptedClient:
-    """A network client whose requests wait for the test."""
+    """The methods of a network client that the sender uses; its requests wait for the test."""
 
     def __init__(self, clock: VirtualClock, max_in_flight: int = 5) -> None:
         self.wire: dict[str, deque[Sent]] = {}
@@ -302,6 +303,16 @@ class ProducerWorld:
 
     def __init__(self, options: WorldOptions | None = None) -> None:
         self.options = options = options or WorldOptions()
+        self.config = PRODUCER_CONFIG.parse({"bootstrap_servers": "broker:9092"}).with_values(
+            acks=options.acks,
+            batch_size=options.batch_size,
+            compression_type=options.compression,
+            delivery_timeout_ms=options.delivery_timeout_ms,
+            linger_ms=options.linger_ms,
+            max_in_flight_requests_per_connection=options.max_in_flight,
+            max_request_size=options.max_request_size,
+            retries=options.retries,
+        )
         home = VirtualHome()
         self.runtime = home.runtime
         self.clock = clock = home.clock
@@ -317,7 +328,7 @@ class ProducerWorld:
             options.batch_size,
             clock,
             self.runtime.tasks,
-            self.metrics.buffer_wait,
+            self.metrics.buffer_wait.record,
             self.metrics.buffer_exhausted,
             self.client.wakeup,
         )
@@ -333,15 +344,13 @@ class ProducerWorld:
         if self.transactions is not None:
             self.init_producer_id()
 
+    def network_client(self) -> NetworkClient:
+        """Return the client, for the parts of a producer."""
+        return cast("NetworkClient", self.client)
+
     def _accumulator(self, runtime: Runtime, options: WorldOptions) -> RecordAccumulator:
         return RecordAccumulator(
-            AccumulatorSettings(
-                options.batch_size,
-                options.linger_ms,
-                options.delivery_timeout_ms,
-                options.max_request_size,
-                adaptive_partitioning=True,
-            ),
+            self.config,
             self.pool,
             runtime,
             self.runner,
@@ -353,13 +362,8 @@ class ProducerWorld:
 
     def _sender(self, options: WorldOptions) -> Sender:
         return Sender(
-            PRODUCER_CONFIG.parse({"bootstrap_servers": "broker:9092"}).with_values(
-                acks=options.acks,
-                retries=options.retries,
-                max_in_flight_requests_per_connection=options.max_in_flight,
-                compression_type=options.compression,
-            ),
-            self.client,
+            self.config,
+            self.network_client(),
             self.metadata,
             self.accumulator,
             self.transactions,
