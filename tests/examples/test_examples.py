@@ -14,13 +14,13 @@ EXPECTED = {
 }
 # It needs a JVM: tests/spark/session/test_notebook_example.py.
 WITH_SPARK = {"spark_notebook.py"}
-# A server runs it: tests/aio/test_web_orders.py.
-SERVED = {"web_orders.py"}
+# They run until a signal: tests/aio/test_web_orders.py and tests/aio/test_order_worker.py.
+SERVICES = {"web_orders.py", "order_worker.py"}
 
 
 def test_all_examples_are_listed() -> None:
     found = {path.name for path in (ROOT / "examples").glob("*.py")}
-    assert found == {*EXPECTED, *WITH_SPARK, *SERVED}
+    assert found == {*EXPECTED, *WITH_SPARK, *SERVICES}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
