@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import statistics
 from collections.abc import Iterator
 from dataclasses import replace
@@ -272,6 +273,32 @@ def test_trees_are_compared_on_the_sink(capsys: pytest.CaptureFixture[str]) -> N
     (row,) = capsys.readouterr().out.splitlines()[2:]
     assert row.startswith("produce 1024 B: kclient no future kept")
     assert re.search(r"  sink \d+%", row)
+
+
+def test_rows_that_the_base_cannot_run_are_skipped_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The base has neither the clients for asyncio nor Arrow columns of the consumer."""
+    shutil.copytree(
+        pairs.PROJECT / "kclient",
+        tmp_path / "kclient",
+        ignore=shutil.ignore_patterns("aio", "__pycache__"),
+    )
+    consumer = tmp_path / "kclient" / "consumer" / "consumer.py"
+    consumer.write_text(consumer.read_text().replace("def poll_columns", "def poll_in_columns"))
+    only = ["--only", "kclient", "kclient asyncio", "kclient columns", "--sizes", "100", "--sink"]
+    pairs.main([str(tmp_path), *only, "--slices", "2", "--scale", "0.01"])
+    rows = capsys.readouterr().out.splitlines()[2:]
+    skipped = [row for row in rows if "skipped" in row]
+    assert len(rows) == 5
+    no_module = "skipped, the base cannot run it: No module named 'kclient.aio'"
+    assert [row.split("  ")[0] for row in skipped if row.endswith(no_module)] == [
+        "produce 100 B: kclient asyncio",
+        "consume 100 B: kclient asyncio",
+    ]
+    (columns,) = (row for row in skipped if not row.endswith(no_module))
+    assert columns.startswith("consume 100 B: kclient columns")
+    assert "'Consumer' object has no attribute 'poll_columns'" in columns
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,12 @@ from integration.benchmarks.cases import Cell
 from integration.benchmarks.contenders import COMPILED, CONTENDERS, KCLIENT
 from integration.benchmarks.measuring import CellError
 from integration.benchmarks.runner import LARGEST_SHARE, Runner, Settings
+from integration.benchmarks.slices import CANNOT_RUN
 from integration.benchmarks.spread import Spread
 from integration.benchmarks.targets import SINK, target
 from integration.benchmarks.workload import CONSUME, PRODUCE, Measurement, Workload
 from integration.harness.discovery import NEWEST
+from integration.harness.running_kafka import RunningKafka
 from tests.support.checks.waiting import HarnessError
 
 PROJECT = Path(__file__).parents[2]
@@ -34,10 +36,25 @@ _SLICE_TIMEOUT_S = 120.0  # after which a worker is killed; a slice takes less t
 _CONFIDENCE = 1.96  # standard deviations, for an interval of 95 %
 
 
+class CannotRunError(CellError):
+    """A tree lacks what a workload uses.
+
+    Attributes:
+        tree: The checkout.
+        reason: What it lacks.
+    """
+
+    def __init__(self, tree: Path, reason: str) -> None:
+        super().__init__(f"{tree}: {reason}")
+        self.tree = tree
+        self.reason = reason
+
+
 class Worker:
     """A process that measures one slice at a time; the end of the block kills it."""
 
     def __init__(self, tree: Path, load: Workload) -> None:
+        self._tree = tree
         script = Path(__file__).with_name("slices.py")
         self._process = subprocess.Popen(
             [sys.executable, str(script), str(tree), load.to_json()],
@@ -75,6 +92,8 @@ class Worker:
         if not line:
             status = self._process.wait()
             raise CellError(f"a worker ended with status {status}; see its error, if any")
+        if line.startswith(CANNOT_RUN):
+            raise CannotRunError(self._tree, line.removeprefix(CANNOT_RUN).strip())
         return line
 
 
@@ -119,13 +138,17 @@ def row(cell: Cell, found: Sequence[Sequence[Measurement]]) -> str:
     """Returns a line: the work per CPU second and the rate relative to the base."""
     base, ours, control = found
     per_million = statistics.median(one.cpu_per_million for one in ours)
-    cells = [f"{cell.operation} {cell.size} B: {cell.contender}".ljust(44), f"{per_million:8.3f}"]
+    cells = [_name(cell), f"{per_million:8.3f}"]
     for figure, against in ((_cpu, (base, ours)), (_rate, (ours, base))):
         found_ratio = ratio(figure, *against)
         cells.append(f"{found_ratio.median:6.3f} {found_ratio.range_text('.3f')}")
         of_control = (base, control) if figure is _cpu else (control, base)
         cells.append(f"{ratio(figure, *of_control).median:7.3f}")
     return "  ".join(cells)
+
+
+def _name(cell: Cell) -> str:
+    return f"{cell.operation} {cell.size} B: {cell.contender}".ljust(44)
 
 
 def _cpu(one: Measurement) -> float:
@@ -176,7 +199,10 @@ def main(given: Sequence[str]) -> None:
 
 
 def compare(base: Path, chosen: argparse.Namespace) -> Iterator[str]:
-    """Yields a line for each of kclient's ways of use and each size."""
+    """Yields a line for each of kclient's ways of use and each size.
+
+    The line of those that the base cannot run has the client or method that it lacks.
+    """
     settings = Settings(
         rounds=1,
         scale=chosen.scale,
@@ -190,10 +216,22 @@ def compare(base: Path, chosen: argparse.Namespace) -> Iterator[str]:
         for size in chosen.sizes:
             for cell in _cells(size, chosen):
                 with runner.workload(cell) as load:
-                    before = kafka.cpu_seconds()
-                    found = measure([base, PROJECT, base], load, chosen.slices)
-                    used = kafka.cpu_seconds() - before
-                yield row(cell, found) + (_sink_share(used, found) if chosen.sink else "")
+                    line = _compared(cell, load, kafka, base, chosen)
+                yield line
+
+
+def _compared(
+    cell: Cell, load: Workload, kafka: RunningKafka, base: Path, chosen: argparse.Namespace
+) -> str:
+    before = kafka.cpu_seconds()
+    try:
+        found = measure([base, PROJECT, base], load, chosen.slices)
+    except CannotRunError as error:
+        if error.tree != base:
+            raise
+        return f"{_name(cell)}  skipped, the base cannot run it: {error.reason}"
+    used = kafka.cpu_seconds() - before
+    return row(cell, found) + (_sink_share(used, found) if chosen.sink else "")
 
 
 def _sink_share(used: float, found: Sequence[Sequence[Measurement]]) -> str:

@@ -1,7 +1,8 @@
 """Repeated measurements of one kclient in a process: ``slices.py TREE WORKLOAD``.
 
 kclient is imported from the tree, the benchmark from where this file is. Each line of the standard
-input asks for a measurement, which is written as JSON.
+input asks for a measurement, which is written as JSON, or `CANNOT_RUN` and the reason if the tree
+lacks what the workload uses.
 """
 
 import dataclasses
@@ -16,7 +17,21 @@ if TYPE_CHECKING:
     from integration.benchmarks.workload import Measurement, Workload
 
 
+CANNOT_RUN = "cannot run: "
+
+
 def main(tree: str, workload: str) -> None:
+    try:
+        measure(tree, workload)
+    except (AttributeError, ImportError) as error:
+        print(f"{CANNOT_RUN}{error}", flush=True)
+
+
+def measure(tree: str, workload: str) -> None:
+    # An editable install would add modules of its own checkout to a tree that lacks them.
+    sys.meta_path[:] = [
+        each for each in sys.meta_path if "__editable__" not in getattr(each, "__module__", "")
+    ]
     sys.path[0] = tree
     importlib.import_module("kclient")
     sys.path[0] = str(Path(__file__).parents[2])
