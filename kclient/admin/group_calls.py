@@ -24,7 +24,7 @@ from kclient.admin.requester import (
     raise_item_error,
     raising,
 )
-from kclient.client.client_request import SimpleBuilder
+from kclient.client.client_request import RequestBuilder, SimpleBuilder
 from kclient.common.broker_errors import (
     GroupIdNotFoundError,
     UnsupportedVersionError,
@@ -276,7 +276,7 @@ def list_consumer_group_offsets(
     )
 
 
-class _OffsetFetch:
+class _OffsetFetch(RequestBuilder):
     """Builder of an OffsetFetch request for one group.
 
     Up to version 7 the group is in fields of the request, from 8 on in a list. Version 10 requires

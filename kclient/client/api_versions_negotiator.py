@@ -88,7 +88,7 @@ class ApiVersionsNegotiator:
     def disconnected(self, node_id: str, failed: list[InFlightRequest]) -> None:
         """Record the end of a connection and the requests that were in flight."""
         self.to_request.pop(node_id, None)
-        versions = [item.version for item in failed if item.message.api_key is ApiKey.API_VERSIONS]
+        versions = [item.version for item in failed if item.api_key is ApiKey.API_VERSIONS]
         if versions and versions[0] > 0:
             self._limit = _COMPATIBLE_VERSION if versions[0] > _COMPATIBLE_VERSION else 0
 

@@ -1,12 +1,15 @@
 """Requests of a client: their builders, correlation ids, and responses."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import KafkaError, ProtocolError
+from kclient.common.files import WireBytes, WirePart
 from kclient.network.authenticator import FIRST_RESERVED_CORRELATION_ID
 from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.headers import decode_response_body, encode_request
 from kclient.protocol.message import Request, Response
 
 _LAST_CORRELATION_ID = FIRST_RESERVED_CORRELATION_ID - 1
@@ -14,65 +17,65 @@ _LAST_CORRELATION_ID = FIRST_RESERVED_CORRELATION_ID - 1
 R = TypeVar("R", bound=Response)
 
 
-class RequestBuilder(Protocol):
-    """Builds a request in the negotiated version (Kafka: AbstractRequest.Builder)."""
+class RequestBuilder(ABC):
+    """Builds a request in the negotiated version (Kafka: AbstractRequest.Builder).
 
-    @property
-    def api_key(self) -> ApiKey:
-        """API of the request."""
-        ...
+    A builder may replace `encode` and `decode` by functions that are faster for its request.
 
-    @property
-    def request_type(self) -> type[Request]:
-        """Class of the request."""
-        ...
+    Attributes:
+        api_key: API of the request.
+        request_type: Class of the request.
+        oldest_allowed_version: Lowest version that has the fields of the request.
+        latest_allowed_version: Highest version to use.
+    """
 
-    @property
-    def oldest_allowed_version(self) -> int:
-        """Lowest version that has the fields of the request."""
-        ...
+    __slots__ = ()
 
-    @property
-    def latest_allowed_version(self) -> int:
-        """Highest version to use."""
-        ...
+    api_key: ApiKey
+    request_type: type[Request]
+    oldest_allowed_version: int
+    latest_allowed_version: int
 
+    @abstractmethod
     def build(self, version: int) -> Request:
         """Return the request in a version.
 
         Raises:
             UnsupportedVersionError: The version lacks a field of the request.
         """
-        ...
+
+    def encode(self, version: int, correlation_id: int, client_id: str | None) -> list[WirePart]:
+        """Return header and body in parts; raise what `build` and `encode_request` raise."""
+        return encode_request(self.build(version), version, correlation_id, client_id)
+
+    def decode(self, payload: WireBytes, version: int) -> Response:
+        """Decode the response to the request; raise what `decode_response_body` raises."""
+        return decode_response_body(payload, self.request_type.response_type, version)
 
 
-class SimpleBuilder:
+class SimpleBuilder(RequestBuilder):
     """Builder of a message that is the same in every allowed version.
 
     Attributes:
         request: Message.
-        oldest_allowed_version: Lowest version to use.
-        latest_allowed_version: Highest version to use.
     """
 
-    __slots__ = ("latest_allowed_version", "oldest_allowed_version", "request")
+    __slots__ = (
+        "api_key",
+        "latest_allowed_version",
+        "oldest_allowed_version",
+        "request",
+        "request_type",
+    )
 
     def __init__(
         self, request: Request, *, oldest: int | None = None, latest: int | None = None
     ) -> None:
         self.request = request
+        self.api_key = request.api_key
+        self.request_type = type(request)
         self.oldest_allowed_version = request.min_version if oldest is None else oldest
         self.latest_allowed_version = _stable(request) if latest is None else latest
-
-    @property
-    def api_key(self) -> ApiKey:
-        """API of the request."""
-        return self.request.api_key
-
-    @property
-    def request_type(self) -> type[Request]:
-        """Class of the request."""
-        return type(self.request)
 
     def build(self, version: int) -> Request:
         """Return the message; its encoder refuses fields that the version does not have."""

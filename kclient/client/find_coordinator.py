@@ -1,5 +1,6 @@
 """FindCoordinator request and response of a group, in all versions."""
 
+from kclient.client.client_request import RequestBuilder
 from kclient.common.broker_errors import error_for_code
 from kclient.common.types import Node
 from kclient.protocol.api_keys import ApiKey
@@ -28,7 +29,7 @@ _GROUP = 0
 _FIRST_WITH_LIST = 4
 
 
-class FindGroupCoordinator:
+class FindGroupCoordinator(RequestBuilder):
     """Builder of the request: up to version 3 it has one key, from version 4 a list of keys."""
 
     api_key = ApiKey.FIND_COORDINATOR

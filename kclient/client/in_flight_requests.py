@@ -9,7 +9,8 @@ from kclient.client.client_request import ClientRequest, ClientResponse
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.network.network_send import NetworkSend
-from kclient.protocol.message import Request, Response
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Response
 
 
 class InFlightRequest(NamedTuple):
@@ -17,22 +18,25 @@ class InFlightRequest(NamedTuple):
 
     Attributes:
         request: Request before its version was chosen.
-        message: Message that was sent.
         version: Version of the request and of its response.
         send: Frame.
         sent_ms: Time at which it was queued.
     """
 
     request: ClientRequest
-    message: Request
     version: int
     send: NetworkSend
     sent_ms: float
 
     @property
+    def api_key(self) -> ApiKey:
+        """API of the request."""
+        return self.request.builder.api_key
+
+    @property
     def api_name(self) -> str:
         """Name of the API, for error texts and log lines."""
-        return self.message.api_key.name
+        return self.api_key.name
 
     @property
     def deadline_ms(self) -> float:
@@ -59,7 +63,7 @@ class InFlightRequest(NamedTuple):
     def _outcome(self, now_ms: float, response: Response | None = None) -> ClientResponse:
         request = self.request
         return ClientResponse(
-            self.message.api_key,
+            request.builder.api_key,
             self.version,
             request.correlation_id,
             request.destination,

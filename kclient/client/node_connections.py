@@ -23,7 +23,6 @@ from kclient.common.types import Node
 from kclient.network.network_send import NetworkSend
 from kclient.network.sasl.credentials import CredentialsSource
 from kclient.network.selector import Selector, format_address
-from kclient.protocol.headers import encode_request
 
 SLOW_CONNECT_MS = 1000.0
 """Age of a connection attempt after which another node is tried in addition."""
@@ -292,20 +291,19 @@ class NodeConnections:
         Raises:
             KafkaError: The request cannot be encoded in this version; nothing was written.
         """
-        message = request.builder.build(version)
-        parts = encode_request(message, version, request.correlation_id, self._client_id)
+        parts = request.builder.encode(version, request.correlation_id, self._client_id)
         send = NetworkSend(request.destination, parts, awaits_reply=request.expect_response)
         self._selector.send(send)
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug(
                 "sending %s request v%d, correlation id %d, %d bytes, to %s",
-                message.api_key.name,
+                request.builder.api_key.name,
                 version,
                 request.correlation_id,
                 send.size,
                 self.describe(request.destination),
             )
-        self._in_flight.add(InFlightRequest(request, message, version, send, now_ms))
+        self._in_flight.add(InFlightRequest(request, version, send, now_ms))
 
     def end(
         self, node_id: str, now_ms: float, reason: KafkaError, *, blame: bool = True

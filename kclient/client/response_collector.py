@@ -17,7 +17,7 @@ from kclient.network.kafka_channel import State
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.selector import Selector
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.headers import decode_response_body, peek_correlation_id
+from kclient.protocol.headers import peek_correlation_id
 from kclient.protocol.message import Response
 from kclient.protocol.messages.metadata import MetadataResponse
 
@@ -88,7 +88,7 @@ class ResponseCollector:
             if not item.request.internal:
                 overdue = item.deadline_ms <= now_ms
                 self.responses.append(item.failed(error, now_ms, timed_out=overdue))
-            elif item.message.api_key is ApiKey.METADATA:
+            elif item.api_key is ApiKey.METADATA:
                 self._metadata_updater.handle_failure(error, now_ms)
 
     def _handle_completed_sends(self, now_ms: float) -> None:
@@ -133,14 +133,14 @@ class ResponseCollector:
             raise CorrelationIdMismatchError(
                 f"early response: the {item.api_name} request was not written completely"
             )
-        if item.message.api_key is ApiKey.API_VERSIONS and item.request.internal:
+        if item.request.internal and item.api_key is ApiKey.API_VERSIONS:
             self._in_flight.complete_next(node_id)
             self._log_response(item, len(payload), now_ms)
             versions = self._negotiator.handle_response(item, payload)
             if versions is not None:
                 self._throttle(node_id, versions, now_ms)
             return
-        response = decode_response_body(payload, item.message.response_type, item.version)
+        response = item.request.builder.decode(payload, item.version)
         self._in_flight.complete_next(node_id)
         self._log_response(item, len(payload), now_ms)
         self._throttle(node_id, response, now_ms)
@@ -204,7 +204,7 @@ class ResponseCollector:
     def _with_hint(self, node_id: str, reason: KafkaError) -> KafkaError:
         """Return the reason, with its probable cause if the first METADATA request ended it."""
         item = self._in_flight.oldest(node_id)
-        api_key = None if item is None else item.message.api_key
+        api_key = None if item is None else item.api_key
         if api_key is not ApiKey.METADATA or self._metadata_updater.knows_cluster():
             return reason
         error = DisconnectedError(

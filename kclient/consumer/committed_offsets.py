@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from kclient.client.client_request import ClientResponse
+from kclient.client.client_request import ClientResponse, RequestBuilder
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
@@ -36,7 +36,7 @@ _FIRST_WITH_STABLE = 7
 _LATEST_WITH_NAMES = 9
 
 
-class _Builder:
+class _Builder(RequestBuilder):
     """Puts the group in top-level fields or in a list, by version."""
 
     api_key = ApiKey.OFFSET_FETCH

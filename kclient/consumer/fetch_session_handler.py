@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from kclient.client.client_request import RequestBuilder
 from kclient.common.broker_errors import FetchSessionIdNotFoundError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
@@ -71,7 +72,7 @@ class FetchRequestData(NamedTuple):
     can_use_topic_ids: bool
 
 
-class FetchRequestBuilder:
+class FetchRequestBuilder(RequestBuilder):
     """Identifies topics by id if every id is known, by name otherwise.
 
     Args:

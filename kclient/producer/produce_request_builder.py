@@ -2,9 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from kclient.client.client_request import RequestBuilder
+from kclient.common.files import WireBytes, WirePart
 from kclient.common.uuids import ZERO_UUID
 from kclient.producer.producer_batch import ProducerBatch
+from kclient.producer.single_batch_codec import VERSION as SINGLE_BATCH_VERSION
+from kclient.producer.single_batch_codec import decode_single, encode_single
 from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Response
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -16,7 +21,7 @@ _LAST_BY_NAME = 12
 _LATEST = 13
 
 
-class ProduceRequestBuilder:
+class ProduceRequestBuilder(RequestBuilder):
     """Builder of the request with the batches for one node (Kafka: ProduceRequest.Builder).
 
     Attributes:
@@ -66,3 +71,25 @@ class ProduceRequestBuilder:
                 for topic, data in by_topic.items()
             ],
         )
+
+    def encode(self, version: int, correlation_id: int, client_id: str | None) -> list[WirePart]:
+        """Return header and body in parts; see `RequestBuilder.encode`."""
+        batches = self.batches
+        sealed = batches[0].sealed
+        if version != SINGLE_BATCH_VERSION or len(batches) != 1 or sealed is None:
+            return super().encode(version, correlation_id, client_id)
+        topic, partition = batches[0].topic_partition
+        return encode_single(
+            correlation_id,
+            client_id,
+            self._acks,
+            self._timeout_ms,
+            self.topic_ids[topic],
+            partition,
+            sealed,
+        )
+
+    def decode(self, payload: WireBytes, version: int) -> Response:
+        """Decode the response; see `RequestBuilder.decode`."""
+        single = decode_single(payload) if version == SINGLE_BATCH_VERSION else None
+        return super().decode(payload, version) if single is None else single

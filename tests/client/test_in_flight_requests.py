@@ -41,7 +41,7 @@ def sent(
     if written:
         send.write_to(Written())  # type: ignore[arg-type]  # the one method that is called
     request = client_request(node_id, number, timeout_ms=timeout_ms, internal=internal)
-    return InFlightRequest(request, MetadataRequest(topics=[]), 12, send, sent_ms)
+    return InFlightRequest(request, 12, send, sent_ms)
 
 
 class Written:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 
-from kclient.client.client_request import ClientResponse, SimpleBuilder
+from kclient.client.client_request import ClientResponse, RequestBuilder, SimpleBuilder
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,
@@ -49,7 +49,7 @@ _FIRST_WITH_MEMBER_LIST = 3
 _WITH_MEMBER_ID = "need to re-join with the given member-id"
 
 
-class _LeaveGroupBuilder:
+class _LeaveGroupBuilder(RequestBuilder):
     """Puts the member in a top-level field or in a list, by version."""
 
     api_key = ApiKey.LEAVE_GROUP
