@@ -46,7 +46,7 @@ cdef extern from "sys/epoll.h":
     cdef struct epoll_event:
         uint32_t events
         epoll_data_t data
-    int epoll_wait(int, epoll_event *, int, int)
+    int epoll_wait(int, epoll_event *, int, int) nogil
     enum: EPOLLIN
     enum: EPOLLOUT
 
@@ -138,12 +138,36 @@ def ready(int epoll):
     An error and the end of a connection are reported as both, as by `selectors`.
     """
     cdef epoll_event events[MAX_EVENTS]
-    cdef int count, i
-    cdef uint32_t seen
-    count = epoll_wait(epoll, events, MAX_EVENTS, 0)
+    cdef int count = epoll_wait(epoll, events, MAX_EVENTS, 0)
     if count < 0:
         raise_unless_interrupted(errno)  # not repeated, as in `discard`
-    found = []
+    return described(events, count)
+
+
+def wait(int epoll, int timeout_ms):
+    """Return what `ready` does, after a wait of at most `timeout_ms`; -1 waits without limit.
+
+    It releases the lock only if nothing is ready. A signal ends the wait after its handler.
+    """
+    cdef epoll_event events[MAX_EVENTS]
+    cdef int failure = 0
+    cdef int count = epoll_wait(epoll, events, MAX_EVENTS, 0)
+    if count == 0:
+        with nogil:
+            count = epoll_wait(epoll, events, MAX_EVENTS, timeout_ms)
+            failure = errno
+    else:
+        failure = errno
+    if count < 0:
+        raise_unless_interrupted(failure)
+    return described(events, count)
+
+
+cdef list described(epoll_event *events, int count):
+    """Return descriptors with their READABLE and WRITABLE events."""
+    cdef uint32_t seen
+    cdef int i
+    cdef list found = []
     for i in range(count):
         seen = events[i].events
         found.append((

@@ -37,6 +37,10 @@ class ChannelBuilder(Protocol):
         ...
 
 
+READ_AHEAD = 1024
+"""Bytes that are read with the size of a frame: most frames, and few to copy of a larger one."""
+
+
 class PlaintextChannelBuilder:
     """Channels without encryption and authentication (Kafka: PlaintextChannelBuilder).
 
@@ -79,7 +83,7 @@ def client_channel_builder(
         ConfigError: A certificate or a key cannot be loaded.
     """
     if not config.uses_ssl and not config.uses_sasl:
-        return PlaintextChannelBuilder()
+        return PlaintextChannelBuilder(READ_AHEAD)
     # Imported when they are needed: TLS alone takes longer to import than the rest of a client.
     builders = import_module("kclient.network.client_channel_builder")
     builder: ChannelBuilder = builders.ClientChannelBuilder(

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from itertools import starmap, tee
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kclient.common.interrupts import calls, signals_take_effect
+from kclient.common.interrupts import signals_take_effect
 from kclient.common.runtime import READABLE, Address, Listener, LookUp, Poller, StreamSocket
 from kclient.network.name_resolver import NameLookUp, NameResolver
 
@@ -31,6 +31,8 @@ _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREAD
 _KEPT_DESCRIPTORS = 128
 _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 _LAST_PORT = 65_535
+_LONGEST_WAIT_MS = 2.0**31 - 1
+"""Longest timeout of epoll; a longer one is no limit."""
 
 
 class SystemStreamSocket(socket.socket):
@@ -195,18 +197,11 @@ class SystemPoller:
 
     def poll(self, timeout_ms: float | None) -> list[tuple[object, int]]:
         """Return (data, ready events) pairs; wait at most `timeout_ms`, without limit for None."""
-        selected: list[tuple[int, int]] = []
-        # First without waiting, since a wait releases the lock; and without the context of a wait,
-        # unless a call of a client defers signals in it.
-        if timeout_ms == 0 or (self._epoll >= 0 and not calls.is_deferring):
+        if timeout_ms == 0:
             selected = self._select_now()
-        if not selected and timeout_ms != 0:
-            timeout = None if timeout_ms is None or math.isinf(timeout_ms) else timeout_ms / 1000.0
+        else:
             with signals_take_effect():
-                if self._epoll >= 0 and calls.is_deferring:
-                    selected = _nonblocking.ready(self._epoll)
-                if not selected:
-                    selected = _by_descriptor(self._selector.select(timeout))
+                selected = self._select(math.inf if timeout_ms is None else timeout_ms)
         ready = []
         for descriptor, events in selected:
             data, interest = self._sources[descriptor]
@@ -222,6 +217,16 @@ class SystemPoller:
             return _by_descriptor(self._selector.select(0))
         now: list[tuple[int, int]] = _nonblocking.ready(self._epoll)
         return now
+
+    def _select(self, timeout_ms: float) -> list[tuple[int, int]]:
+        """Wait for the first descriptors that are ready; return them with their events."""
+        if self._epoll < 0:
+            timeout = None if timeout_ms == math.inf else timeout_ms / 1000.0
+            return _by_descriptor(self._selector.select(timeout))
+        # Rounded up, as by `selectors`: a shorter wait would be repeated until the deadline.
+        whole_ms = math.ceil(timeout_ms) if timeout_ms < _LONGEST_WAIT_MS else -1
+        found: list[tuple[int, int]] = _nonblocking.wait(self._epoll, whole_ms)
+        return found
 
     def close(self) -> None:
         """Release the poller's own descriptors; idempotent."""

@@ -4,10 +4,9 @@ import threading
 
 import pytest
 
-from kclient.broker.network.server_channel_builder import READ_AHEAD
 from kclient.common.errors import DisconnectedError, IllegalStateError
 from kclient.common.runtime import READABLE, Address, Listener, StreamSocket
-from kclient.network.channel_builder import PlaintextChannelBuilder
+from kclient.network.channel_builder import READ_AHEAD, PlaintextChannelBuilder
 from kclient.network.kafka_channel import State
 from kclient.network.memory_pool import SimpleMemoryPool
 from kclient.network.network_send import NetworkSend

@@ -21,7 +21,7 @@ from kclient.broker.network.ssl_server_authenticator import SslServerAuthenticat
 from kclient.common.errors import ConfigError
 from kclient.common.runtime import Clock, Runtime, StreamSocket
 from kclient.network.authenticator import Authenticator, NoAuthenticator
-from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
+from kclient.network.channel_builder import READ_AHEAD, ChannelBuilder, PlaintextChannelBuilder
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.sasl.oauthbearer_server import OAuthBearerSaslServer, Validator
@@ -39,9 +39,6 @@ _log = logging.getLogger(__name__)
 
 _TIMEOUT_MS = 10_000
 """Time for the connection to an identity provider, and for its response."""
-
-READ_AHEAD = 1024
-"""Bytes that are read with the size of a frame: most requests, and few to copy of a larger one."""
 
 
 class AuthenticationContext(NamedTuple):
