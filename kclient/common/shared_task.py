@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kclient.common.interrupts import ends_by_signal, has_undeferred_handlers
 from kclient.common.runtime import Clock
 from kclient.common.system_tasks import ThreadTask
-from kclient.common.waiting import ConditionWait, Steps, Wait
+from kclient.common.waiting import ConditionWait, Steps, Wait, impatient_threads
 
 _WAITS_ALONE = 2
 """Waits in a row without a second waiting thread, after which the next waiting thread drives."""
@@ -90,7 +90,8 @@ class SharedTask(ThreadTask):
         try:
             if drives and not has_undeferred_handlers():
                 self._drive(wait.is_met, wait.until_ms)
-            if not self._returned:  # else no change comes, as in a child that a callback forked
+            # After the end of the loop no change comes, as in a child that a callback forked.
+            if not self._returned and not (drives and wait.is_met()):
                 wait.await_notification(clock)
         finally:
             with self._state:
@@ -140,12 +141,14 @@ class SharedTask(ThreadTask):
                 if not self._turn.acquire(timeout=_TAKEOVER_S):
                     return
             try:
-                self._owner = self._driver = threading.get_ident()
+                self._owner = self._driver = driver = threading.get_ident()
+                impatient_threads.add(driver)
                 while not is_met() and (wait := self._next_wait()) is not None:
                     if is_met() or self._is_past(until_ms):
                         break  # the wait is the next owner's, whose steps will ask for it again
                     self._perform(wait, until_ms)
             finally:
+                impatient_threads.discard(self._driver)
                 self._drives += 1
                 self._owner = 0
                 self._turn.release()

@@ -18,6 +18,9 @@ from kclient.common.runtime import Clock, Condition, Task
 
 T = TypeVar("T")
 
+impatient_threads: set[int] = set()
+"""Threads that wait for a response which the application needs to continue."""
+
 
 class Wait(Protocol):
     """A wait that a step asks for."""

@@ -20,6 +20,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 import os
 
@@ -144,23 +145,40 @@ def ready(int epoll):
     return described(events, count)
 
 
-def wait(int epoll, int timeout_ms):
-    """Return what `ready` does, after a wait of at most `timeout_ms`; -1 waits without limit.
+def wait(int epoll, int timeout_ms, long long spin_ns):
+    """Return what `ready` does, after a wait of at most `timeout_ms`, and the ns that passed.
 
-    It releases the lock only if nothing is ready. A signal ends the wait after its handler.
+    -1 waits without limit. It releases the lock only if nothing is ready. It first asks again and
+    again for `spin_ns`, in which the processor does not become idle. A signal ends the wait after
+    its handler.
     """
     cdef epoll_event events[MAX_EVENTS]
-    cdef int failure = 0
     cdef int count = epoll_wait(epoll, events, MAX_EVENTS, 0)
+    cdef int failure = errno
+    cdef long long began_ns, took_ns = 0
     if count == 0:
-        with nogil:
-            count = epoll_wait(epoll, events, MAX_EVENTS, timeout_ms)
-            failure = errno
-    else:
-        failure = errno
+        began_ns = now_ns()
+        if spin_ns:
+            with nogil:
+                while count == 0 and now_ns() - began_ns < spin_ns:
+                    count = epoll_wait(epoll, events, MAX_EVENTS, 0)
+                    failure = errno
+            if count == 0:
+                PyErr_CheckSignals()  # one that came meanwhile does not end the next call
+        if count == 0:
+            with nogil:
+                count = epoll_wait(epoll, events, MAX_EVENTS, timeout_ms)
+                failure = errno
+        took_ns = now_ns() - began_ns
     if count < 0:
         raise_unless_interrupted(failure)
-    return described(events, count)
+    return described(events, count), took_ns
+
+
+cdef long long now_ns() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec * 1_000_000_000LL + now.tv_nsec
 
 
 cdef list described(epoll_event *events, int count):

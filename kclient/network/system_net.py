@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kclient.common.interrupts import signals_take_effect
 from kclient.common.runtime import READABLE, Address, Listener, LookUp, Poller, StreamSocket
+from kclient.common.waiting import impatient_threads
 from kclient.network.name_resolver import NameLookUp, NameResolver
 
 _nonblocking: Any = None  # compiled, for Linux
@@ -31,6 +32,14 @@ _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREAD
 _KEPT_DESCRIPTORS = 128
 _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 _LAST_PORT = 65_535
+_SPIN_NS = 100_000 if len(getattr(os, "sched_getaffinity", lambda _: ())(0)) > 1 else -1
+"""Time for which an impatient thread asks the system repeatedly, if its last wait was not longer.
+
+To stop an idle processor and to start it again takes longer than a response on a fast network, and
+it starts with cold caches: the code of a round trip then takes a third longer. After a longer wait
+the next one does not spin, so that slow brokers cost nothing. With one processor, the broker may
+need it.
+"""
 _LONGEST_WAIT_MS = 2.0**31 - 1
 """Longest timeout of epoll; a longer one is no limit."""
 
@@ -147,6 +156,7 @@ class SystemPoller:
         """
         self._selector = selectors.DefaultSelector()
         self._epoll = -1 if _nonblocking is None else self.fileno()
+        self._last_wait_ns = sys.maxsize
         self._bell = _make_bell() if waits else _NoBell()
         self.wakeup = self._bell.ring  # makes the present or the next `poll` return at once
         # Data and events by descriptor; the selector has those with events only, since it knows no
@@ -225,7 +235,11 @@ class SystemPoller:
             return _by_descriptor(self._selector.select(timeout))
         # Rounded up, as by `selectors`: a shorter wait would be repeated until the deadline.
         whole_ms = math.ceil(timeout_ms) if timeout_ms < _LONGEST_WAIT_MS else -1
-        found: list[tuple[int, int]] = _nonblocking.wait(self._epoll, whole_ms)
+        spins = self._last_wait_ns <= _SPIN_NS and threading.get_ident() in impatient_threads
+        found: list[tuple[int, int]]
+        found, self._last_wait_ns = _nonblocking.wait(
+            self._epoll, whole_ms, _SPIN_NS if spins else 0
+        )
         return found
 
     def close(self) -> None:

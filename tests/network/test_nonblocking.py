@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
@@ -10,6 +12,7 @@ import pytest
 
 from kclient.common.interrupts import deferred_signals
 from kclient.common.runtime import READABLE, WRITABLE
+from kclient.common.waiting import impatient_threads
 from kclient.network import system_net
 from kclient.network.system_net import SystemPoller, SystemStreamSocket, _discard, _read_all
 
@@ -146,3 +149,44 @@ def test_signal_takes_effect_in_poll_that_need_not_wait(poller: SystemPoller) ->
         with pytest.raises(KeyboardInterrupt):
             poller.poll(None)
     poller.poll(0)
+
+
+@pytest.fixture
+def impatient(poller: SystemPoller, monkeypatch: pytest.MonkeyPatch) -> Iterator[SystemPoller]:
+    """A poller whose last wait was short, in a thread that waits for a response."""
+    poller.wakeup()
+    poller.poll(None)
+    monkeypatch.setattr(system_net, "_SPIN_NS", 300_000_000)
+    impatient_threads.add(threading.get_ident())
+    yield poller
+    impatient_threads.discard(threading.get_ident())
+
+
+def test_impatient_thread_lets_other_threads_run(pair: Pair, impatient: SystemPoller) -> None:
+    near, far = pair
+    impatient.register(far, READABLE, "far")
+    began = time.monotonic()
+    other = threading.Thread(target=near.send, args=(b"x",))
+    other.start()
+    assert impatient.poll(60_000) == [("far", READABLE)]
+    assert time.monotonic() - began < 0.2
+    other.join()
+
+
+def test_impatient_thread_waits_until_the_timeout(impatient: SystemPoller) -> None:
+    began = time.monotonic()
+    assert impatient.poll(350) == []
+    assert 0.35 <= time.monotonic() - began < 5
+
+
+def test_signal_takes_effect_in_wait_of_impatient_thread(impatient: SystemPoller) -> None:
+    def raise_error(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, raise_error)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(TimeoutError):
+            impatient.poll(60_000)
+    finally:
+        signal.signal(signal.SIGALRM, before)
