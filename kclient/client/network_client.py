@@ -263,7 +263,7 @@ class NetworkClient:
             metadata_ms = self._metadata_updater.maybe_update(now_ms)
             if self._metadata_queued:
                 timeout_ms = 0.0  # the caller may have found the channel busy: it can retry now
-            wait_ms = self._wait_ms(timeout_ms, metadata_ms, now_ms)
+            wait_ms = self._wait_ms(min(timeout_ms, metadata_ms), now_ms)
             now_ms = self._selector.poll(wait_ms, now_ms)
             if self._connections.look_ups:
                 self._connections.finish_look_ups(now_ms)
@@ -291,13 +291,13 @@ class NetworkClient:
         self._selector.close()
         self._in_flight.clear()
 
-    def _wait_ms(self, timeout_ms: float, metadata_ms: float, now_ms: float) -> float:
+    def _wait_ms(self, timeout_ms: float, now_ms: float) -> float:
         if self._collector.responses:
             return 0.0
         next_deadline_ms = self._in_flight.next_deadline_ms
         if self._states.connecting_nodes:
             next_deadline_ms = min(next_deadline_ms, self._states.next_connect_deadline_ms())
-        return max(0.0, min(timeout_ms, metadata_ms, next_deadline_ms - now_ms))
+        return max(0.0, min(timeout_ms, next_deadline_ms - now_ms))
 
     def _rebootstrap(self, now_ms: float) -> None:
         self._log.info("no known broker is usable; rebootstrapping")

@@ -15,6 +15,7 @@ CO_VARARGS = 0x04
 CO_COROUTINE = 0x80
 """Flags of code, with the names and values that they have in `inspect`."""
 
+_NUMBERS = frozenset({float, int})
 _YEAR_S = 31_536_000.0  # longer timeouts approach limits of the operating system
 
 
@@ -30,8 +31,8 @@ def check_seconds(name: str, timeout: object) -> float:
         InvalidArgumentError: It is negative, NaN, or longer than 600 s, which may be milliseconds
             for another client.
     """
-    if type(timeout) is float and 0.0 <= timeout <= LONGEST_S:
-        return timeout  # first, since each poll has one
+    if type(timeout) in _NUMBERS and 0.0 <= timeout <= LONGEST_S:  # type: ignore[operator]
+        return float(timeout)  # type: ignore[arg-type]  # first, since each poll has one
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise InvalidTypeError(f"{name}: got {describe(timeout)}, expected seconds >= 0 or None")
     if math.isnan(timeout) or timeout < 0:

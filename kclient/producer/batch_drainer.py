@@ -47,9 +47,10 @@ class BatchDrainer:
     """The queues that hold batches, and the sender's access to them.
 
     (Kafka: RecordAccumulator.ready and .drain.) A queue is *due* if its first batch is complete or
-    waits for a retry, and *lingers* if it has an open batch only. The sender inspects due queues:
-    a thousand partitions that collect records cost it nothing until ``linger.ms`` of the oldest
-    batch has passed. Then all of them are due, so that one request takes what one request can.
+    waits for a retry, and *lingers* if it has an open batch only; with ``linger.ms=0`` it is due.
+    The sender inspects due queues: a thousand partitions that collect records cost it nothing until
+    ``linger.ms`` of the oldest batch has passed. Then all of them are due, so that one request
+    takes what one request can.
 
     Such a round is followed by a pause, in proportion to the time that sending it took, in which no
     open batch becomes due. Without it, a round of a thousand partitions takes longer than
@@ -97,11 +98,12 @@ class BatchDrainer:
                 self._lingering.pop(queue, None)
             return False
         first = queue.batches[0]
-        if first is not queue.open_batch or first.is_full():
+        if not self._linger_ms or first is not queue.open_batch or first.is_full():
             with self._lock:
                 if queue in self._due:
                     return False  # the sender has found it, or will before it waits
-                self._lingering.pop(queue, None)
+                if self._lingering:
+                    self._lingering.pop(queue, None)
                 self._due[queue] = None
             return True
         end_ms = first.created_ms + self._linger_ms
@@ -146,8 +148,7 @@ class BatchDrainer:
                     self.linger_end_ms = _NEVER_MS
                     # Replaced, not cleared: a finalizer that runs meanwhile may add a queue.
                     lingering, self._lingering = self._lingering, {}
-                    if self._linger_ms:  # else there is no pause
-                        self._round_size += len(lingering)
+                    self._round_size += len(lingering)
                     self._due.update(dict.fromkeys(lingering))
             return list(self._due)
 

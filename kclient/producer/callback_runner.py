@@ -83,8 +83,9 @@ class CallbackRunner:
             ForkedClientError: As `check_not_forked`.
             IllegalStateError: As `check_not_inside`.
         """
-        self.check_not_forked(call)
-        self.check_not_inside(call)
+        if self._tasks.process_id() != self._created_in or self.inside():
+            self.check_not_forked(call)
+            self.check_not_inside(call)
 
     def check_not_inside(self, call: str) -> None:
         """Reject a call that waits for the sender in the sender's thread.

@@ -92,8 +92,11 @@ class DeliveryFuture(RecordHandle, AwaitableOutcome[RecordMetadata]):
             on_delivery(self._metadata(outcome, index), None)
 
     def _await(self, timeout: float | None) -> tuple[Appended | Failed, int]:
-        result, index = self._result.locate(self._index)
+        result, index = self._result, self._index
         outcome = result.outcome
+        if outcome is not None:
+            result, index = result.locate(index)
+            outcome = result.outcome
         if isinstance(outcome, Appended | Failed) and (
             self._result.is_finished or is_inside_event_loop()
         ):
@@ -104,8 +107,9 @@ class DeliveryFuture(RecordHandle, AwaitableOutcome[RecordMetadata]):
         clock = result.clock
         until_ms = clock.monotonic_ms() + timeout_ms
         while run_steps(result.wait(until_ms), clock):
-            if isinstance(result.outcome, Appended | Failed):
-                return result.outcome, index
+            outcome = result.outcome
+            if type(outcome) is Appended or isinstance(outcome, Failed):
+                return outcome, index
             result, index = result.locate(index)  # the batch was split
         raise KafkaTimeoutError(
             f"the record for {self._result.topic_partition} has no outcome after {timeout} s; "

@@ -281,6 +281,8 @@ def _results_by_batch(builder: ProduceRequestBuilder, response: ClientResponse) 
     body = response.response
     if not isinstance(body, ProduceResponse):  # acks=0: there is no response
         return dict.fromkeys(builder.batches, _NO_RESPONSE), []
+    if len(builder.batches) == 1 and (own := _of_single(builder, body)) is not None:
+        return {builder.batches[0]: own}, []
     by_partition = _by_partition(builder, body)
     appended: dict[ProducerBatch, PartitionProduceResponse] = {}
     failed: list[tuple[ProducerBatch, PartitionError]] = []
@@ -306,6 +308,23 @@ def _disconnected(error: KafkaError) -> DisconnectedError:
     lost = DisconnectedError(str(error))
     lost.__cause__ = error
     return lost
+
+
+def _of_single(
+    builder: ProduceRequestBuilder, body: ProduceResponse
+) -> PartitionProduceResponse | None:
+    """Return the partition of a response that acknowledges a single batch, by topic id.
+
+    It returns None for any other response; most requests of a busy producer have several batches.
+    """
+    topics = body.responses
+    if len(topics) != 1 or len(topics[0].partition_responses) != 1:
+        return None
+    topic, partition = builder.batches[0].topic_partition
+    found = topics[0].partition_responses[0]
+    if topics[0].topic_id != builder.topic_ids[topic] or topics[0].name:
+        return None
+    return found if found.index == partition and not found.error_code else None
 
 
 def _by_partition(

@@ -66,6 +66,7 @@ class Sender:
         """
         self._log = log_context.logger(__name__)
         self._config = config
+        self._compression = config.compression_type, config.compression_level
         self._keeps_order = config.max_in_flight_requests_per_connection == 1
         self._client = client
         self._metadata = metadata
@@ -132,6 +133,13 @@ class Sender:
         next_expiry_ms = self._expire(now_ms)
         wait_ms = min(self._prepare_sequences(now_ms), self._send_producer_data(now_ms))
         return min(now_ms + wait_ms, next_expiry_ms)
+
+    def _handle(self, builder: ProduceRequestBuilder, response: ClientResponse) -> None:
+        """Handle the response to a Produce request, guarded as the other callbacks."""
+        try:
+            self._handler.handle(builder, response)
+        except Exception as error:  # noqa: BLE001 (raised again by steps)
+            self._unexpected = error
 
     def _guarded(self, handle: ResponseCallback) -> ResponseCallback:
         """Wrap a callback so that `steps` raises its errors: the client would only log them."""
@@ -288,15 +296,12 @@ class Sender:
 
     def _seal(self, batches: list[ProducerBatch], topic_ids: Mapping[str, bytes]) -> None:
         """Assign sequences to drained batches and compress them."""
-        config, transactions = self._config, self._transactions
+        transactions = self._transactions
+        is_transactional = transactions is not None and transactions.is_transactional
         for batch in batches:
             if transactions is not None:
                 transactions.assign_sequence(batch, topic_ids.get(batch.topic_partition.topic))
-            batch.seal(
-                config.compression_type,
-                config.compression_level,
-                transactional=transactions is not None and transactions.is_transactional,
-            )
+            batch.seal(*self._compression, transactional=is_transactional)
             if self._keeps_order:
                 self._accumulator.mute(batch.topic_partition, muted=True)
 
@@ -320,7 +325,7 @@ class Sender:
             now_ms,
             expect_response=config.acks != 0,
             request_timeout_ms=config.request_timeout_ms,
-            callback=partial(self._call, partial(self._handler.handle, builder)),
+            callback=partial(self._handle, builder),
         )
         self._client.send(request, now_ms)
         if tracer is not None:
