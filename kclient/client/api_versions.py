@@ -67,8 +67,9 @@ class NodeApiVersions:
         offered = self.versions.get(api_key)
         if offered is None:
             raise UnsupportedVersionError(f"{self.node} does not offer {api_key.name}")
-        version = min(offered.highest, latest_allowed)
-        if version < max(offered.lowest, oldest_allowed):
+        lowest, version = offered
+        version = min(version, latest_allowed)
+        if version < lowest or version < oldest_allowed:
             wanted = VersionRange(oldest_allowed, latest_allowed)
             raise UnsupportedVersionError(
                 f"{self.node} offers {api_key.name} in versions {offered},"

@@ -124,7 +124,11 @@ class NetworkReceive:
             InvalidReceiveError: As `read_from`.
         """
         start = 0
-        if self._size < 0:
+        if self._size < 0 and not self._filled and len(received) >= _SIZE.size:
+            start = _SIZE.size
+            self._prefix[:] = received[:start]
+            self._size = self._checked_size()
+        elif self._size < 0:
             start = min(_SIZE.size - self._filled, len(received))
             self._prefix[self._filled : self._filled + start] = received[:start]
             self._filled += start

@@ -188,9 +188,7 @@ class BatchDrainer:
         Returns:
             Batches by node, without nodes that have none.
         """
-        by_node: dict[int, list[PartitionQueue]] = {}
-        for node in nodes:
-            by_node[node] = []
+        by_node: dict[int, list[PartitionQueue]] = {node: [] for node in nodes}
         with self._lock:
             due = list(self._due)
         for queue in due:

@@ -147,7 +147,8 @@ class ProduceRequestResult:
                 self.is_finished = True
         if is_reported:
             if latch is not None:
-                _notify(latch)
+                with latch:
+                    latch.notify_all()
             return True
         callbacks = self._set_outcome(outcome)
         try:
@@ -175,7 +176,8 @@ class ProduceRequestResult:
             self.is_finished = True
             latch = self._latch
         if latch is not None:
-            _notify(latch)
+            with latch:
+                latch.notify_all()
 
     def add_callback(self, index: int, callback: Callable[[], object]) -> bool:
         """Register a callback for the record at `index`; return False if its outcome is known."""
@@ -258,8 +260,3 @@ class ProduceRequestResult:
             if not (yield from part.await_all(until_ms)):
                 return False
         return True
-
-
-def _notify(latch: Condition) -> None:
-    with latch:
-        latch.notify_all()

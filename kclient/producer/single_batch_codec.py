@@ -12,6 +12,7 @@ from kclient.common.files import WireBytes, WirePart
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import NO_TAGS, encode_request
 from kclient.protocol.messages.produce import (
+    LeaderIdAndEpoch,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -31,6 +32,7 @@ _END = NO_TAGS * 3  # of the partition, of the topic, and of the request
 _RESPONSE = Layout(">ixB16sBihqqqBBBBiB")
 _SIZE = _RESPONSE.size
 _TAGS_POSITION = 4
+_NO_LEADER = LeaderIdAndEpoch()
 _FORM = (0, 1, 0, 0, 0, 0)
 """No error code, no record errors (a length), no error message, and no tags."""
 
@@ -88,6 +90,7 @@ def decode_single(payload: WireBytes) -> ProduceResponse | None:
         base_offset=base_offset,
         log_append_time_ms=log_append_time_ms,
         log_start_offset=log_start_offset,
+        current_leader=_NO_LEADER,
     )
     topic = TopicProduceResponse(topic_id=topic_id, partition_responses=[partition])
     return ProduceResponse(responses=[topic], throttle_time_ms=throttle_time_ms)
