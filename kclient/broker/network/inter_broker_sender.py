@@ -75,6 +75,7 @@ class InterBrokerSender:
         self._unsent: dict[int, deque[_Unsent]] = {}
         self._addresses: dict[int, Node] = {}
         self._closed: set[int] = set()  # nodes whose connection this sender closed
+        self._has_failed = False
         self._task: Task | None = None
         self._is_stopping = False
 
@@ -106,8 +107,9 @@ class InterBrokerSender:
             max_wait_ms: Longest wait.
         """
         self._take_queue(now_ms)
+        self._has_failed = False
         wait_ms = min(max_wait_ms, self._send_ready(now_ms))
-        if self._queue:  # added by a callback
+        if self._queue or self._has_failed:  # a callback has added work, for the owner as well
             wait_ms = 0.0
         self._client.poll(wait_ms, now_ms)
 
@@ -213,6 +215,7 @@ class InterBrokerSender:
         self._client.send(request, now_ms)
 
     def _fail(self, item: _Unsent, error: KafkaError) -> None:
+        self._has_failed = True
         try:
             item.on_response(error)
         except Exception:  # noqa: BLE001 (the other requests must complete as well)

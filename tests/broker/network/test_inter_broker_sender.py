@@ -82,6 +82,29 @@ def test_request_without_response_fails_after_timeout(sender: InterBrokerSender)
     assert 45.0 <= RUNTIME.clock.monotonic_ms() - started_ms < 5000.0
 
 
+@pytest.mark.parametrize("timeout_ms", [0.0, None])
+def test_owner_runs_at_once_after_a_request_that_was_not_sent(
+    sender: InterBrokerSender, monkeypatch: pytest.MonkeyPatch, timeout_ms: float | None
+) -> None:
+    """Its work may be due earlier than it was before the failure."""
+    with EmbeddedCluster() as cluster:
+        closed = node(cluster)
+    outcomes: list[Outcome] = []
+    waits: list[tuple[bool, float]] = []
+    poll = sender._client.poll
+
+    def observed(wait_ms: float, now_ms: float) -> object:
+        waits.append((bool(outcomes), wait_ms))
+        return poll(min(wait_ms, 10.0), now_ms)
+
+    monkeypatch.setattr(sender._client, "poll", observed)
+    sender.send(closed, SimpleBuilder(DescribeClusterRequest()), outcomes.append, timeout_ms)
+    step_until(sender, lambda: bool(outcomes))
+    failed, wait_ms = waits[-1]
+    assert failed
+    assert wait_ms == 0
+
+
 def test_api_that_node_does_not_serve_fails_alone(sender: InterBrokerSender) -> None:
     outcomes: list[Outcome] = []
     with EmbeddedCluster() as cluster:
