@@ -46,7 +46,7 @@ endif
 
 .PHONY: help
 help:
-	@echo 'targets: demo test test-pythons lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites kerberos bench bench-docs bench-pairs bench-start bench-handshake bench-attacks bench-scale bench-endless bench-idle bench-recovery bench-spark wheel build-ext clean'
+	@echo 'targets: demo test test-pythons lint integration campaign fuzz simulate simulate-cluster simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites kerberos bench bench-docs bench-pairs bench-start bench-handshake bench-attacks bench-scale bench-endless bench-idle bench-recovery bench-spark wheel build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -205,6 +205,11 @@ CLIENTS ?= blocking
 simulate: build-ext
 	$(RUN) -m tests.simulation --clients $(CLIENTS) $(if $(SEED),--seed $(SEED) $(if $(TRACE),--trace $(TRACE)),--seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS))
 
+# Seeds of the simulation of three nodes: make simulate-cluster SEEDS=500 JOBS=2; one of them: SEED=7 [TRACE=trace.txt].
+.PHONY: simulate-cluster
+simulate-cluster: build-ext
+	$(RUN) -m tests.cluster_simulation $(if $(SEED),--seed $(SEED) $(if $(TRACE),--trace $(TRACE)),--seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS))
+
 # Tasks that share a producer are interrupted between any two statements.
 .PHONY: interleave
 interleave: build-ext
@@ -214,6 +219,7 @@ interleave: build-ext
 .PHONY: simulate-mutations
 simulate-mutations: build-ext
 	$(RUN) -m tests.simulation --bug --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
+	$(RUN) -m tests.cluster_simulation --bug --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 
 # GSSAPI against Apache Kafka. It needs the server of MIT Kerberos and its headers, on Debian: krb5-kdc,
 # krb5-admin-server, krb5-user and libkrb5-dev.

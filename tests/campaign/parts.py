@@ -48,10 +48,16 @@ PARTS = (
     ),
     Part("simulation", "1,000 seeds of the simulation", COMPANION, ("simulate", "SEEDS=1000")),
     Part(
-        "simulation-steps",
-        "200 seeds of the simulation, with clients in steps on one thread",
+        "simulation-asyncio",
+        "200 seeds of the simulation, with the clients for asyncio",
         COMPANION,
-        ("simulate", "SEEDS=200", "CLIENTS=steps"),
+        ("simulate", "SEEDS=200", "CLIENTS=asyncio"),
+    ),
+    Part(
+        "cluster-simulation",
+        "500 seeds of the simulation of three nodes",
+        COMPANION,
+        ("simulate-cluster", "SEEDS=500"),
     ),
     Part(
         "planted-bugs",

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from kclient.record import RecordBatch, read_batches
+from kclient.record import read_batches
 from kclient.testing.virtual.virtual_files import VirtualFiles
 from kclient.testing.virtual.virtual_world import VirtualMachine
 

@@ -1,6 +1,6 @@
 """Clients of a simulated cluster, and what they were promised."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import Random
 
 from kclient import AdminClient, Consumer, NewTopic, Producer, RecordMetadata
@@ -54,7 +54,7 @@ class ProducerClient(Client):
         super().__init__(world, name)
 
     def run(self) -> None:
-        """Send until it is told to stop, then wait for the outcomes."""
+        """Send until `stopping` is set, then wait for the outcomes."""
         producer = Producer(
             runtime=self.process.runtime,
             bootstrap_servers=SERVERS,
@@ -78,9 +78,7 @@ class ProducerClient(Client):
         producer.flush(90)
         producer.close(20)
 
-    def _callback(
-        self, value: bytes
-    ) -> Callable[[RecordMetadata | None, KafkaError | None], None]:
+    def _callback(self, value: bytes) -> Callable[[RecordMetadata | None, KafkaError | None], None]:
         def delivered(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             if metadata is not None and self.process.alive:
                 self.acknowledged.add(value)
@@ -97,16 +95,19 @@ class ConsumerClient(Client):
 
     Attributes:
         read: Values that it has read, by partition and offset.
-        committed: Highest commit that was acknowledged, by partition.
+        committed: Highest commit of the group that was acknowledged, by partition.
+        problems: Records that were read before a commit that the assignment follows.
     """
 
-    def __init__(self, world: VirtualWorld, name: str) -> None:
+    def __init__(self, world: VirtualWorld, name: str, committed: dict[int, int]) -> None:
         self.read: dict[tuple[int, int], bytes] = {}
-        self.committed: dict[int, int] = {}
+        self.committed = committed
+        self.problems: list[str] = []
+        self._floor: dict[int, int] = {}
         super().__init__(world, name)
 
     def run(self) -> None:
-        """Read and commit until it is told to stop."""
+        """Read and commit until `stopping` is set."""
         consumer = Consumer(
             runtime=self.process.runtime,
             bootstrap_servers=SERVERS,
@@ -118,7 +119,7 @@ class ConsumerClient(Client):
             request_timeout_ms=1_500,
             default_api_timeout_ms=4_000,
         )
-        consumer.subscribe(TOPIC)
+        consumer.subscribe(TOPIC, on_assigned=self._note_commits)
         while not self.stopping:
             try:
                 self._work(consumer)
@@ -131,6 +132,9 @@ class ConsumerClient(Client):
         for record in consumer.poll(timeout=0.5):
             where = (record.partition, record.offset)
             value = bytes(record.value or b"")
+            floor = self._floor.get(record.partition, 0)
+            if record.offset < floor:
+                self.problems.append(f"{self.name} read {where} after a commit of {floor}")
             known = self.read.setdefault(where, value)
             assert known == value, f"R5: {where} was {known!r}, now {value!r}"
             reached[TopicPartition(TOPIC, record.partition)] = record.offset + 1
@@ -139,6 +143,10 @@ class ConsumerClient(Client):
             for place, offset in reached.items():
                 before = self.committed.get(place.partition, 0)
                 self.committed[place.partition] = max(before, offset)
+
+    def _note_commits(self, assigned: Collection[TopicPartition]) -> None:
+        for place in assigned:
+            self._floor[place.partition] = self.committed.get(place.partition, 0)
 
 
 class AdminClientLoad(Client):
@@ -155,7 +163,7 @@ class AdminClientLoad(Client):
         super().__init__(world, name)
 
     def run(self) -> None:
-        """Create the topic of the other clients, then others until it is told to stop."""
+        """Create the topic of the other clients, then others until `stopping` is set."""
         admin = AdminClient(
             runtime=self.process.runtime,
             bootstrap_servers=SERVERS,

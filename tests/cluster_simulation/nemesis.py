@@ -26,7 +26,7 @@ _FAULTS: dict[str, int] = {
 
 
 class Nemesis:
-    """Injects faults until it is told to stop.
+    """Injects faults until `stop`.
 
     Attributes:
         done: Number of faults by kind.
@@ -81,7 +81,11 @@ class Nemesis:
         self.start()
 
     def _later(self, delay_ms: float, do: Callable[[], object]) -> None:
-        self._world.clock.after(delay_ms, lambda: self._stopping or do())
+        def act() -> None:
+            if not self._stopping:
+                do()
+
+        self._world.clock.after(delay_ms, act)
 
     def _latest(self) -> MetadataImage:
         """Return the newest metadata of any controller, also if it is not committed yet."""
@@ -144,7 +148,7 @@ class Nemesis:
         self._later(lasts_ms, node.resume)
         return True
 
-    def _part(self, one_way: bool, node: ClusterNode, lasts_ms: float) -> bool:  # noqa: FBT001
+    def _part(self, one_way: bool, node: ClusterNode, lasts_ms: float) -> bool:
         others = [f"node-{each}" for each in IDS if each != node.id]
         name = node.machine.name
         for other in self._lot.sample(others, self._lot.choice((1, 2, 2))):

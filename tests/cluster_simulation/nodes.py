@@ -113,6 +113,12 @@ class ClusterNode:
         return MetadataImage() if server is None else server.services.metadata.image
 
     @property
+    def broker_epoch(self) -> int:
+        """Epoch of its registration in this life, -1 before."""
+        server = self.running
+        return -1 if server is None else server._broker_epoch
+
+    @property
     def is_active(self) -> bool:
         """Whether the broker serves, and the cluster knows it."""
         known = self.image.broker(self.id)
@@ -233,10 +239,11 @@ class Nodes:
         return max((node.image for node in self.all.values()), key=lambda image: image.offset)
 
     def are_active(self) -> bool:
-        """Return whether every broker serves, and all of them know it."""
+        """Return whether every broker serves in its present life, and all of them know it."""
+        epochs = {(each, node.broker_epoch) for each, node in self.all.items()}
         return all(
             node.running is not None
             and not node.is_paused
-            and all((known := node.image.broker(each)) is not None and known.is_active for each in IDS)
+            and epochs == {(each.id, each.epoch) for each in node.image.live_brokers()}
             for node in self.all.values()
         )

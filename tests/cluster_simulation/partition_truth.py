@@ -1,7 +1,7 @@
 """Invariants of replicated partitions: R1 to R10.
 
 - R1: nothing that was acknowledged to acks=all is lost.
-- R2: logs with a batch in common have the same batches before it; an epoch has one leader's batches.
+- R2: logs with a batch in common have the same batches before it, without holes.
 - R3: the high watermark of a leader is not above the end of any replica that must count.
 - R4: the leader's in-sync replicas are those of the metadata with its partition epoch.
 - R5: what can be read at an offset does not change, and does not vanish, at any replica.
@@ -18,6 +18,7 @@ from kclient.broker.metadata.metadata_image import MetadataImage, PartitionRegis
 from kclient.broker.replication.partition import Partition
 from kclient.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kclient.common.types import TopicPartition
+from kclient.record import RecordBatch
 from tests.cluster_simulation.disk_log import Batch, DiskLog
 from tests.cluster_simulation.nodes import IDS, ClusterNode, Nodes
 
@@ -106,8 +107,6 @@ class PartitionTruth:
 
     def values(self) -> dict[int, bytes]:
         """Return the values by offset of the first node's log."""
-        from kclient.record import RecordBatch  # noqa: PLC0415
-
         found: dict[int, bytes] = {}
         for data in self._logs[IDS[0]].bytes:
             for record in RecordBatch(data).records():

@@ -32,9 +32,7 @@ class QuorumTruth:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._logs = {
-            node.id: DiskLog(node.machine, _DIRECTORY) for node in nodes.all.values()
-        }
+        self._logs = {node.id: DiskLog(node.machine, _DIRECTORY) for node in nodes.all.values()}
         self._leaders: dict[int, int] = {}
         self._votes: dict[tuple[int, int], int] = {}
         self._epochs = dict.fromkeys(IDS, 0)
@@ -155,11 +153,13 @@ class QuorumTruth:
         if parsed.attributes & CONTROL_FLAG:
             return
         values = tuple(bytes(record.value or b"") for record in parsed.records())
-        self.observer.observe(
-            CommittedBatch(
-                batch.base_offset, batch.last_offset, batch.epoch, 0, len(data), values
-            )
+        committed = CommittedBatch(
+            batch.base_offset, batch.last_offset, batch.epoch, 0, len(data), values
         )
+        try:
+            self.observer.observe(committed)
+        except AssertionError as problem:
+            raise AssertionError(f"C: after {batch}: {problem}") from problem
 
     def _check_image(self, node: ClusterNode, image: MetadataImage) -> None:
         known = self._images.setdefault(image.offset, image)

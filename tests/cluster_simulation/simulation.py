@@ -141,7 +141,8 @@ class _Run:
             ProducerClient(world, f"p{each}", self._acknowledge)
             for each in range(self._lot.randint(1, 2))
         ]
-        consumers = [ConsumerClient(world, f"c{each}") for each in range(2)]
+        committed: dict[int, int] = {}
+        consumers = [ConsumerClient(world, f"c{each}", committed) for each in range(2)]
         self.nemesis.start()
         self.phase = "work"
         world.run(timeout_ms=WORK_MS)
@@ -232,7 +233,8 @@ class _Run:
         found = server.services.groups.fetch_offsets(GROUP)
         stored = {place.partition: committed.offset for place, committed in found.items()}
         for consumer in consumers:
+            assert not consumer.problems, f"G2: {consumer.problems[:3]}"
             for partition, offset in consumer.committed.items():
                 assert stored.get(partition, -1) >= offset, (
-                    f"G2: {consumer.name} committed {offset} of {partition}, stored {stored}"
+                    f"G2: committed {offset} of {partition}, stored {stored}"
                 )
