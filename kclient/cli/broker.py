@@ -123,11 +123,14 @@ def _check_formatted(config: BrokerConfig) -> None:
 
 
 _FAILURE_CHECK_SECONDS = 1.0
+_SIGNAL_CHECK_MS = 50.0
 
 
 def _serve(broker: BrokerServer, *, without_delay: bool) -> int:
     broker.start()
     try:
+        if not _await_running(broker):
+            return 0
         first, *others = broker.endpoints
         print(f"bootstrap.servers={first.address}", flush=True)
         for endpoint in others:
@@ -137,9 +140,25 @@ def _serve(broker: BrokerServer, *, without_delay: bool) -> int:
         while signal.sigtimedwait(_SIGNALS, _FAILURE_CHECK_SECONDS) is None:
             if broker.failure is not None:
                 return 1  # the reason is logged
+    except Exception:
+        if broker.failure is None:
+            raise
+        return 1  # the reason is logged
     finally:
         broker.stop()
     return 0
+
+
+def _await_running(broker: BrokerServer) -> bool:
+    """Wait until the broker is active; return False if a signal comes first.
+
+    Raises:
+        Exception: The broker has ended, with this failure.
+    """
+    while not broker.await_running(_SIGNAL_CHECK_MS):
+        if signal.sigtimedwait(_SIGNALS, 0) is not None:
+            return False
+    return True
 
 
 def _raise_descriptor_limit() -> None:

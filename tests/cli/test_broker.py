@@ -2,12 +2,17 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from kclient import AdminClient, NewTopic
 from kclient.broker.metadata.meta_properties import MetaProperties, write_meta_properties
 from kclient.cli.main import main
 from kclient.common.system_files import SystemFiles
@@ -16,8 +21,16 @@ from kclient.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from tests.support.checks.waiting import wait_until
 from tests.support.clients.wire import Wire
-from tests.support.processes.broker_command import files_of, started, started_with, write_properties
+from tests.support.processes.broker_command import (
+    files_of,
+    started,
+    started_with,
+    write_properties,
+    write_voters,
+)
+from tests.support.processes.child_process import ChildProcess
 
 _DELAY = "group.initial.rebalance.delay.ms"
 _BROKER_RESOURCE = 4
@@ -143,3 +156,133 @@ def test_an_invalid_line_is_a_usage_error(
     assert "--listen: got '127.0.0.1:0', expected none with" in capsys.readouterr().err
     assert main(["broker", "--properties", str(tmp_path / "none")]) == 1
     assert "No such file" in capsys.readouterr().err
+
+
+_QUICK = (
+    "controller.quorum.election.timeout.ms=200",
+    "controller.quorum.fetch.timeout.ms=1000",
+)
+_READY = re.compile(r"^bootstrap\.servers=(\S+)$", re.MULTILINE)
+
+
+def format_nodes(paths: Sequence[Path], cluster_id: str = "three") -> None:
+    for path in paths:
+        main(["storage", "format", "-t", cluster_id, "-c", str(path)])
+
+
+@contextmanager
+def running(paths: Sequence[Path], *settings: str) -> Iterator[list[ChildProcess]]:
+    """Run a broker for each file; they may not be active yet."""
+    given = [option for setting in settings for option in ("--config", setting)]
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                ChildProcess(
+                    [sys.executable, "-m", "kclient", "broker", "--properties", str(path), *given],
+                    path.parent,
+                    name=path.stem,
+                )
+            )
+            for path in paths
+        ]
+
+
+def test_three_nodes_of_apaches_form_replicate_a_topic(tmp_path: Path) -> None:
+    paths = write_voters(tmp_path)
+    format_nodes(paths)
+    start = time.monotonic()
+    with running(paths, *_QUICK) as nodes:
+        servers = [node.wait_for(_READY)[1] for node in nodes]
+        with AdminClient(bootstrap_servers=servers) as admin:
+            admin.create_topics([NewTopic("orders", 3, 3)])
+
+            def is_replicated() -> bool:
+                partitions = admin.describe_topics(["orders"])["orders"].partitions
+                return all(len(each.isr) == 3 for each in partitions)
+
+            wait_until(is_replicated, "all replicas are in sync")
+        assert time.monotonic() - start < 5
+        for node in nodes:
+            node.terminate()
+        for node in nodes:
+            node.finish()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_a_broker_that_waits_for_a_majority(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    paths = write_voters(tmp_path)[:1]
+    format_nodes(paths)
+    with running(paths) as (node,):
+        node.wait_for("could not connect")
+        start = time.monotonic()
+        node.interrupt() if number == signal.SIGINT else node.terminate()
+        assert node.finish() == ""
+        assert time.monotonic() - start < 1
+
+
+def test_a_broker_that_cannot_register_in_time_ends_with_one_line(tmp_path: Path) -> None:
+    paths = write_voters(tmp_path)[:1]
+    format_nodes(paths)
+    start = time.monotonic()
+    with running(paths, "initial.broker.registration.timeout.ms=300") as (node,):
+        assert node.finish(1) == ""
+        assert time.monotonic() - start < 3
+        (line,) = [each for each in node.stderr.splitlines() if "could not connect" not in each]
+    assert line.endswith(
+        "broker 1 ends: KafkaTimeoutError: broker 1: not registered within 300 ms"
+        " (initial.broker.registration.timeout.ms)"
+    )
+
+
+def test_a_node_of_another_cluster_ends_with_one_line(tmp_path: Path) -> None:
+    paths = write_voters(tmp_path)
+    format_nodes(paths)
+    with running(paths, *_QUICK) as nodes:
+        for node in nodes:
+            node.wait_for(_READY)
+        nodes[2].kill()
+        (tmp_path / "data-3").rename(tmp_path / "old")
+        format_nodes(paths[2:], "other")
+        with running(paths[2:], *_QUICK) as (node,):
+            assert node.finish(1) == ""
+            (line,) = node.stderr.splitlines()
+    assert "broker 3 ends: InconsistentClusterIdError: " in line
+    assert "2 of 3 voters" in line
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "problem"),
+    [
+        (r"node\.id=1", "node.id=4", r"expected node\.id 4 among the voters; add 4@"),
+        (r"voters=1@localhost:\d+", "voters=1@localhost:1", r"expected the port of this node's"),
+        (r",CONTROLLER://127\S+\ninter", r"\ninter", r"CONTROLLER"),
+        (r"controller\.listener\.names=CONTROLLER", "", r"controller\.listener\.names"),
+    ],
+)
+def test_contradictions_among_voters_are_refused_with_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pattern: str, value: str, problem: str
+) -> None:
+    path, *_ = write_voters(tmp_path)
+    path.write_text(re.sub(pattern, value, path.read_text()))
+    format_nodes([path])  # which finds some of the contradictions already
+    capsys.readouterr()
+    assert main(["broker", "--properties", str(path)]) in {1, 2}
+    assert re.fullmatch(rf"kclient broker: .*{problem}.*\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("name", ["PLAINTEXT", "CONTROLLER"])
+def test_a_port_in_use_is_refused_with_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path, *_ = write_voters(tmp_path)
+    format_nodes([path])
+    capsys.readouterr()
+    port = re.search(rf"{name}://127\.0\.0\.1:(\d+)", path.read_text())
+    assert port is not None
+    with socket.create_server(("127.0.0.1", int(port[1]))):
+        assert main(["broker", "--properties", str(path)]) == 1
+    assert re.fullmatch(
+        rf"kclient broker: .*127\.0\.0\.1:{port[1]}.*in use.*\n", capsys.readouterr().err
+    )

@@ -82,7 +82,7 @@ class BrokerLifecycleManager:
     Attributes:
         state: State of the broker.
         broker_epoch: Epoch of the registration, -1 before.
-        failure: Why the controller refuses the broker, or None.
+        failure: Error that has ended the broker, or None; see `fail`.
     """
 
     def __init__(
@@ -117,6 +117,7 @@ class BrokerLifecycleManager:
         self._retry = False
         self._last_error = ""
         self._is_waiting = False
+        self._refusal: KafkaError | None = None
         self.failure: KafkaError | None = None
         self.state = BrokerState.STARTING
         self.broker_epoch = -1
@@ -139,10 +140,12 @@ class BrokerLifecycleManager:
         Raises:
             KafkaError: The controller refuses the broker; it has to stop.
         """
-        if self.failure is not None:
-            raise self.failure
+        if self._refusal is not None:
+            raise self._refusal
+        if self.state is BrokerState.STARTING:
+            self._check_deadline(now_ms)
         if self._is_waiting:
-            return inf
+            return self._register_until_ms if self.state is BrokerState.STARTING else inf
         if self._retry:
             self._retry = False
             self._next_ms = now_ms + _RETRY_MS
@@ -150,13 +153,14 @@ class BrokerLifecycleManager:
             return max(self._next_ms, now_ms)
         self._is_waiting = True
         if self.state is BrokerState.STARTING:
-            self._check_deadline(now_ms)
             self._next_ms = now_ms
             self._send(self._registration, self._on_registered)
         else:
             self._next_ms = now_ms + self._interval_ms()
             self._send(self._heartbeat(), self._on_heartbeat)
-        return inf if self._is_waiting else self._next_ms
+        if not self._is_waiting:
+            return self._next_ms
+        return self._register_until_ms if self.state is BrokerState.STARTING else inf
 
     def begin_controlled_shutdown(self, timeout_ms: float) -> bool:
         """Ask the controller for other leaders, and wait until the broker leads no partition.
@@ -193,6 +197,12 @@ class BrokerLifecycleManager:
                 raise self.failure
             return self.state is BrokerState.RUNNING
 
+    def fail(self, error: KafkaError) -> None:
+        """Report the error that `step` has raised to those who wait, after it was logged."""
+        with self._changed:
+            self.failure = error
+            self._changed.notify_all()
+
     def shutdown(self) -> None:
         """Send nothing any more."""
         with self._changed:
@@ -219,14 +229,11 @@ class BrokerLifecycleManager:
             KafkaTimeoutError: The broker could not register in time.
         """
         if now_ms >= self._register_until_ms:
-            self.failure = KafkaTimeoutError(
+            raise KafkaTimeoutError(
                 f"broker {self._registration.broker_id}: not registered within "
                 f"{self._config.initial_broker_registration_timeout_ms} ms "
                 "(initial.broker.registration.timeout.ms)"
             )
-            with self._changed:
-                self._changed.notify_all()
-            raise self.failure
 
     def _on_registered(self, outcome: BrokerRegistrationResponse | KafkaError) -> None:
         with self._changed:
@@ -253,8 +260,7 @@ class BrokerLifecycleManager:
     def _on_error(self, kind: str, error: KafkaError) -> None:
         joins = self.state in (BrokerState.STARTING, BrokerState.RECOVERY)
         if joins and not isinstance(error, _TEMPORARY):
-            self.failure = error
-            self._changed.notify_all()
+            self._refusal = error
             return
         if str(error) != self._last_error:
             _log.warning("%s of broker %d: %s", kind, self._registration.broker_id, error)

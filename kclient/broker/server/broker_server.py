@@ -568,6 +568,7 @@ class BrokerServer:
             return min(wait_ms, max(0.0, parts.lifecycle.step(now_ms) - now_ms))
         except KafkaError as error:
             self._on_failure(error)
+            parts.lifecycle.fail(error)
             return inf
 
     def _new_services(

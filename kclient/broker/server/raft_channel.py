@@ -4,13 +4,15 @@ from functools import partial
 
 from kclient.broker.controller.event_queue import EventQueue
 from kclient.broker.network.inter_broker_sender import InterBrokerSender
+from kclient.broker.raft.raft_messages import response_head
 from kclient.broker.raft.raft_types import RaftNode
 from kclient.broker.raft.request_manager import OnResponse, Outcome
 from kclient.client.client_request import SimpleBuilder
+from kclient.common.broker_errors import InconsistentClusterIdError
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
-from kclient.protocol.message import Request
+from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.fetch import FetchRequest
 from kclient.protocol.messages.quorum import VoteRequest
 
@@ -24,9 +26,11 @@ class NoRaftChannel:
 
     Attributes:
         unreachable: Ids of no nodes.
+        foreign: Ids of no nodes.
     """
 
     unreachable: frozenset[int] = frozenset()
+    foreign: frozenset[int] = frozenset()
 
     def send(
         self, node: RaftNode, request: Request, _timeout_ms: float, _on_response: OnResponse
@@ -49,6 +53,7 @@ class NetworkRaftChannel:
 
     Attributes:
         unreachable: Ids of the nodes whose last request has failed.
+        foreign: Ids of the nodes whose last response names another cluster; changed by events.
     """
 
     def __init__(self, sender: InterBrokerSender, events: EventQueue, clock: Clock) -> None:
@@ -56,6 +61,7 @@ class NetworkRaftChannel:
         self._events = events
         self._clock = clock
         self.unreachable: set[int] = set()
+        self.foreign: set[int] = set()
 
     def send(
         self, node: RaftNode, request: Request, timeout_ms: float, on_response: OnResponse
@@ -74,7 +80,19 @@ class NetworkRaftChannel:
             self.unreachable.add(node_id)
         else:
             self.unreachable.discard(node_id)
-        self._events.submit(lambda: on_response(outcome, self._clock.monotonic_ms()))
+        self._events.submit(partial(self._respond, node_id, on_response, outcome))
+
+    def _respond(self, node_id: int, on_response: OnResponse, outcome: Outcome) -> None:
+        if isinstance(outcome, KafkaError) or not _is_foreign(outcome):
+            self.foreign.discard(node_id)
+        else:
+            self.foreign.add(node_id)
+            outcome = InconsistentClusterIdError(f"node {node_id} belongs to another cluster")
+        on_response(outcome, self._clock.monotonic_ms())
+
+
+def _is_foreign(response: Response) -> bool:
+    return response_head(response).error_code == InconsistentClusterIdError.code
 
 
 def _oldest_version(request: Request) -> int | None:

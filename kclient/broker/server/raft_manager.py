@@ -16,6 +16,7 @@ from kclient.broker.controller.request_planners import RequestPlanners
 from kclient.broker.controller.topic_control import TopicControl
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.metadata_log import open_metadata_log
+from kclient.broker.metadata.meta_properties import META_PROPERTIES
 from kclient.broker.network.inter_broker_sender import InterBrokerSender
 from kclient.broker.raft.kafka_raft_client import KafkaRaftClient
 from kclient.broker.raft.quorum_config import QuorumConfig
@@ -28,6 +29,7 @@ from kclient.broker.raft.raft_types import NO_NODE, LeaderAndEpoch
 from kclient.broker.raft.snapshots import SnapshotFiles
 from kclient.broker.raft.voter_set import ReplicaKey, VoterSet
 from kclient.broker.server.raft_channel import NetworkRaftChannel, NoRaftChannel
+from kclient.common.broker_errors import InconsistentClusterIdError
 from kclient.common.runtime import Clock, Runtime
 from kclient.common.types import Node
 from kclient.common.uuids import random_uuid
@@ -124,6 +126,7 @@ class RaftManager:
         directory = self._log.directory
         replica = ReplicaKey(controller.node_id, settings.directory_id)
         self.node_id = controller.node_id
+        self._cluster_id = controller.cluster_id
         self.voters = settings.voters
         self._listener = settings.listener
         self._left = runtime.tasks.condition()
@@ -223,7 +226,12 @@ class RaftManager:
         self._log.maintenance.release()
 
     def _poll(self) -> float:
-        """Run what is due; return the milliseconds until the next call."""
+        """Run what is due; return the milliseconds until the next call.
+
+        Raises:
+            InconsistentClusterIdError: The other voters belong to another cluster.
+        """
+        self._check_cluster()
         now_ms = self._clock.monotonic_ms()
         self._note_own_process(now_ms)
         deadline_ms = self.client.poll(now_ms)
@@ -235,6 +243,14 @@ class RaftManager:
         next_ms = self.controller.next_deadline_ms
         deadline_ms = min(deadline_ms, inf if next_ms is None else next_ms)
         return max(0.0, min(deadline_ms, self._report_leader(now_ms)) - now_ms)
+
+    def _check_cluster(self) -> None:
+        foreign = len(self._channel.foreign)
+        if foreign and 2 * (len(self.voters) - foreign) <= len(self.voters):
+            raise InconsistentClusterIdError(
+                f"{META_PROPERTIES}: got cluster.id {self._cluster_id!r:.80}, but {foreign} of "
+                f"{len(self.voters)} voters belong to another cluster; a majority has to be of one"
+            )
 
     def _report_leader(self, now_ms: float) -> float:
         """Log each 5 s without a leader which voters do not respond; return the next time."""

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from math import inf
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from kclient.broker.server.broker_lifecycle_manager import (
     registration_of,
 )
 from kclient.common.broker_errors import InconsistentClusterIdError, NotControllerError
+from kclient.common.errors import KafkaTimeoutError
 from kclient.network.endpoint import Endpoint
 from kclient.protocol.messages.node_registration import (
     BrokerHeartbeatRequest,
@@ -23,6 +23,8 @@ from kclient.protocol.messages.node_registration import (
 )
 
 CONFIG = BROKER_CONFIG.parse({"log.dir": "d", "broker.heartbeat.interval.ms": 700})
+
+TIMEOUT_MS = CONFIG.initial_broker_registration_timeout_ms
 
 
 class Controller:
@@ -66,8 +68,8 @@ def run_until_active(controller: Controller) -> None:
 
 def test_broker_registers_and_sends_heartbeats_until_it_is_active(controller: Controller) -> None:
     broker = controller.broker
-    assert broker.step(0) == inf
-    assert broker.step(1) == inf  # one request at a time
+    assert broker.step(0) == TIMEOUT_MS
+    assert broker.step(1) == TIMEOUT_MS  # one request at a time
     request = controller.respond(BrokerRegistrationResponse(broker_epoch=5))
     assert isinstance(request, BrokerRegistrationRequest)
     assert [each.port for each in request.listeners] == [9092]
@@ -98,6 +100,28 @@ def test_refused_registration_is_raised(controller: Controller) -> None:
     controller.respond(InconsistentClusterIdError("another cluster"))
     with pytest.raises(InconsistentClusterIdError):
         controller.broker.step(1)
+
+
+def test_registration_ends_in_time_while_a_request_is_in_progress(controller: Controller) -> None:
+    broker = controller.broker
+    broker.step(0)
+    broker.step(TIMEOUT_MS - 1)
+    with pytest.raises(KafkaTimeoutError, match=r"not registered within 60000 ms"):
+        broker.step(TIMEOUT_MS)
+
+
+def test_error_of_a_step_reaches_waiting_threads_once_it_is_reported(
+    controller: Controller,
+) -> None:
+    broker = controller.broker
+    broker.step(0)
+    controller.respond(InconsistentClusterIdError("another cluster"))
+    with pytest.raises(InconsistentClusterIdError) as refused:
+        broker.step(1)
+    assert not broker.await_running(0)
+    broker.fail(refused.value)
+    with pytest.raises(InconsistentClusterIdError):
+        broker.await_running(0)
 
 
 def test_broker_sends_nothing_after_its_shutdown(controller: Controller) -> None:
