@@ -19,6 +19,7 @@ USAGE = 2
 
 _COMMANDS = {
     "broker": "kclient.cli.broker",
+    "cluster": "kclient.cli.cluster",
     "storage": "kclient.cli.storage",
     "demo": "kclient.cli.demo.command",
     "dump-log": "kclient.cli.dump_log",

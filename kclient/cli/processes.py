@@ -1,5 +1,6 @@
 """Child processes of a command, such as a companion broker of its own."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -44,9 +45,18 @@ class Process:
         """Id of the process."""
         return self._process.pid
 
+    @property
+    def status(self) -> int | None:
+        """Exit status, or None while it runs; negative if a signal has ended it."""
+        return self._process.poll()
+
     def is_running(self) -> bool:
         """Return whether the process has not ended."""
         return self._process.poll() is None
+
+    def terminate(self) -> None:
+        """Send SIGTERM; `stop` waits for the end."""
+        self._process.terminate()
 
     def kill(self) -> None:
         """Kill the process with SIGKILL, without clean-up."""
@@ -96,6 +106,16 @@ class Process:
             last = self.log.read_text(errors="replace").strip()[-_LOG_END:]
             raise KafkaError(f"{self.name} ended early; see {self.log}: {last}")
         return line.decode().strip()
+
+    def read_available(self) -> str:
+        """Return what the process has printed since the last call, without waiting.
+
+        It must not be used together with `read_line`.
+        """
+        if self._output is None or self._output.closed:
+            return ""
+        os.set_blocking(self._output.fileno(), False)
+        return (self._output.read() or b"").decode(errors="replace")
 
 
 def start_broker(data_directory: Path, log: Path, *options: str) -> tuple[Process, str]:

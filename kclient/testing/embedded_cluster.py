@@ -11,6 +11,12 @@ from typing import Self
 from kclient.broker.metadata.meta_properties import META_PROPERTIES, MetaPropertiesEnsemble
 from kclient.broker.metadata.metadata_image import NO_LEADER, MetadataImage
 from kclient.broker.server.broker_server import BrokerServer
+from kclient.broker.server.local_cluster import (
+    CONTROLLER,
+    GROUP_SETTINGS,
+    MAX_BROKERS,
+    local_cluster_settings,
+)
 from kclient.broker.server.metadata_cache import Applied
 from kclient.client.client_config import ClientOptions
 from kclient.common.acls import AclBinding
@@ -25,19 +31,9 @@ from kclient.network.endpoint import SecurityProtocol
 from kclient.network.system_runtime import system_runtime
 from kclient.testing.broker_faults import BrokerFaults
 from kclient.testing.cluster_security import ClusterSecurity, Mechanism, parse_security
-from kclient.testing.embedded_node import CONTROLLER, EmbeddedNode
+from kclient.testing.embedded_node import EmbeddedNode
 
-_DEFAULTS: Mapping[str, object] = {
-    "listeners": "127.0.0.1:0",
-    # Waiting for more members is useful where consumers start on many machines at once.
-    "group.initial.rebalance.delay.ms": 0,
-    # One broker does not distribute groups.
-    "offsets.topic.num.partitions": 4,
-}
-
-
-_MAX_BROKERS = 9
-"""All nodes share the interpreter; more of them only wait for each other."""
+_ONE: Mapping[str, object] = {"listeners": "127.0.0.1:0", **GROUP_SETTINGS}
 
 _IMAGES_MS = 10_000.0
 
@@ -92,7 +88,7 @@ class EmbeddedCluster(ProcessBound):
             )
         self._is_set_up = False
         secured = {} if self._security is None else self._security.broker_settings()
-        defaults = _DEFAULTS if self._count == 1 else {**_DEFAULTS, **_several(self._count)}
+        defaults = _ONE if self._count == 1 else _several(self._count)
         self._given = {**defaults, **secured, **(config or {})}
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._runtime = system_runtime() if runtime is None else runtime
@@ -451,28 +447,16 @@ class EmbeddedCluster(ProcessBound):
 
 def _check_count(brokers: int) -> int:
     is_number = type(brokers) is int  # type checkers know nothing else; a test may give a text
-    if not is_number or not 0 < brokers <= _MAX_BROKERS:
-        raise ConfigError(f"brokers: got {describe(brokers)}, expected 1 to {_MAX_BROKERS}")
+    if not is_number or not 0 < brokers <= MAX_BROKERS:
+        raise ConfigError(f"brokers: got {describe(brokers)}, expected 1 to {MAX_BROKERS}")
     return brokers
 
 
 def _several(brokers: int) -> dict[str, object]:
     """Return the settings of a cluster of several brokers in one process."""
-    replicas = min(3, brokers)
     return {
         "listeners": f"127.0.0.1:0,{CONTROLLER}://127.0.0.1:0",
-        "controller.listener.names": CONTROLLER,
-        "default.replication.factor": replicas,
-        "offsets.topic.replication.factor": replicas,
-        "min.insync.replicas": min(2, replicas - 1),
-        "controller.quorum.election.timeout.ms": 200,
-        "controller.quorum.fetch.timeout.ms": 1000,
-        "controller.quorum.append.linger.ms": 2,
-        "metadata.max.idle.interval.ms": 0,
-        "broker.heartbeat.interval.ms": 200,
-        "broker.session.timeout.ms": 2000,
-        "replica.fetch.wait.max.ms": 100,
-        "replica.lag.time.max.ms": 5000,
+        **local_cluster_settings(brokers),
     }
 
 

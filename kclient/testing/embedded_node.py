@@ -5,12 +5,10 @@ from pathlib import Path
 
 from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
+from kclient.broker.server.local_cluster import CONTROLLER
 from kclient.common.errors import IllegalStateError
 from kclient.common.runtime import Runtime
 from kclient.testing.broker_faults import BrokerFaults
-
-CONTROLLER = "CONTROLLER"
-"""Name of the listener for controllers."""
 
 _WAIT_MS = 1000.0
 

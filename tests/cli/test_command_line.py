@@ -18,6 +18,7 @@ Captured = pytest.CaptureFixture[str]
 
 ALL = [
     "broker",
+    "cluster",
     "storage",
     "demo",
     "dump-log",

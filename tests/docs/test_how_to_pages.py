@@ -18,7 +18,8 @@ from kclient.testing import EmbeddedCluster
 from tests.support.checks.document_blocks import all_blocks, blocks
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients, place
-from tests.support.processes.child_process import ROOT, command, script
+from tests.support.processes.broker_command import free_ports
+from tests.support.processes.child_process import ROOT, ChildProcess, command, script
 
 PAGES = ROOT / "docs" / "how-to"
 ADDRESS = "localhost:9092"
@@ -222,6 +223,36 @@ def test_broker_with_a_properties_file(tmp_path: Path) -> None:
         broker.wait_for("bootstrap.servers=127.0.0.1:")
         broker.interrupt()
         broker.finish()
+
+
+def test_cluster_of_several_brokers(tmp_path: Path) -> None:
+    start, _ = blocks(PAGES / "companion-broker.md", "sh")["Several brokers"]
+    line = start.replace("./cluster", str(tmp_path / "cluster")).replace(":9092", ":0")
+    with command(tmp_path, *shlex.split(line)[1:]) as cluster:
+        cluster.wait_for(re.compile(r"bootstrap\.servers=127\S+,127\S+,127\S+\n(node .*\n){3}"))
+        cluster.interrupt()
+        cluster.finish()
+
+
+def test_three_properties_files(tmp_path: Path) -> None:
+    section = "Several brokers"
+    (properties,) = blocks(PAGES / "companion-broker.md", "properties")[section]
+    _, lines = blocks(PAGES / "companion-broker.md", "sh")[section]
+    ports = dict(zip(range(9092, 9098), free_ports(6), strict=True))
+    for node in (1, 2, 3):
+        own = properties.replace("node.id=2", f"node.id={node}")
+        own = own.replace("/var/lib/kclient-2", str(tmp_path / f"data-{node}"))
+        own = own.replace("127.0.0.1:9094,", f"127.0.0.1:{9090 + 2 * node},")
+        own = own.replace(
+            "CONTROLLER://127.0.0.1:9095", f"CONTROLLER://127.0.0.1:{9091 + 2 * node}"
+        )
+        for port, free in ports.items():
+            own = re.sub(rf":{port}\b", f":{free}", own)
+        (tmp_path / f"{node}.properties").write_text(own)
+    program = f"{shlex.quote(sys.executable)} -m kclient"
+    code = f"{lines.replace('kclient ', f'{program} ')}\nwait"
+    with ChildProcess(["sh", "-c", code], tmp_path, working_directory=tmp_path) as shell:
+        shell.wait_for(re.compile(r"(bootstrap\.servers=\S+\n){3}"))
 
 
 def test_send_fast(clients: Clients, tmp_path: Path) -> None:
