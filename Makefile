@@ -174,9 +174,12 @@ cluster-soak: build-ext
 	$(RUN) -m integration.cluster_soak --minutes $(if $(filter command line,$(origin MINUTES)),$(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(SOAK_ARGS)
 
 # Kill a broker under load at so many random points; make crash KILLS=50 SEED=1
+# BROKERS=3: nodes of a cluster, each in a process of its own.
+BROKERS ?= 1
 .PHONY: crash
 crash: build-ext
-	$(RUN) -m tests.support.processes.kill_loop --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+	$(RUN) -m tests.support.processes.$(if $(filter 1,$(BROKERS)),,cluster_)kill_loop --kills $(KILLS) \
+		$(if $(SEED),--seed $(SEED)) $(if $(filter-out 1,$(BROKERS)),--brokers $(BROKERS))
 
 # Kill Spark's driver and executors at every point of their jobs, and count: KILLS_ARGS='--only driver/stream'.
 KILLS_ARGS ?=

@@ -72,6 +72,12 @@ PARTS = (
     Part("fuzz", "every fuzz target for 60 seconds", NO_BROKER, ("fuzz", "SECONDS=60")),
     Part("crash", "50 kills of a broker under load", COMPANION, ("crash", "KILLS=50")),
     Part(
+        "cluster-crash",
+        "50 kills of nodes of a cluster of three under load",
+        COMPANION,
+        ("crash", "KILLS=50", "BROKERS=3"),
+    ),
+    Part(
         "soak",
         "20 minutes of restarts and kills under clients of all kinds",
         NEWEST_KAFKA,

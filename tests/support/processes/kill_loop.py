@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from kclient import AdminClient, NewTopic, Producer
 from kclient.broker.log.dump_log import DumpOptions, LogDump
@@ -94,7 +95,7 @@ def run(data_dir: Path, kills: int, seed: int) -> Report:
     stored = sorted((one.partition, one.offset, one.value) for one in found)
     assert sorted(load.placed) == stored, "a record is not at its acknowledged offset"
     check_offsets_are_whole(stored)
-    check_files(data_dir, report)
+    check_files(data_dir, report, TOPIC)
     return report
 
 
@@ -123,11 +124,18 @@ def check_offsets_are_whole(stored: list[tuple[int, int, bytes | None]]) -> None
         assert offsets == list(range(len(offsets))), f"partition {number} has a gap"
 
 
-def check_files(data_dir: Path, report: Report) -> None:
+class FileCounts(Protocol):
+    """Counts of checked files."""
+
+    batches: int
+    segments: int
+
+
+def check_files(data_dir: Path, report: FileCounts, topic: str) -> None:
     """Fail unless dump-log finds every file valid and the batches of each partition consecutive."""
     for number in range(PARTITIONS):
         expected = 0
-        for path in sorted((data_dir / f"{TOPIC}-{number}").iterdir()):
+        for path in sorted((data_dir / f"{topic}-{number}").iterdir()):
             if path.suffix not in {".log", ".index", ".timeindex", ".snapshot"}:
                 continue
             dump = LogDump(SystemFiles(), path, DumpOptions())
