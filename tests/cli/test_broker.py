@@ -247,7 +247,8 @@ def test_a_node_of_another_cluster_ends_with_one_line(tmp_path: Path) -> None:
         format_nodes(paths[2:], "other")
         with running(paths[2:], *_QUICK) as (node,):
             assert node.finish(1) == ""
-            (line,) = node.stderr.splitlines()
+            # On a slow machine it may have reported before that it finds no active controller.
+            *_, line = node.stderr.splitlines()
     assert "broker 3 ends: InconsistentClusterIdError: " in line
     assert "2 of 3 voters" in line
 
