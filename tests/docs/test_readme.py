@@ -15,7 +15,7 @@ from tests.support.checks.document_blocks import blocks
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients, place
 from tests.support.processes.broker_process import BrokerProcess
-from tests.support.processes.child_process import ROOT, script
+from tests.support.processes.child_process import ROOT, command, script
 
 README = ROOT / "README.md"
 PYTHON = blocks(README, "python")
@@ -26,7 +26,7 @@ ADDRESS = "localhost:9092"
 @pytest.fixture
 def clients(tmp_path: Path) -> Iterator[Clients]:
     """The broker of the README, at a free port."""
-    (start,) = SHELL["Start a broker"]
+    start, _ = SHELL["Start a broker"]
     expected = "kclient broker --data-dir ./data --listen 127.0.0.1:9092"
     assert start.strip() == expected, "BrokerProcess runs something else"
     with BrokerProcess(tmp_path / "data") as broker, Clients(broker.bootstrap) as made:
@@ -67,6 +67,15 @@ def test_produce_consume_and_command_line(
     topics, record = capsys.readouterr().out.splitlines()
     assert topics == "orders"
     assert json.loads(json.loads(record)["value"]) == {"item": "book", "count": 2}
+
+
+def test_cluster_of_the_readme_starts(tmp_path: Path) -> None:
+    _, start = SHELL["Start a broker"]
+    line = start.replace("./cluster", str(tmp_path / "cluster")).replace(":9092", ":0")
+    with command(tmp_path, *shlex.split(line)[1:]) as cluster:
+        cluster.wait_for(re.compile(r"bootstrap\.servers=127\S+,127\S+,127\S+\n(node .*\n){3}"))
+        cluster.interrupt()
+        cluster.finish()
 
 
 def test_test_of_the_readme_passes() -> None:
