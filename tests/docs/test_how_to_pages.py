@@ -211,6 +211,8 @@ def test_broker_with_a_properties_file(tmp_path: Path) -> None:
     (properties,) = blocks(PAGES / "companion-broker.md", "properties")[section]
     (lines,) = blocks(PAGES / "companion-broker.md", "sh")[section]
     properties = properties.replace("/var/lib/kclient", str(tmp_path / "data"))
+    (controllers,) = free_ports(1)
+    properties = properties.replace(":9093", f":{controllers}")
     (tmp_path / "server.properties").write_text(properties.replace("127.0.0.1:9092", "127.0.0.1:0"))
     program = f"{shlex.quote(sys.executable)} -m kclient"
     formatting, start = lines.replace(

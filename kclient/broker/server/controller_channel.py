@@ -18,6 +18,7 @@ from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import (
     NONE,
     NotControllerError,
+    NotLeaderOrFollowerError,
     RequestTimedOutError,
     code_of,
     error_of_code,
@@ -26,12 +27,13 @@ from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.protocol.message import Request, Response
+from kclient.protocol.messages.quorum import DescribeQuorumRequest
 from kclient.protocol.messages.topics import CreateTopicsResponse
 
 _log = logging.getLogger(__name__)
 
 _RETRY_MS = 50.0
-_NOT_CONTROLLER = code_of(NotControllerError)
+_MOVED = frozenset({code_of(NotControllerError), code_of(NotLeaderOrFollowerError)})
 _NO_OFFSET = -1
 _IMAGE_WAIT_MS = 1000.0
 """Time after the commit for which a change without a deadline waits for this broker's image."""
@@ -163,13 +165,19 @@ class ControllerChannel:
     def _send(self, item: _Item) -> None:
         leader_id = self._raft.leader_id
         if self._sender is None or leader_id == self._raft.node_id:
-            self._raft.submit(partial(self._handle, item))
+            self._send_locally(item)
             return
         node = self._raft.controller_node(leader_id)
         if node is None:
             self._retry(item, NotControllerError("No controller appears to be active."))
         else:
             self._send_to(self._sender, node, item)
+
+    def _send_locally(self, item: _Item) -> None:
+        if isinstance(item.request, DescribeQuorumRequest):
+            self._raft.handle_request(item.request, partial(self._on_response, item))
+        else:
+            self._raft.submit(partial(self._handle, item))
 
     def _send_to(self, sender: InterBrokerSender, node: Node, item: _Item) -> None:
         timeout_ms = max(0.0, item.deadline_ms - self._clock.monotonic_ms())
@@ -190,7 +198,7 @@ class ControllerChannel:
             self._retry(item, outcome)
             return
         codes = [] if isinstance(outcome, KafkaError) else error_codes(outcome)
-        if _NOT_CONTROLLER in codes:
+        if not _MOVED.isdisjoint(codes):
             self._retry(item, NotControllerError("The controller has moved."))
             return
         code = getattr(outcome, "error_code", NONE)

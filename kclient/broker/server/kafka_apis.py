@@ -57,6 +57,7 @@ API_TABLE: dict[ApiKey, ServedApi] = {
         *log_offsets.APIS,
         *metadata.APIS,
         *produce.APIS,
+        *quorum.APIS,
         *sasl.APIS,
         *scram_credentials.APIS,
         *topics.APIS,
@@ -69,7 +70,7 @@ CONTROLLER_API_TABLE: dict[ApiKey, ServedApi] = {
     for api in (
         *api_versions.APIS,
         *controller_requests.APIS,
-        *quorum.APIS,
+        *quorum.CONTROLLER_APIS,
         *sasl.APIS,
     )
 }

@@ -143,6 +143,14 @@ def test_quorum_is_described_by_its_leader(servers: list[BrokerServer]) -> None:
         assert found.leader_id == server.storage.raft.node_id
 
 
+def test_quorum_is_described_by_any_broker(servers: list[BrokerServer]) -> None:
+    for server in servers:
+        with AdminClient(bootstrap_servers=server.endpoint.address) as admin:
+            quorum = admin.describe_metadata_quorum()
+        assert quorum.leader_id == leader(servers).storage.raft.node_id
+        assert sorted(voter.replica_id for voter in quorum.voters) == list(IDS)
+
+
 def test_inactive_controllers_refuse_requests_of_brokers(servers: list[BrokerServer]) -> None:
     heartbeat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=10_000)
     codes = {}
