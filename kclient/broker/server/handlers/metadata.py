@@ -3,8 +3,8 @@
 - Metadata, versions 0-13.
 - DescribeCluster, versions 0-2.
 
-Differences from Apache Kafka: this broker is the controller, which has no separate endpoint, so a
-DescribeCluster request for controllers fails with UNSUPPORTED_ENDPOINT_TYPE.
+Controllers are described on their own listeners; here a DescribeCluster request for them fails with
+UNSUPPORTED_ENDPOINT_TYPE.
 """
 
 from collections.abc import Iterable, Mapping
