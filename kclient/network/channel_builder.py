@@ -1,7 +1,7 @@
 """Channel builders: transport layer and authenticator of each security protocol."""
 
 from importlib import import_module
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime, StreamSocket
@@ -11,6 +11,9 @@ from kclient.network.memory_pool import MemoryPool
 from kclient.network.sasl.credentials import CredentialsSource
 from kclient.network.security_config import SecurityConfig
 from kclient.network.transport_layer import PlaintextTransportLayer
+
+if TYPE_CHECKING:
+    from kclient.network.tls.reloading_context import ReloadingContext
 
 
 class ChannelBuilder(Protocol):
@@ -74,6 +77,7 @@ def client_channel_builder(
     client_id: str,
     runtime: Runtime,
     log_context: LogContext,
+    context: "ReloadingContext | None" = None,
 ) -> ChannelBuilder:
     """Return the channel builder of a client (Kafka: ChannelBuilders.clientChannelBuilder).
 
@@ -87,6 +91,6 @@ def client_channel_builder(
     # Imported when they are needed: TLS alone takes longer to import than the rest of a client.
     builders = import_module("kclient.network.client_channel_builder")
     builder: ChannelBuilder = builders.ClientChannelBuilder(
-        config, credentials, client_id, runtime, log_context
+        config, credentials, client_id, runtime, log_context, context
     )
     return builder

@@ -1,9 +1,10 @@
 """Channels of a client with TLS, with SASL, or with both."""
 
+import logging
 from functools import partial
 
 from kclient.common.log_context import LogContext
-from kclient.common.runtime import Runtime, StreamSocket
+from kclient.common.runtime import Clock, Runtime, StreamSocket
 from kclient.network.authenticator import Authenticator, NoAuthenticator
 from kclient.network.endpoint import is_loopback
 from kclient.network.kafka_channel import KafkaChannel
@@ -41,6 +42,7 @@ class ClientChannelBuilder:
         client_id: Client id of the requests that authenticate a connection.
         runtime: Clock and random numbers.
         log_context: Prefix of the client's log lines.
+        context: TLS context, if several builders share it; None for one of their own.
 
     Raises:
         ConfigError: A certificate or a key cannot be loaded.
@@ -53,6 +55,7 @@ class ClientChannelBuilder:
         client_id: str,
         runtime: Runtime,
         log_context: LogContext,
+        context: ReloadingContext | None = None,
     ) -> None:
         self._credentials = credentials
         self._log = log_context.logger(__name__)
@@ -60,7 +63,9 @@ class ClientChannelBuilder:
         self._config = config
         self._client_id = client_id
         self._runtime = runtime
-        self._context = self._new_context() if config.uses_ssl else None
+        self._context = context
+        if context is None and config.uses_ssl:
+            self._context = reloading_context(config, runtime.clock, self._log)
         self._sends_readable_credentials = (
             config.uses_sasl and not config.uses_ssl and config.sasl_mechanism in _READABLE
         )
@@ -68,13 +73,6 @@ class ClientChannelBuilder:
         self._tickets = ServiceTickets(acquire_ticket, runtime, log_context)
         self._sessions = TlsSessionCache()
         self._scratch = bytearray(READ_SIZE if config.uses_ssl else 0)
-
-    def _new_context(self) -> ReloadingContext:
-        locations = (self._config.ssl_truststore_location, self._config.ssl_keystore_location)
-        files = [path for path in locations if path is not None]
-        return ReloadingContext(
-            files, partial(client_context, self._config), self._runtime.clock, self._log
-        )
 
     def build_channel(
         self,
@@ -124,6 +122,21 @@ class ClientChannelBuilder:
             server_hostname=verified_name(peer_host),
             sessions=self._sessions,
         )
+
+
+def reloading_context(
+    config: SecurityConfig,
+    clock: Clock,
+    log: logging.LoggerAdapter[logging.Logger] | logging.Logger,
+) -> ReloadingContext:
+    """Return the TLS context of a configuration, which follows changes of its files.
+
+    Raises:
+        ConfigError: A certificate or a key cannot be loaded.
+    """
+    locations = (config.ssl_truststore_location, config.ssl_keystore_location)
+    files = [path for path in locations if path is not None]
+    return ReloadingContext(files, partial(client_context, config), clock, log)
 
 
 def verified_name(host: str) -> str | None:

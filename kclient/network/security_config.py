@@ -62,12 +62,6 @@ def _jaas_config(raw: object) -> JaasConfig | None:
     raise TypeError
 
 
-def _endpoint_algorithm(raw: object) -> str:
-    if isinstance(raw, str) and raw.lower() in {"https", ""}:
-        return raw.lower()
-    raise ValueError
-
-
 def _ssl_context(raw: object) -> object:
     # By name: the module is imported by clients that use TLS alone.
     if raw is None or any(
@@ -196,14 +190,6 @@ class SecurityConfig(OidcConfig):
         None,
         "First part of the Kerberos principals of the brokers, often 'kafka'; required with GSSAPI,"
         " here or as serviceName in sasl.jaas.config.",
-    )
-    ssl_endpoint_identification_algorithm: str = key(
-        "ssl.endpoint.identification.algorithm",
-        ConfigType.STRING,
-        _endpoint_algorithm,
-        "'https' or ''",
-        "https",
-        "Whether the host name must be in the broker's certificate; '' accepts any name.",
     )
     ssl_cipher_suites: tuple[str, ...] | None = cipher_suites(
         "; pass an ssl.SSLContext as ssl_context"

@@ -17,6 +17,7 @@ from kclient.common.extras import missing_package
 from kclient.common.runtime import Runtime
 from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
+from kclient.network.sasl.credentials import UserCredentials
 from kclient.network.sasl.jaas_config import ServerJaasConfig
 from kclient.network.sasl.scram import SCRAM_MECHANISMS
 
@@ -27,6 +28,9 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 SUPER_USER: Final = "cluster-administrator"
 """User that may do everything, whatever the access rules are."""
+
+NODE_USER: Final = "cluster-node"
+"""User as which the nodes of a cluster connect to each other; it may do everything, too."""
 
 _PLAIN: Final = "PLAIN"
 _MECHANISMS: Final = (_PLAIN, *SCRAM_MECHANISMS)
@@ -71,10 +75,10 @@ def new_authority(name: str) -> "CertificateAuthority":
 
 
 class ClusterSecurity:
-    """Security of a cluster with one listener for clients.
+    """Security of a cluster with one listener for clients and brokers, and one for controllers.
 
     The certificates are of an authority that signs for this cluster alone, and are valid for 30
-    days. They, and the password of the super user, are new with each object.
+    days. They, and the passwords of the cluster's own users, are new with each object.
 
     Args:
         protocol: Protocol of the listener, not PLAINTEXT.
@@ -99,6 +103,7 @@ class ClusterSecurity:
         if acls is not None and not self._users:
             raise ConfigError("acls: got them without users, expected the users that they are for")
         self._passwords[SUPER_USER] = Secret(secrets.token_urlsafe())
+        self._node = UserCredentials(NODE_USER, Secret(secrets.token_urlsafe()))
         self._tls = _TlsIdentities() if protocol.uses_ssl else None
 
     @property
@@ -124,7 +129,30 @@ class ClusterSecurity:
                 settings[key] = ServerJaasConfig((mechanism,), users)
         if self._acls is not None:
             settings["authorizer.class.name"] = STANDARD_AUTHORIZER
-            settings["super.users"] = f"User:{SUPER_USER}"
+            settings["super.users"] = f"User:{SUPER_USER};User:{NODE_USER}"
+        return settings
+
+    def node_settings(self, controller: str) -> dict[str, object]:
+        """Return the settings of a broker that has other nodes, by Kafka's names.
+
+        Args:
+            controller: Name of the listener for controllers, to which nodes alone connect.
+        """
+        name, own = self._protocol.name, f"listener.name.{controller.lower()}"
+        settings = self.broker_settings()
+        settings["listeners"] = f"{settings['listeners']},{controller}://127.0.0.1:0"
+        settings["listener.security.protocol.map"] = f"{name}:{name},{controller}:{name}"
+        if self._tls is not None:
+            settings["ssl.truststore.certificates"] = self._tls.trusted
+            settings[f"{own}.ssl.client.auth"] = "required"
+        if self._protocol.uses_sasl:
+            settings["sasl.mechanism.inter.broker.protocol"] = _PLAIN
+            settings["sasl.mechanism.controller.protocol"] = _PLAIN
+            settings[f"{own}.sasl.enabled.mechanisms"] = _PLAIN
+            nodes = {self._node.user: self._node.password}
+            for listener, users in ((own, {}), (f"listener.name.{name.lower()}", self._passwords)):
+                login = ServerJaasConfig((_PLAIN,), {**users, **nodes}, self._node)
+                settings[f"{listener}.plain.sasl.jaas.config"] = login
         return settings
 
     def client_options(
@@ -180,14 +208,14 @@ class _TlsIdentities:
     """Certificates of a cluster and its clients.
 
     Attributes:
-        server: Certificate of the broker.
+        server: Certificate of the brokers, to their clients and to each other.
         trusted: Certificate of the authority, as PEM text.
     """
 
     def __init__(self) -> None:
         self._authority = new_authority("EmbeddedCluster")
         self.trusted = self._authority.pem
-        self.server = self._authority.issue("broker", LOCAL_HOSTS)
+        self.server = self._authority.issue(NODE_USER, LOCAL_HOSTS)
         self._clients: dict[str, Identity] = {}
 
     def of_client(self, user: str) -> "Identity":
@@ -204,10 +232,11 @@ def _passwords(users: Mapping[str, str] | Collection[str], *, with_sasl: bool) -
     passwords = {}
     for name in users:
         text: object = name
-        if not isinstance(text, str) or not _USER_NAME.fullmatch(text) or text == SUPER_USER:
+        is_name = isinstance(text, str) and _USER_NAME.fullmatch(text)
+        if not is_name or text in (SUPER_USER, NODE_USER):
             raise ConfigError(
                 f"users: got the name {describe(name)}, expected 1 to 64 ASCII letters, digits and"
-                f" . _ @ -, and not {SUPER_USER}, the cluster's own user"
+                f" . _ @ -, and none of {SUPER_USER} and {NODE_USER}, the cluster's own users"
             )
         password: object = users[name] if isinstance(users, Mapping) else ""
         if not isinstance(password, str) or (with_sasl and not password):

@@ -54,9 +54,10 @@ class EmbeddedCluster(ProcessBound):
         data_dir: Directory of the data; a temporary directory if None. Several brokers have
             ``node-1``, ``node-2``, … in it.
         config: Settings of each broker by Kafka's dotted names, such as ``num.partitions``.
-        security: Security protocol of the listener, in any case: ``plaintext``, ``ssl``,
-            ``sasl_plaintext`` or ``sasl_ssl``. The cluster makes its certificates itself, which
-            needs the extra ``testing``. `client_config` returns the options of clients.
+        security: Security protocol of all listeners, in any case: ``plaintext``, ``ssl``,
+            ``sasl_plaintext`` or ``sasl_ssl``. Several brokers connect to each other by it, too,
+            with a user of the cluster. The cluster makes its certificates itself, which needs the
+            extra ``testing``. `client_config` returns the options of clients.
         users: Passwords by user name. With SASL the users have credentials for PLAIN and SCRAM;
             with ``ssl`` a client needs the certificate of one of them, and names are enough.
         acls: Access rules; the broker then denies its users what no rule allows. Without an
@@ -81,13 +82,8 @@ class EmbeddedCluster(ProcessBound):
     ) -> None:
         self._count = _check_count(brokers)
         self._security = _security(security, users, acls)
-        if self._security is not None and self._count > 1:
-            raise ConfigError(
-                f"security: got {describe(security)} with {brokers} brokers, expected plaintext; "
-                "brokers do not authenticate to each other yet"
-            )
         self._is_set_up = False
-        secured = {} if self._security is None else self._security.broker_settings()
+        secured = self._secured()
         defaults = _ONE if self._count == 1 else _several(self._count)
         self._given = {**defaults, **secured, **(config or {})}
         self._data_dir = None if data_dir is None else Path(data_dir)
@@ -306,6 +302,14 @@ class EmbeddedCluster(ProcessBound):
             if failure is not None:
                 raise failure
 
+    def _secured(self) -> dict[str, object]:
+        """Return the settings of the security of each node."""
+        if self._security is None:
+            return {}
+        if self._count == 1:
+            return self._security.broker_settings()
+        return self._security.node_settings(CONTROLLER)
+
     def _make_node(self, number: int) -> EmbeddedNode:
         own = {} if self._count == 1 else {"node.id": number}
         return EmbeddedNode({**self._given, **own}, self._runtime)
@@ -352,6 +356,14 @@ class EmbeddedCluster(ProcessBound):
         if self._security is not None and not self._is_set_up:
             self._security.set_up(self.bootstrap_servers, self._runtime)
             self._is_set_up = True
+            self._await_credentials()
+
+    def _await_credentials(self) -> None:
+        """Wait until every running broker knows what the controller has committed."""
+        running = self.brokers.values()
+        committed = max(each.storage.raft.controller.image.offset for each in running)
+        for broker in running:
+            self._await_image(broker, lambda image: image.offset >= committed)
 
     def _await_images(self) -> None:
         """Wait until every running broker knows that all of them are active."""

@@ -3,10 +3,12 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kclient import AdminClient, Consumer, NewTopic, Producer
+from kclient.client.client_config import ClientOptions
 from kclient.common.broker_errors import NotEnoughReplicasError, UnknownTopicOrPartitionError
 from kclient.common.errors import (
     ConfigError,
@@ -30,12 +32,13 @@ def in_sync(cluster: EmbeddedCluster, topic: str = "t") -> set[int]:
     return set(manager.partition(TopicPartition(topic, 0)).in_sync.isr)
 
 
-def values(cluster: EmbeddedCluster, count: int) -> list[bytes]:
+def values(
+    cluster: EmbeddedCluster, count: int, options: ClientOptions | None = None
+) -> list[bytes]:
     """Return the records of the topic t, as a consumer without a group reads them."""
     found: list[bytes] = []
-    with Consumer(
-        bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest"
-    ) as consumer:
+    options = cluster.client_config() if options is None else options
+    with Consumer(**options, auto_offset_reset="earliest") as consumer:
         consumer.assign([T0])
 
         def has_all() -> bool:
@@ -214,3 +217,30 @@ def test_unknown_nodes_and_partitions_are_named(cluster: EmbeddedCluster) -> Non
         cluster.leader_of("t", 0)
     with pytest.raises(IllegalStateError, match="use faults_of"):
         _ = cluster.faults
+
+
+@pytest.mark.parametrize(
+    ("security", "users", "user"),
+    [
+        ("ssl", (), None),
+        ("ssl", ["alice"], "alice"),
+        ("sasl_plaintext", {"alice": "alice-secret"}, "alice"),
+        ("sasl_ssl", {"alice": "alice-secret"}, "alice"),
+    ],
+)
+def test_secured_brokers_fail_over(security: str, users: Any, user: str | None) -> None:
+    with EmbeddedCluster(brokers=3, security=security, users=users) as cluster:
+        options = cluster.client_config(user)
+        assert options["security_protocol"] == security.upper()
+        protocols = {each.security_protocol.name for each in cluster.broker.bound}
+        assert protocols == {security.upper()}
+        with Producer(**options) as producer:
+            producer.send("t", b"a", partition=0).result(timeout=30)
+            wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+            victim = cluster.leader_of("t", 0)
+            cluster.kill(victim)
+            producer.send("t", b"b", partition=0).result(timeout=30)
+            assert cluster.leader_of("t", 0) != victim
+            cluster.restart(victim)
+            wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+        assert values(cluster, 2, options) == [b"a", b"b"]

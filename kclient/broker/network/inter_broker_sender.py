@@ -5,14 +5,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from kclient.broker.network.peer_listener import PeerListener
 from kclient.client.client_config import ClientConfig
 from kclient.client.client_request import ClientResponse, RequestBuilder
 from kclient.client.network_client import NetworkClient
-from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.errors import AuthenticationError, DisconnectedError, KafkaError
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime, Task, Tasks
 from kclient.common.types import Node
-from kclient.network.channel_builder import client_channel_builder
 from kclient.network.selector import Selector
 from kclient.protocol.message import Response
 
@@ -37,7 +37,6 @@ class SenderSettings(NamedTuple):
         max_in_flight: Requests in flight per node.
         receive_max_bytes: Largest response.
         receive_buffer_bytes: Size of the socket's receive buffer, -1 for the system's default.
-        security_protocol: Protocol of the connections.
     """
 
     client_id: str
@@ -46,7 +45,6 @@ class SenderSettings(NamedTuple):
     max_in_flight: int = 1
     receive_max_bytes: int = 100 * 1024 * 1024
     receive_buffer_bytes: int = -1
-    security_protocol: str = "PLAINTEXT"
 
 
 class _Unsent(NamedTuple):
@@ -64,11 +62,18 @@ class InterBrokerSender:
     lost, when its timeout passes, and when the node has no usable version of the API.
     """
 
-    def __init__(self, runtime: Runtime, settings: SenderSettings, log_context: LogContext) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        settings: SenderSettings,
+        listener: PeerListener,
+        log_context: LogContext,
+    ) -> None:
         self._clock = runtime.clock
         self._settings = settings
+        self._listener = listener
         self._log = log_context.logger(__name__)
-        self._client = _network_client(runtime, settings, log_context)
+        self._client = _network_client(runtime, settings, listener, log_context)
         self.wakeup = self._client.wakeup
         # Appended by any thread, taken by the one that steps.
         self._queue: deque[_Unsent] = deque()
@@ -185,6 +190,8 @@ class InterBrokerSender:
                 self._closed.discard(node_id)
             elif node_id not in self._closed:
                 reason = self._client.connection_error(node)
+                if reason is not None and isinstance(reason.__cause__, AuthenticationError):
+                    self._listener.log_refusal(node, reason.__cause__, now_ms)
                 for item in list(items):
                     self._fail(item, reason or DisconnectedError(f"{node}: disconnected"))
                 items.clear()
@@ -223,12 +230,11 @@ class InterBrokerSender:
 
 
 def _network_client(
-    runtime: Runtime, settings: SenderSettings, log_context: LogContext
+    runtime: Runtime, settings: SenderSettings, listener: PeerListener, log_context: LogContext
 ) -> NetworkClient:
     config = ClientConfig(
         bootstrap_servers=(),
         client_id=settings.client_id,
-        security_protocol=settings.security_protocol,
         request_timeout_ms=settings.request_timeout_ms,
         socket_connection_setup_timeout_ms=settings.request_timeout_ms,
         reconnect_backoff_ms=settings.reconnect_backoff_ms,
@@ -241,11 +247,15 @@ def _network_client(
         runtime.clock,
         max_receive_size=config.receive_message_max_bytes,
         connections_max_idle_ms=config.connections_max_idle_ms,
-        channel_builder=client_channel_builder(
-            config, None, settings.client_id, runtime, log_context
-        ),
+        channel_builder=listener.channel_builder(settings.client_id, log_context),
         log_context=log_context,
     )
     return NetworkClient(
-        selector, None, runtime, config, settings.max_in_flight, log_context=log_context
+        selector,
+        None,
+        runtime,
+        config,
+        settings.max_in_flight,
+        log_context=log_context,
+        credentials=listener.credentials,
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kclient.common.secret import Secret
 from kclient.network.endpoint import SecurityProtocol
 from kclient.network.http_url import HttpUrl
+from kclient.network.sasl.credentials import UserCredentials
 from kclient.network.sasl.json_web_token import ClaimRules
 from kclient.network.tls.cipher_suites import TlsVersions
 from kclient.network.tls.tls_stores import TlsStores
@@ -38,11 +39,13 @@ class MechanismSettings(NamedTuple):
         max_reauth_ms: ``connections.max.reauth.ms``, the lifetime of a session; 0 for no limit.
         users: Passwords by user name, for PLAIN.
         tokens: Validation of tokens, for OAUTHBEARER.
+        login: User and password with which this node connects to others; None if not given.
     """
 
     max_reauth_ms: int
     users: Mapping[str, Secret]
     tokens: TokenSettings | None
+    login: UserCredentials | None = None
 
 
 class TlsSettings(NamedTuple):

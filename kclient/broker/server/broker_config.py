@@ -23,7 +23,7 @@ from kclient.broker.log.log_config import TOPIC_CONFIG, LogConfig
 from kclient.broker.network.listener_security import ListenerSecurity
 from kclient.broker.server.broker_keys import boolean, names, number, string
 from kclient.broker.server.cluster_keys import ClusterKeys
-from kclient.broker.server.listener_keys import override_key, resolve
+from kclient.broker.server.listener_keys import override_key, resolve, values_of
 from kclient.broker.server.listeners import (
     ADVERTISED,
     ALLOW_UNAUTHENTICATED,
@@ -35,6 +35,15 @@ from kclient.broker.server.listeners import (
     ListenerConfig,
     check_reachability,
     parse_listeners,
+)
+from kclient.broker.server.peer_security import (
+    BROKER_MECHANISMS,
+    CONTROLLER_MECHANISM,
+    CONTROLLER_MECHANISMS,
+    INTER_BROKER_MECHANISM,
+    MechanismSetting,
+    PeerSecurity,
+    peer_security,
 )
 from kclient.broker.server.quorum_voters import quorum_voters
 from kclient.broker.server.unused_keys import refused_keys, unused_keys
@@ -365,6 +374,7 @@ class BrokerConfig(ClusterKeys):
             self.advertised_listeners,
             protocol_map=self.listener_security_protocol_map,
             inter_broker=self.inter_broker_listener_name,
+            inter_broker_protocol=self.security_inter_broker_protocol,
             controllers=self.controller_listener_names,
         )
 
@@ -376,6 +386,33 @@ class BrokerConfig(ClusterKeys):
         """
         found = self.listener_config()
         return resolve(self, self.overrides, (*found.listeners, *found.controllers))
+
+    def inter_broker_security(self) -> PeerSecurity:
+        """Return how this node connects to the listener for brokers of other nodes.
+
+        Raises:
+            ConfigError: With SASL, the mechanism or this node's credentials are missing.
+        """
+        mechanism = MechanismSetting(
+            INTER_BROKER_MECHANISM, self.sasl_mechanism_inter_broker_protocol, BROKER_MECHANISMS
+        )
+        return self._peer_security(self.listener_config().inter_broker, mechanism)
+
+    def controller_security(self) -> PeerSecurity:
+        """Return how this node connects to the first listener for controllers of other nodes.
+
+        Raises:
+            ConfigError: With SASL, the mechanism or this node's credentials are missing.
+        """
+        mechanism = MechanismSetting(
+            CONTROLLER_MECHANISM, self.sasl_mechanism_controller_protocol, CONTROLLER_MECHANISMS
+        )
+        return self._peer_security(self.listener_config().controllers[0].name, mechanism)
+
+    def _peer_security(self, listener: str, mechanism: MechanismSetting) -> PeerSecurity:
+        securities = {each.name: each for each in self.listener_securities()}
+        values = values_of(self, self.overrides, listener)
+        return peer_security(securities[listener], values, mechanism)
 
     def topic_value(self, server_key: str) -> object:
         """Return the value of a key in the unit of its topic key, which is milliseconds."""
@@ -419,7 +456,9 @@ class BrokerConfig(ClusterKeys):
         node_id = self.node_id if old is None else self.broker_id
         self._check_reachability()
         controllers = self.listener_config().advertised_controllers
-        quorum_voters(self.controller_quorum_voters, node_id, controllers)
+        if len(quorum_voters(self.controller_quorum_voters, node_id, controllers)) > 1:
+            self.controller_security()
+            self.inter_broker_security()
         return self.with_values(
             given={
                 name.replace("_", "."): value

@@ -1,13 +1,18 @@
 """Keys of the metadata quorum, of a broker's life in its cluster, and of replication."""
 
 from kclient.broker.raft.quorum_config import QuorumConfig
-from kclient.broker.server.broker_keys import boolean, names, number
-from kclient.broker.server.listener_keys import ListenerKeys
+from kclient.broker.server.broker_keys import boolean, names, number, string
+from kclient.broker.server.listener_keys import SERVER_MECHANISMS, ListenerKeys
+from kclient.broker.server.listeners import SECURITY_INTER_BROKER
+from kclient.broker.server.peer_security import CONTROLLER_MECHANISM, INTER_BROKER_MECHANISM
 from kclient.broker.server.quorum_voters import VOTERS
 from kclient.common.config_def import ConfigType
+from kclient.network.endpoint import SecurityProtocol
 
 _INT = ConfigType.INT
 _LONG = ConfigType.LONG
+# A node alone accepts each of them without effect, as the server.properties of a cluster has it.
+_NODE_MECHANISMS = ("GSSAPI", *SERVER_MECHANISMS)
 
 
 class ClusterKeys(ListenerKeys):
@@ -18,6 +23,28 @@ class ClusterKeys(ListenerKeys):
         None,
         "Voters of the metadata quorum, this node included, each as id@host:port; this node alone"
         " by default.",
+    )
+    security_inter_broker_protocol: str | None = string(
+        SECURITY_INTER_BROKER,
+        None,
+        "Name of the advertised listener for other brokers, which is that of a security protocol;"
+        " instead of inter.broker.listener.name.",
+        values=tuple(SecurityProtocol.__members__),
+    )
+    sasl_mechanism_inter_broker_protocol: str | None = string(
+        INTER_BROKER_MECHANISM,
+        None,
+        "SASL mechanism of connections to other brokers, PLAIN or SCRAM, if their listener has"
+        " SASL; user and password are those of the listener's login module. Kafka's default is"
+        " GSSAPI.",
+        values=_NODE_MECHANISMS,
+    )
+    sasl_mechanism_controller_protocol: str | None = string(
+        CONTROLLER_MECHANISM,
+        None,
+        "SASL mechanism of connections to controllers, PLAIN, if their listener has SASL; user and"
+        " password likewise. Kafka's default is GSSAPI.",
+        values=_NODE_MECHANISMS,
     )
     controller_quorum_election_timeout_ms: int = number(
         "controller.quorum.election.timeout.ms",

@@ -261,15 +261,9 @@ def resolve(
 def _resolve_one(
     config: ListenerKeys, overrides: Mapping[str, object], endpoint: Endpoint
 ) -> ListenerSecurity:
-    prefix = f"{_PREFIX}{endpoint.name.lower()}."
-    own = {
-        name.removeprefix(prefix): value
-        for name, value in overrides.items()
-        if name.startswith(prefix)
-    }
-    values = config.with_values(
-        **{_OF_LISTENER[name].keyword: value for name, value in own.items() if name in _OF_LISTENER}
-    )
+    prefix = prefix_of(endpoint.name)
+    own = _own(overrides, endpoint.name)
+    values = values_of(config, overrides, endpoint.name)
     protocol = endpoint.security_protocol
     if protocol is SecurityProtocol.SASL_SSL and _CLIENT_AUTH not in own:
         values = values.with_values(ssl_client_auth="none")  # as in Kafka
@@ -293,6 +287,28 @@ def _resolve_one(
             f" of {', '.join(SERVER_MECHANISMS)}"
         )
     return security
+
+
+def prefix_of(listener: str) -> str:
+    """Return the start of the names of the values for a listener."""
+    return f"{_PREFIX}{listener.lower()}."
+
+
+def values_of(config: ListenerKeys, overrides: Mapping[str, object], listener: str) -> ListenerKeys:
+    """Return the values that are in force for a listener."""
+    own = _own(overrides, listener)
+    return config.with_values(
+        **{_OF_LISTENER[name].keyword: value for name, value in own.items() if name in _OF_LISTENER}
+    )
+
+
+def _own(overrides: Mapping[str, object], listener: str) -> dict[str, object]:
+    prefix = prefix_of(listener)
+    return {
+        name.removeprefix(prefix): value
+        for name, value in overrides.items()
+        if name.startswith(prefix)
+    }
 
 
 def _tls(listener: str, values: ListenerKeys) -> TlsSettings:
@@ -335,6 +351,7 @@ def _mechanism(
         max_reauth_ms=lifetime if isinstance(lifetime, int) else 0,
         users=jaas.users,
         tokens=_tokens(prefix, values) if name == OAUTHBEARER else None,
+        login=jaas.login,
     )
 
 

@@ -11,6 +11,7 @@ LISTENERS = "listeners"
 ADVERTISED = "advertised.listeners"
 PROTOCOL_MAP = "listener.security.protocol.map"
 INTER_BROKER = "inter.broker.listener.name"
+SECURITY_INTER_BROKER = "security.inter.broker.protocol"
 CONTROLLERS = "controller.listener.names"
 ALLOW_UNAUTHENTICATED = "allow.unauthenticated.listeners"
 
@@ -63,6 +64,7 @@ def parse_listeners(
     *,
     protocol_map: str,
     inter_broker: str | None,
+    inter_broker_protocol: str | None,
     controllers: Sequence[str] | None,
 ) -> ListenerConfig:
     """Return the listeners of a broker from its settings.
@@ -89,7 +91,7 @@ def parse_listeners(
     return ListenerConfig(
         tuple(endpoint for endpoint in given if endpoint.name not in names),
         for_clients,
-        _inter_broker(for_clients, inter_broker),
+        _inter_broker(for_clients, inter_broker, inter_broker_protocol),
         own,
         tuple(advertised_by_name.get(endpoint.name, endpoint) for endpoint in own),
     )
@@ -217,14 +219,18 @@ def _advertised(
     return tuple(advertised[name] for name in names if name in advertised)
 
 
-def _inter_broker(advertised: Sequence[Endpoint], given: str | None) -> str:
+def _inter_broker(advertised: Sequence[Endpoint], given: str | None, protocol: str | None) -> str:
     """Return the listener for other brokers: PLAINTEXT, or else the first, if none is given."""
     names = [endpoint.name for endpoint in advertised]
-    if given is None:
-        return _DEFAULT_NAME if _DEFAULT_NAME in names else names[0]
-    if given.upper() not in names:
+    if given is not None and protocol is not None:
         raise ConfigError(
-            f"{INTER_BROKER}: got {given!r:.80}, expected an advertised listener: "
-            f"{', '.join(names)}"
+            f"{SECURITY_INTER_BROKER}: got {protocol} with {INTER_BROKER}, expected one of them"
         )
-    return given.upper()
+    setting, name = (INTER_BROKER, given) if protocol is None else (SECURITY_INTER_BROKER, protocol)
+    if name is None:
+        return _DEFAULT_NAME if _DEFAULT_NAME in names else names[0]
+    if name.upper() not in names:
+        raise ConfigError(
+            f"{setting}: got {name!r:.80}, expected an advertised listener: {', '.join(names)}"
+        )
+    return name.upper()

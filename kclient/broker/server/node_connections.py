@@ -1,6 +1,7 @@
 """Connections of a node to the other nodes of its cluster, each with a task of its own."""
 
 from kclient.broker.network.inter_broker_sender import InterBrokerSender, SenderSettings
+from kclient.broker.network.peer_listener import PeerListener
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime
@@ -19,8 +20,15 @@ class NodeConnections:
     """
 
     def __init__(self, config: BrokerConfig, runtime: Runtime) -> None:
+        """Open no connection yet.
+
+        Raises:
+            ConfigError: The security of the listener for controllers is incomplete, or a
+                certificate cannot be loaded.
+        """
         self._config = config
         self._runtime = runtime
+        self._listener = PeerListener(*config.controller_security(), runtime)
         self.raft = self._sender("raft", config.controller_quorum_request_timeout_ms)
         self.lifecycle = self._sender("heartbeat", config.broker_session_timeout_ms // 2)
         self.controller = self._sender("to-controller", config.controller_socket_timeout_ms)
@@ -29,7 +37,10 @@ class NodeConnections:
         client_id = f"broker-{self._config.node_id}-{purpose}"
         settings = SenderSettings(client_id, request_timeout_ms=max(1, request_timeout_ms))
         return InterBrokerSender(
-            self._runtime, settings, LogContext("Broker", {"clientId": client_id})
+            self._runtime,
+            settings,
+            self._listener,
+            LogContext("Broker", {"clientId": client_id}),
         )
 
     def close(self) -> None:

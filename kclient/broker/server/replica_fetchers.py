@@ -3,6 +3,7 @@
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.metadata.metadata_version import finalized_version
 from kclient.broker.network.inter_broker_sender import InterBrokerSender, SenderSettings
+from kclient.broker.network.peer_listener import PeerListener
 from kclient.broker.replication.replica_fetcher import (
     FetcherSettings,
     OnResponse,
@@ -69,12 +70,16 @@ class ReplicaFetchers:
             runtime: Clock, tasks and network.
             replicas: Partitions of the broker.
             logs: Their logs.
+
+        Raises:
+            ConfigError: The security of the listener for brokers is incomplete, or a certificate
+                cannot be loaded.
         """
         self._config = config
         self._runtime = runtime
         self._replicas = replicas
         self._logs = logs
-        self._listener = config.listener_config().inter_broker
+        self._listener = PeerListener(*config.inter_broker_security(), runtime)
         self._senders: dict[ReplicaFetcher, InterBrokerSender] = {}
         self.manager = ReplicaFetcherManager(
             self._create, self._stop, runtime.tasks.condition(), config.num_replica_fetchers
@@ -97,13 +102,14 @@ class ReplicaFetchers:
                 request_timeout_ms=config.replica_socket_timeout_ms,
                 receive_buffer_bytes=config.replica_socket_receive_buffer_bytes,
             ),
+            self._listener,
             LogContext(
                 "ReplicaFetcher", {"replicaId": str(config.node_id), "leaderId": str(leader)}
             ),
         )
         fetcher = ReplicaFetcher(
             self._settings(),
-            BrokerEndpoint(leader, self._listener, self._replicas, sender),
+            BrokerEndpoint(leader, self._listener.name, self._replicas, sender),
             self._logs,
             runtime.tasks.condition(),
             runtime.clock.monotonic_ms,

@@ -46,7 +46,6 @@ _FIXED = {
     "early.start.listeners": ("", "all listeners start at the same time"),
     "max.connections.per.ip.overrides": ("", "set max.connections.per.ip"),
     "remote.log.storage.system.enable": ("false", "tiered storage is not available"),
-    "security.inter.broker.protocol": ("PLAINTEXT", NO_SECURITY),
     "transaction.two.phase.commit.enable": ("false", "transactions are not available"),
 }
 """The only value of a key, and why it has no other."""
@@ -207,8 +206,6 @@ _WITHOUT_EFFECT = {
         remote.log.storage.manager.class.path
         remote.log.storage.manager.impl.prefix
         replica.selector.class
-        sasl.mechanism.controller.protocol
-        sasl.mechanism.inter.broker.protocol
     """,
 }
 """Keys of Apache Kafka 4.3 by type."""

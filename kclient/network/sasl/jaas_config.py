@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kclient.common.secret import Secret
-from kclient.network.sasl.credentials import KerberosLogin, is_extension
+from kclient.network.sasl.credentials import KerberosLogin, UserCredentials, is_extension
 
 MAX_LENGTH: Final = 64 * 1024
 """Maximum length of a value, in characters."""
@@ -97,10 +97,12 @@ class ServerJaasConfig(NamedTuple):
     Attributes:
         mechanisms: SASL mechanisms of the module.
         users: Passwords by user name, for PLAIN.
+        login: User and password with which this node connects to others; None if not given.
     """
 
     mechanisms: tuple[str, ...]
     users: Mapping[str, Secret]
+    login: UserCredentials | None = None
 
 
 class _Entry(NamedTuple):
@@ -158,7 +160,7 @@ def _kerberos(options: dict[str, str]) -> JaasConfig:
 def parse_server_jaas_config(text: str) -> ServerJaasConfig:
     """Return the login module of a listener, with the users of PLAIN.
 
-    Options username and password are the broker's own for other brokers, and are not used.
+    Options username and password are those with which the node connects to other nodes.
 
     Raises:
         ValueError: As `parse_jaas_config`.
@@ -179,7 +181,14 @@ def parse_server_jaas_config(text: str) -> ServerJaasConfig:
         raise ValueError("a user has an empty password")
     if of_plain and not users:
         raise ValueError('it has no user; one is an option user_NAME="PASSWORD"')
-    return ServerJaasConfig(entry.mechanisms, users)
+    return ServerJaasConfig(entry.mechanisms, users, _login(options))
+
+
+def _login(options: Mapping[str, str]) -> UserCredentials | None:
+    user, password = (options.get(name, "") for name in _OPTIONS)
+    if bool(user) != bool(password):
+        raise ValueError(f"it has one of {' and '.join(_OPTIONS)}, expected both or none")
+    return UserCredentials(user, Secret(password)) if user else None
 
 
 def _parse_entry(text: str) -> _Entry:

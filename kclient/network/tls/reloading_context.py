@@ -17,7 +17,8 @@ class ReloadingContext:
     """TLS context that is created again when one of its files has changed.
 
     The files are looked at when a connection is opened, at most once per second. Connections that
-    are open keep the context that they have. One thread uses it.
+    are open keep the context that they have. Several threads may use it; a change of the files may
+    then be loaded by more than one of them, which has no other effect.
     """
 
     def __init__(

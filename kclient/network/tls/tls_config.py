@@ -60,6 +60,12 @@ def _tls_protocol(raw: object) -> str:
     return str(raw)
 
 
+def _endpoint_algorithm(raw: object) -> str:
+    if isinstance(raw, str) and raw.lower() in {"https", ""}:
+        return raw.lower()
+    raise ValueError
+
+
 def _cipher_suites(hint: str, raw: object) -> tuple[str, ...] | None:
     if raw is None:
         return None
@@ -135,6 +141,14 @@ class TlsConfig(Config):
         "TLSv1.3",
         "Highest version of TLS that may be used; 'TLS' for the highest that is enabled.",
         choices=TLS_PROTOCOLS,
+    )
+    ssl_endpoint_identification_algorithm: str = key(
+        "ssl.endpoint.identification.algorithm",
+        ConfigType.STRING,
+        _endpoint_algorithm,
+        "'https' or ''",
+        "https",
+        "Whether the host name must be in the broker's certificate; '' accepts any name.",
     )
     ssl_cipher_suites: tuple[str, ...] | None = cipher_suites()
 

@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kclient.broker.network.inter_broker_sender import InterBrokerSender, SenderSettings
+from kclient.broker.network.peer_listener import PeerListener
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT
 from kclient.common.types import Node
+from kclient.network.security_config import SecurityConfig
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.message import Response
 from kclient.protocol.messages.fetch import FetchRequest
@@ -34,7 +36,8 @@ def node(cluster: EmbeddedCluster, node_id: int = 1) -> Node:
 @pytest.fixture
 def sender() -> Iterator[InterBrokerSender]:
     settings = SenderSettings("test", request_timeout_ms=5000)
-    sender = InterBrokerSender(RUNTIME, settings, NO_LOG_CONTEXT)
+    listener = PeerListener("PLAINTEXT", SecurityConfig(), RUNTIME)
+    sender = InterBrokerSender(RUNTIME, settings, listener, NO_LOG_CONTEXT)
     yield sender
     sender.close()
 

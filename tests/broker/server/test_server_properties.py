@@ -72,7 +72,14 @@ def test_options_override_the_file(tmp_path: Path) -> None:
         ("sasl.jaas.config=hidden;", r"P:1: sasl.jaas.config: got a secret value, .*not available"),
         ("principal.builder.class=A", r"P:1: principal.builder.class: .*"),
         ("delegation.token.secret.key=hidden", r"P:1: .*: got a secret value, .*not available"),
-        ("security.inter.broker.protocol=SSL", r"P:1: .*expected 'PLAINTEXT'; it is not available"),
+        (
+            "security.inter.broker.protocol=SSL",
+            r"P:1: .*got 'SSL', expected an advertised listener",
+        ),
+        (
+            "security.inter.broker.protocol=TLS",
+            r"P:1: .*got 'TLS'.*, expected one of PLAINTEXT, SSL",
+        ),
         ("controller.quorum.bootstrap.servers=a:1", r"P:1: .*set controller.quorum.voters=ID@"),
         ("zookeeper.connect=a:2181", r"P:1: .*clusters with ZooKeeper are not supported"),
         ("remote.log.storage.system.enable=true", r"P:1: .*expected 'false'; tiered storage"),

@@ -1,0 +1,95 @@
+"""Listener at which a node connects to the other nodes of its cluster."""
+
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from kclient.common.errors import AuthenticationError
+from kclient.common.log_context import LogContext
+from kclient.common.runtime import Runtime
+from kclient.common.types import Node
+from kclient.network.channel_builder import ChannelBuilder, client_channel_builder
+from kclient.network.sasl.credentials import CredentialsSource, FixedCredentials, UserCredentials
+from kclient.network.security_config import SecurityConfig
+
+if TYPE_CHECKING:
+    from kclient.network.tls.reloading_context import ReloadingContext
+
+INTERVAL_MS: Final = 60_000.0
+"""Time until the next warning about the same node; lines before that are of level DEBUG."""
+
+_log = logging.getLogger(__name__)
+
+
+class PeerListener:
+    """A listener of the other nodes, with the security of connections to it.
+
+    All connections of a node to one listener share the object: certificates are loaded once, and a
+    failure is logged once.
+
+    Attributes:
+        name: Name of the listener.
+        credentials: User and password of this node; None without SASL.
+    """
+
+    def __init__(self, name: str, security: SecurityConfig, runtime: Runtime) -> None:
+        """Load the certificates.
+
+        Args:
+            name: Name of the listener.
+            security: Security of the connections; with SASL, it has fixed credentials.
+            runtime: Clock, tasks and random numbers.
+
+        Raises:
+            ConfigError: A certificate or a key cannot be loaded.
+        """
+        self.name = name
+        self._security = security
+        self._runtime = runtime
+        self._tls = _context(security, runtime) if security.uses_ssl else None
+        self.credentials: CredentialsSource | None = None
+        if security.uses_sasl:
+            self.credentials = FixedCredentials(UserCredentials(*security.credentials))
+        # Several threads use it. At worst, two of them log the same failure.
+        self._next_ms: dict[int, float] = {}
+
+    def channel_builder(self, client_id: str, log_context: LogContext) -> ChannelBuilder:
+        """Return a builder of connections, for one thread.
+
+        Args:
+            client_id: Client id of the requests that authenticate a connection.
+            log_context: Prefix of log lines.
+        """
+        return client_channel_builder(
+            self._security, self.credentials, client_id, self._runtime, log_context, self._tls
+        )
+
+    def log_refusal(self, node: Node, error: AuthenticationError, now_ms: float) -> None:
+        """Log that a connection was not authenticated: a warning, at most one a minute."""
+        is_due = now_ms >= self._next_ms.get(node.id, 0.0)
+        if is_due:
+            self._next_ms[node.id] = now_ms + INTERVAL_MS
+        _log.log(
+            logging.WARNING if is_due else logging.DEBUG,
+            "connection to node %d at %s:%d not authenticated; listener %s, %s: %s",
+            node.id,
+            node.host,
+            node.port,
+            self.name,
+            self._described(),
+            error,
+        )
+
+    def _described(self) -> str:
+        security = self._security
+        if not security.uses_sasl:
+            return str(security.security_protocol)
+        user, _ = security.credentials
+        return f"{security.security_protocol}, {security.sasl_mechanism} as user {user!r:.80}"
+
+
+def _context(security: SecurityConfig, runtime: Runtime) -> "ReloadingContext":
+    # Imported when it is needed: TLS takes long to import.
+    builders = import_module("kclient.network.client_channel_builder")
+    context: ReloadingContext = builders.reloading_context(security, runtime.clock, _log)
+    return context
