@@ -1,6 +1,7 @@
 """Requests between nodes: connecting, failures, timeouts, changes of address."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -8,8 +9,9 @@ from kclient.broker.network.inter_broker_sender import InterBrokerSender, Sender
 from kclient.broker.network.peer_listener import PeerListener
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import UnsupportedVersionError
-from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.errors import ConfigError, DisconnectedError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT
+from kclient.common.secret import Secret
 from kclient.common.types import Node
 from kclient.network.security_config import SecurityConfig
 from kclient.network.system_runtime import system_runtime
@@ -23,6 +25,7 @@ from kclient.protocol.messages.metadata import (
 )
 from kclient.protocol.messages.raft_voters import UpdateRaftVoterRequest
 from kclient.testing import EmbeddedCluster
+from kclient.testing.certificate_authority import CertificateAuthority
 
 Outcome = Response | KafkaError
 RUNTIME = system_runtime()
@@ -33,13 +36,20 @@ def node(cluster: EmbeddedCluster, node_id: int = 1) -> Node:
     return Node(node_id, host, int(port))
 
 
-@pytest.fixture
-def sender() -> Iterator[InterBrokerSender]:
+@contextmanager
+def sender_to(security: SecurityConfig) -> Iterator[InterBrokerSender]:
+    """Create a sender whose listener is named CONTROLLER."""
     settings = SenderSettings("test", request_timeout_ms=5000)
-    listener = PeerListener("PLAINTEXT", SecurityConfig(), RUNTIME)
+    listener = PeerListener("CONTROLLER", security, RUNTIME)
     sender = InterBrokerSender(RUNTIME, settings, listener, NO_LOG_CONTEXT)
     yield sender
     sender.close()
+
+
+@pytest.fixture
+def sender() -> Iterator[InterBrokerSender]:
+    with sender_to(SecurityConfig()) as found:
+        yield found
 
 
 def step_until(sender: InterBrokerSender, condition: Callable[[], bool]) -> None:
@@ -141,3 +151,56 @@ def test_lost_connection_fails_request_in_flight(sender: InterBrokerSender) -> N
         sender.disconnect(target.id)
         step_until(sender, lambda: len(outcomes) == 2)
     assert isinstance(outcomes[1], DisconnectedError)
+
+
+def refused(
+    security: SecurityConfig, cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> list[str]:
+    """Send two requests that fail; return the warnings about the listener."""
+    caplog.clear()
+    with sender_to(security) as sender:
+        outcomes: list[Outcome] = []
+        for count in (1, 2):
+            sender.send(node(cluster), SimpleBuilder(DescribeClusterRequest()), outcomes.append)
+            step_until(sender, lambda count=count: len(outcomes) == count)
+        assert [type(each) for each in outcomes] == [DisconnectedError, DisconnectedError]
+    return [
+        each.getMessage()
+        for each in caplog.records
+        if each.name == PeerListener.__module__ and each.levelname == "WARNING"
+    ]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_wrong_password_of_node_is_one_warning(
+    mechanism: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    security = SecurityConfig(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=mechanism,
+        sasl_username="node",
+        sasl_password=Secret("canary"),
+    )
+    with EmbeddedCluster(security="sasl_plaintext", users={"node": "right"}) as cluster:
+        (warning,) = refused(security, cluster, caplog)
+        target = node(cluster)
+    assert warning.startswith(
+        f"connection to node 1 at {target.host}:{target.port} not authenticated; listener"
+        f" CONTROLLER, SASL_PLAINTEXT, {mechanism} as user 'node': "
+    )
+    assert "Authentication failed" in warning
+    assert "canary" not in caplog.text
+
+
+def test_certificate_that_is_not_trusted_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    other = CertificateAuthority("other")
+    security = SecurityConfig(security_protocol="SSL", ssl_truststore_certificates=other.pem)
+    with EmbeddedCluster(security="ssl") as cluster:
+        (warning,) = refused(security, cluster, caplog)
+    assert "not authenticated; listener CONTROLLER, SSL: TLS handshake: the certificate" in warning
+
+
+def test_stores_that_cannot_be_loaded_are_refused_at_start() -> None:
+    security = SecurityConfig(security_protocol="SSL", ssl_truststore_location="none.pem")
+    with pytest.raises(ConfigError, match=r"ssl_truststore_location: .*none\.pem"):
+        PeerListener("CONTROLLER", security, RUNTIME)

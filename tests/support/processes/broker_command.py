@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.support.processes.child_process import ChildProcess
 
-_ADDRESS = re.compile(r"^bootstrap\.servers=(\S+)$", re.MULTILINE)
+ADDRESS = re.compile(r"^bootstrap\.servers=(\S+)$", re.MULTILINE)
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def started_with(
     for setting in settings:
         command += ["--config", setting]
     with ChildProcess(command, directory, name="broker") as process:
-        yield process.wait_for(_ADDRESS)[1], process
+        yield process.wait_for(ADDRESS)[1], process
 
 
 def write_properties(tmp_path: Path, *lines: str) -> Path:
