@@ -8,12 +8,22 @@ from typing import Any
 import pytest
 
 from kclient import AdminClient, Consumer, NewTopic, Producer
+from kclient.admin import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePattern,
+    ResourceType,
+)
 from kclient.client.client_config import ClientOptions
+from kclient.common.acls import CLUSTER_NAME
 from kclient.common.broker_errors import NotEnoughReplicasError, UnknownTopicOrPartitionError
 from kclient.common.errors import (
     ConfigError,
     IllegalStateError,
     InvalidArgumentError,
+    KafkaTimeoutError,
 )
 from kclient.common.types import TopicPartition
 from kclient.testing import EmbeddedCluster
@@ -244,3 +254,94 @@ def test_secured_brokers_fail_over(security: str, users: Any, user: str | None) 
             cluster.restart(victim)
             wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
         assert values(cluster, 2, options) == [b"a", b"b"]
+
+
+def acl_of_nodes(user: str) -> AclBinding:
+    entry = AccessControlEntry(
+        f"User:{user}", "*", AclOperation.CLUSTER_ACTION, AclPermissionType.ALLOW
+    )
+    return AclBinding(ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME), entry)
+
+
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+USERS = {"alice": "canary-a", "replica": "canary-r"}
+BROKERS_AS_REPLICA = {
+    "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+    "listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config": (
+        f'{SCRAM_MODULE} required username="replica" password="canary-r";'
+    ),
+}
+
+
+def test_brokers_with_a_user_of_scram_need_cluster_action(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with (
+        caplog.at_level("INFO"),
+        EmbeddedCluster(
+            brokers=3,
+            security="sasl_plaintext",
+            users=USERS,
+            acls=[],
+            config=BROKERS_AS_REPLICA,
+        ) as cluster,
+        AdminClient(**cluster.client_config()) as admin,
+        Producer(**cluster.client_config()) as producer,
+    ):
+        admin.create_topics([NewTopic("t", 1, 3)])
+        refusal = (
+            "User:replica at 127.0.0.1 may not act as a node of this cluster: FETCH needs an ACL"
+            " that allows CLUSTER_ACTION on the cluster, or the principal in super.users"
+        )
+        wait_until(lambda: refusal in caplog.text, "a follower's fetch is refused")
+        leader = cluster.leader_of("t", 0)
+        assert leader is not None
+        wait_until(lambda: in_sync(cluster) == {leader}, "the followers have left the ISR")
+        admin.create_acls([acl_of_nodes("replica")])
+        wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+        producer.send("t", b"a", partition=0).result(timeout=30)
+    lines = [each.getMessage() for each in caplog.records if refusal in each.getMessage()]
+    assert 1 <= len(lines) <= 3  # at most one of each node
+    assert "canary" not in caplog.text
+
+
+def test_controllers_need_super_users(caplog: pytest.LogCaptureFixture) -> None:
+    config = {
+        "super.users": "User:cluster-administrator",
+        "initial.broker.registration.timeout.ms": 2000,
+    }
+    cluster = EmbeddedCluster(
+        brokers=3, security="sasl_plaintext", users=USERS, acls=[], config=config
+    )
+    with caplog.at_level("INFO"), pytest.raises(KafkaTimeoutError, match="not registered within"):
+        cluster.start()
+    refusals = [each for each in caplog.messages if "may not act as a node" in each]
+    assert 1 <= len(refusals) <= 3  # at most one of each node
+    assert refusals[0].startswith("User:cluster-node at 127.0.0.1 may not act as a node of this")
+    assert "needs an ACL that allows CLUSTER_ACTION on the cluster, or the" in refusals[0]
+    errors = [
+        each for each in caplog.messages if each.startswith("VoteResponse: error 31 (Cluster")
+    ]
+    assert 1 <= len(errors) <= 3  # of each node one
+
+
+def test_node_with_a_wrong_password_is_one_warning_for_each_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    config = {
+        "listener.name.controller.plain.sasl.jaas.config": (
+            f'{module} required username="cluster-node" password="canary-1" user_cluster-node='
+            '"canary-2";'
+        ),
+        "initial.broker.registration.timeout.ms": 2000,
+    }
+    cluster = EmbeddedCluster(brokers=3, security="sasl_plaintext", users=USERS, config=config)
+    with caplog.at_level("INFO"), pytest.raises(KafkaTimeoutError, match="not registered within"):
+        cluster.start()
+    warnings = [each for each in caplog.messages if "not authenticated; listener" in each]
+    assert 1 <= len(warnings) <= 6  # of each node one for each other
+    assert len(set(warnings)) == len({each.partition(" at ")[0] for each in warnings})
+    assert "; listener CONTROLLER, SASL_PLAINTEXT, PLAIN as user 'cluster-node': " in warnings[0]
+    assert "Invalid username or password" in warnings[0]
+    assert "canary" not in caplog.text

@@ -2,9 +2,10 @@
 
 import logging
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from kclient.common.errors import AuthenticationError
+from kclient.broker.network.failure_log import LineLimit
+from kclient.common.errors import AuthenticationError, ConfigError
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime
 from kclient.common.types import Node
@@ -14,9 +15,6 @@ from kclient.network.security_config import SecurityConfig
 
 if TYPE_CHECKING:
     from kclient.network.tls.reloading_context import ReloadingContext
-
-INTERVAL_MS: Final = 60_000.0
-"""Time until the next warning about the same node; lines before that are of level DEBUG."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,12 +44,11 @@ class PeerListener:
         self.name = name
         self._security = security
         self._runtime = runtime
-        self._tls = _context(security, runtime) if security.uses_ssl else None
+        self._tls = _context(name, security, runtime) if security.uses_ssl else None
         self.credentials: CredentialsSource | None = None
         if security.uses_sasl:
             self.credentials = FixedCredentials(UserCredentials(*security.credentials))
-        # Several threads use it. At worst, two of them log the same failure.
-        self._next_ms: dict[int, float] = {}
+        self._limit = LineLimit()
 
     def channel_builder(self, client_id: str, log_context: LogContext) -> ChannelBuilder:
         """Return a builder of connections, for one thread.
@@ -66,11 +63,8 @@ class PeerListener:
 
     def log_refusal(self, node: Node, error: AuthenticationError, now_ms: float) -> None:
         """Log that a connection was not authenticated: a warning, at most one a minute."""
-        is_due = now_ms >= self._next_ms.get(node.id, 0.0)
-        if is_due:
-            self._next_ms[node.id] = now_ms + INTERVAL_MS
         _log.log(
-            logging.WARNING if is_due else logging.DEBUG,
+            logging.WARNING if self._limit.takes(node.id, now_ms) else logging.DEBUG,
             "connection to node %d at %s:%d not authenticated; listener %s, %s: %s",
             node.id,
             node.host,
@@ -88,8 +82,11 @@ class PeerListener:
         return f"{security.security_protocol}, {security.sasl_mechanism} as user {user!r:.80}"
 
 
-def _context(security: SecurityConfig, runtime: Runtime) -> "ReloadingContext":
+def _context(name: str, security: SecurityConfig, runtime: Runtime) -> "ReloadingContext":
     # Imported when it is needed: TLS takes long to import.
     builders = import_module("kclient.network.client_channel_builder")
-    context: ReloadingContext = builders.reloading_context(security, runtime.clock, _log)
+    try:
+        context: ReloadingContext = builders.reloading_context(security, runtime.clock, _log)
+    except ConfigError as error:
+        raise ConfigError(f"connections to the listener {name}: {error}") from error
     return context

@@ -37,6 +37,7 @@ from kclient.common.broker_errors import (
     RequestTimedOutError,
     UnknownLeaderEpochError,
     UnsupportedVersionError,
+    error_of_code,
 )
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.quorum import (
@@ -77,12 +78,22 @@ def accept_response(context: RaftContext, response: Outcome, now_ms: float) -> R
     ignored = (UnknownLeaderEpochError.code, BrokerNotAvailableError.code)
     if head.is_whole or head.leader.epoch < context.quorum.epoch or head.error_code in ignored:
         if head.is_whole:
-            _log.warning("%s: error %d", type(response).__name__, head.error_code)
+            _report_error(context, type(response).__name__, head.error_code)
         return None
+    context.reported_errors.clear()
     before = context.quorum.epoch
     endpoints = {} if head.endpoint is None else {context.identity.listener: head.endpoint}
     context.observe(head.leader.leader_id, head.leader.epoch, endpoints, now_ms)
     return head if context.quorum.epoch == before else None
+
+
+def _report_error(context: RaftContext, response: str, code: int) -> None:
+    """Log an error of a whole response; a repetition is of level DEBUG."""
+    is_new = (response, code) not in context.reported_errors
+    context.reported_errors.add((response, code))
+    name = type(error_of_code(code)).__name__
+    level = logging.WARNING if is_new else logging.DEBUG
+    _log.log(level, "%s: error %d (%s)", response, code, name)
 
 
 class Elections:

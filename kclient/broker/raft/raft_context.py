@@ -114,6 +114,8 @@ class RaftContext:
         parked: Fetches that wait.
         is_shutting_down: Whether the shutdown has begun.
         on_transition: Called when the state is left for another one.
+        reported_errors: Responses and error codes that were logged since the last response without
+            an error.
     """
 
     def __init__(
@@ -137,6 +139,7 @@ class RaftContext:
         self.parked: list[ParkedFetch] = []
         self.is_shutting_down = False
         self.on_transition: list[Callable[[], None]] = []
+        self.reported_errors: set[tuple[str, int]] = set()
 
     @property
     def voters(self) -> VoterSet:

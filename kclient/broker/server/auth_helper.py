@@ -1,11 +1,15 @@
 """Authorization of requests, for their handlers."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
 
 from kclient.broker.authorizer.standard_authorizer import StandardAuthorizer
+from kclient.broker.network.failure_log import LineLimit
 from kclient.broker.network.request_channel import Request
 from kclient.common.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from kclient.common.broker_errors import ClusterAuthorizationError
+
+_log = logging.getLogger(__name__)
 
 
 class AuthHelper:
@@ -15,13 +19,16 @@ class AuthHelper:
 
     Args:
         authorizer: The authorizer, or None.
+        now_ms: Returns the monotonic time.
 
     Attributes:
         has_authorizer: Whether there is an authorizer.
     """
 
-    def __init__(self, authorizer: StandardAuthorizer | None) -> None:
+    def __init__(self, authorizer: StandardAuthorizer | None, now_ms: Callable[[], float]) -> None:
         self._authorizer = authorizer
+        self._now_ms = now_ms
+        self._refusals = LineLimit()
         self.has_authorizer = authorizer is not None
 
     def authorize(
@@ -74,6 +81,36 @@ class AuthHelper:
             ClusterAuthorizationError: It may not.
         """
         if not self.authorize_cluster(request, operation):
+            raise ClusterAuthorizationError("Cluster authorization failed.")
+
+    def authorize_node(self, request: Request) -> bool:
+        """Return whether the client of a request may act as a node of this cluster.
+
+        Nodes repeat what was refused, so that a denial is logged once in a minute.
+        """
+        if self._authorizer is None:
+            return True
+        principal, now_ms = str(request.principal), self._now_ms()
+        is_due = self._refusals.is_due(principal, now_ms)
+        if self.authorize_cluster(request, AclOperation.CLUSTER_ACTION, is_logged=is_due):
+            return True
+        if self._refusals.takes(principal, now_ms):
+            _log.warning(
+                "%.200s at %s may not act as a node of this cluster: %s needs an ACL that allows"
+                " CLUSTER_ACTION on the cluster, or the principal in super.users",
+                repr(principal)[1:-1],
+                request.client_address,
+                request.header.api_key.name,
+            )
+        return False
+
+    def require_node(self, request: Request) -> None:
+        """Check that the client may act as a node of this cluster.
+
+        Raises:
+            ClusterAuthorizationError: It may not.
+        """
+        if not self.authorize_node(request):
             raise ClusterAuthorizationError("Cluster authorization failed.")
 
     def authorize_any_topic(self, request: Request, operation: AclOperation) -> bool:

@@ -610,7 +610,7 @@ class BrokerServer:
                 runtime.tasks.condition(),
             ),
             fetch_sessions=fetch_sessions,
-            auth=AuthHelper(_authorizer(config, storage.metadata)),
+            auth=AuthHelper(_authorizer(config, storage.metadata), runtime.clock.monotonic_ms),
         )
 
 

@@ -29,7 +29,11 @@ from kclient.broker.server.handlers import (
 )
 from kclient.broker.server.request_parser import VersionSpan
 from kclient.broker.server.served_api import BrokerServices, ServedApi
-from kclient.common.broker_errors import UnknownServerError, code_of
+from kclient.common.broker_errors import (
+    ClusterAuthorizationError,
+    UnknownServerError,
+    code_of,
+)
 from kclient.common.errors import KafkaError
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request as RequestMessage
@@ -146,6 +150,9 @@ class KafkaApis:
             else:
                 api = self._table[request.header.api_key]
                 response = api.handle(self._services, request, body)
+        except ClusterAuthorizationError as error:
+            _log.debug("%r failed: %s", request, error)  # its denial is logged
+            self._fail(request, code_of(error))
         except KafkaError as error:
             _log.info("%r failed: %s", request, error)
             self._fail(request, code_of(error))

@@ -12,7 +12,6 @@ from kclient.broker.controller.topic_requests import handle_request
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.handlers import acls, scram_credentials, topics
 from kclient.broker.server.served_api import BrokerServices, ErrorResponse, ServedApi
-from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.message import Request as RequestMessage
@@ -36,7 +35,7 @@ from kclient.protocol.messages.user_scram_credentials import AlterUserScramCrede
 
 def _served(request_type: type[RequestMessage], on_error: ErrorResponse | None = None) -> ServedApi:
     def handle(services: BrokerServices, request: Request, body: RequestMessage) -> None:
-        services.auth.require_cluster(request, AclOperation.CLUSTER_ACTION)
+        services.auth.require_node(request)
 
         def on_done(outcome: ResponseMessage | KafkaError) -> None:
             if not isinstance(outcome, KafkaError):

@@ -114,9 +114,7 @@ class _Fetch:
     def _refused_of(self, taken: Sequence[CachedPartition]) -> dict[CachedPartition, FetchResult]:
         """Return the results of the partitions that are not read."""
         auth, request = self._auth, self._request
-        if self._replica_id != CONSUMER and not auth.authorize_cluster(
-            request, AclOperation.CLUSTER_ACTION
-        ):
+        if self._replica_id != CONSUMER and not auth.authorize_node(request):
             return dict.fromkeys(taken, _UNAUTHORIZED)
         refused = _absent(self._image, taken) if self._version >= _TOPIC_IDS else {}
         if auth.has_authorizer and self._replica_id == CONSUMER:

@@ -43,7 +43,7 @@ _WRONG_ENDPOINT = (
 
 def _handle(services: BrokerServices, request: Request, body: RequestMessage) -> None:
     """Handle a request of another voter."""
-    services.auth.require_cluster(request, AclOperation.CLUSTER_ACTION)
+    services.auth.require_node(request)
     services.raft.handle_request(body, request.respond)
 
 

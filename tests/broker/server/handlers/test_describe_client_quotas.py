@@ -21,7 +21,7 @@ EXACT, DEFAULT, ANY = range(3)
 ALICE, ANYONE = (("user", "alice"),), (("user", None),)
 BOTH = (("client-id", "c"), ("user", "alice"))
 IMAGE = MetadataImage(client_quotas={key: {"rate": 1.0} for key in (ALICE, ANYONE, BOTH)})
-SERVICES: Any = SimpleNamespace(metadata=SimpleNamespace(image=IMAGE), auth=AuthHelper(None))
+SERVICES: Any = SimpleNamespace(metadata=SimpleNamespace(image=IMAGE), auth=AuthHelper(None, float))
 
 
 def condition(kind: str, match_type: int, match: str | None = None) -> ComponentData:

@@ -37,7 +37,9 @@ def test_find_coordinator_creates_offsets_topic() -> None:
 
 def find(image: MetadataImage, group: str) -> tuple[int, int]:
     """Return node and error code of a coordinator."""
-    services: Any = SimpleNamespace(metadata=SimpleNamespace(image=image), auth=AuthHelper(None))
+    services: Any = SimpleNamespace(
+        metadata=SimpleNamespace(image=image), auth=AuthHelper(None, float)
+    )
     header = SimpleNamespace(api_version=6)
     request: Any = SimpleNamespace(header=header, listener_name="PLAINTEXT")
     body = FindCoordinatorRequest(coordinator_keys=[group])

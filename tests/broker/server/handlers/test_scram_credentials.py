@@ -85,7 +85,7 @@ def test_lost_controller_is_reported_for_each_user() -> None:
     )
     responses: list[Any] = []
     controller = SimpleNamespace(change=lambda _, on_done: on_done(NotControllerError("gone")))
-    services: Any = SimpleNamespace(controller=controller, auth=AuthHelper(None))
+    services: Any = SimpleNamespace(controller=controller, auth=AuthHelper(None, float))
     request: Any = SimpleNamespace(respond=responses.append)
     alter, _ = scram_credentials.APIS
     assert alter.handle(services, request, body) is None
