@@ -201,6 +201,24 @@ def test_certificate_that_is_not_trusted_is_one_warning(caplog: pytest.LogCaptur
     assert "not authenticated; listener CONTROLLER, SSL: TLS handshake: the certificate" in warning
 
 
+def test_host_name_that_is_not_in_the_certificate_is_refused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    authority = CertificateAuthority("nodes")
+    identity = authority.issue("node", ["broker2"])
+    stores = {"ssl.keystore.key": identity.key, "ssl.keystore.certificate.chain": identity.chain}
+    security = SecurityConfig(security_protocol="SSL", ssl_truststore_certificates=authority.pem)
+    with EmbeddedCluster(security="ssl", config=stores) as cluster:
+        (warning,) = refused(security, cluster, caplog)
+        assert "the certificate is not valid for '127.0.0.1'; its names are DNS:broker2" in warning
+        any_name = security.with_values(ssl_endpoint_identification_algorithm="")
+        with sender_to(any_name) as sender:
+            outcomes: list[Outcome] = []
+            sender.send(node(cluster), SimpleBuilder(DescribeClusterRequest()), outcomes.append)
+            step_until(sender, lambda: bool(outcomes))
+    assert isinstance(outcomes[0], DescribeClusterResponse)
+
+
 def test_stores_that_cannot_be_loaded_are_refused_at_start() -> None:
     security = SecurityConfig(security_protocol="SSL", ssl_truststore_location="none.pem")
     with pytest.raises(ConfigError, match=r"the listener CONTROLLER: ssl_trust.*none\.pem"):
