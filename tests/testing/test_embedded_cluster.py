@@ -322,6 +322,7 @@ def test_cluster_without_security_has_only_an_address() -> None:
             r"users: got the name 'a,b' \(str\), expected 1 to 64",
         ),
         ({"security": "ssl", "users": ["cluster-administrator"]}, "the cluster's own user"),
+        ({"security": "ssl", "users": ["cluster-node"]}, "the cluster's own user"),
     ],
 )
 def test_security_that_is_refused(options: dict[str, Any], text: str) -> None:

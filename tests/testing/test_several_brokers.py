@@ -1,6 +1,7 @@
 """An embedded cluster of several brokers: replication, failover, restarts."""
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,11 @@ from kclient.admin import (
 )
 from kclient.client.client_config import ClientOptions
 from kclient.common.acls import CLUSTER_NAME
-from kclient.common.broker_errors import NotEnoughReplicasError, UnknownTopicOrPartitionError
+from kclient.common.broker_errors import (
+    NotEnoughReplicasError,
+    TopicAuthorizationError,
+    UnknownTopicOrPartitionError,
+)
 from kclient.common.errors import (
     ConfigError,
     IllegalStateError,
@@ -229,6 +234,13 @@ def test_unknown_nodes_and_partitions_are_named(cluster: EmbeddedCluster) -> Non
         _ = cluster.faults
 
 
+def acl(
+    user: str, kind: ResourceType, name: str, operation: AclOperation = AclOperation.ALL
+) -> AclBinding:
+    entry = AccessControlEntry(f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+    return AclBinding(ResourcePattern(kind, name), entry)
+
+
 @pytest.mark.parametrize(
     ("security", "users", "user"),
     [
@@ -239,7 +251,8 @@ def test_unknown_nodes_and_partitions_are_named(cluster: EmbeddedCluster) -> Non
     ],
 )
 def test_secured_brokers_fail_over(security: str, users: Any, user: str | None) -> None:
-    with EmbeddedCluster(brokers=3, security=security, users=users) as cluster:
+    acls = [acl("alice", ResourceType.TOPIC, "t")] if user else None
+    with EmbeddedCluster(brokers=3, security=security, users=users, acls=acls) as cluster:
         options = cluster.client_config(user)
         assert options["security_protocol"] == security.upper()
         protocols = {each.security_protocol.name for each in cluster.broker.bound}
@@ -253,14 +266,10 @@ def test_secured_brokers_fail_over(security: str, users: Any, user: str | None) 
             assert cluster.leader_of("t", 0) != victim
             cluster.restart(victim)
             wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+            if user:
+                with pytest.raises(TopicAuthorizationError):
+                    producer.send("other", b"c").result(timeout=30)
         assert values(cluster, 2, options) == [b"a", b"b"]
-
-
-def acl_of_nodes(user: str) -> AclBinding:
-    entry = AccessControlEntry(
-        f"User:{user}", "*", AclOperation.CLUSTER_ACTION, AclPermissionType.ALLOW
-    )
-    return AclBinding(ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME), entry)
 
 
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -297,7 +306,9 @@ def test_brokers_with_a_user_of_scram_need_cluster_action(
         leader = cluster.leader_of("t", 0)
         assert leader is not None
         wait_until(lambda: in_sync(cluster) == {leader}, "the followers have left the ISR")
-        admin.create_acls([acl_of_nodes("replica")])
+        admin.create_acls(
+            [acl("replica", ResourceType.CLUSTER, CLUSTER_NAME, AclOperation.CLUSTER_ACTION)]
+        )
         wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
         producer.send("t", b"a", partition=0).result(timeout=30)
     lines = [each.getMessage() for each in caplog.records if refusal in each.getMessage()]
@@ -345,3 +356,26 @@ def test_node_with_a_wrong_password_is_one_warning_for_each_other(
     assert "; listener CONTROLLER, SASL_PLAINTEXT, PLAIN as user 'cluster-node': " in warnings[0]
     assert "Invalid username or password" in warnings[0]
     assert "canary" not in caplog.text
+
+
+def test_nodes_authenticate_again_on_their_connections(caplog: pytest.LogCaptureFixture) -> None:
+    """The sessions of nodes are renewed, so that no connection is closed and no request fails."""
+    reauth_ms = 1500  # a broker refuses to authenticate again within a second
+    config = {"connections.max.reauth.ms": reauth_ms}
+    with (
+        caplog.at_level("INFO"),
+        EmbeddedCluster(
+            brokers=3, security="sasl_plaintext", users=USERS, config=config
+        ) as cluster,
+        Producer(**cluster.client_config()) as producer,
+    ):
+        producer.send("t", b"a", partition=0).result(timeout=30)
+        wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+        controller, started = cluster.controller_id, time.monotonic()
+        while time.monotonic() < started + 3 * reauth_ms / 1000:
+            producer.send("t", b"b", partition=0).result(timeout=30)
+        assert cluster.controller_id == controller
+        assert len(in_sync(cluster)) == 3
+        messages = list(caplog.messages)
+    for failure in ("a fetch from the leader failed", "session has expired", "not authenticated"):
+        assert not [each for each in messages if failure in each]
