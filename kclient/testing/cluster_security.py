@@ -129,7 +129,7 @@ class ClusterSecurity:
                 settings[key] = ServerJaasConfig((mechanism,), users)
         if self._acls is not None:
             settings["authorizer.class.name"] = STANDARD_AUTHORIZER
-            settings["super.users"] = f"User:{SUPER_USER};User:{NODE_USER}"
+            settings["super.users"] = f"User:{SUPER_USER}"
         return settings
 
     def node_settings(self, controller: str) -> dict[str, object]:
@@ -142,6 +142,8 @@ class ClusterSecurity:
         settings = self.broker_settings()
         settings["listeners"] = f"{settings['listeners']},{controller}://127.0.0.1:0"
         settings["listener.security.protocol.map"] = f"{name}:{name},{controller}:{name}"
+        if self._acls is not None:
+            settings["super.users"] = f"User:{SUPER_USER};User:{NODE_USER}"
         if self._tls is not None:
             settings["ssl.truststore.certificates"] = self._tls.trusted
             settings[f"{own}.ssl.client.auth"] = "required"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,7 @@ from kclient.protocol.messages.metadata import (
 from kclient.protocol.messages.raft_voters import UpdateRaftVoterRequest
 from kclient.testing import EmbeddedCluster
 from kclient.testing.certificate_authority import CertificateAuthority
+from tests.support.checks.waiting import wait_until
 
 Outcome = Response | KafkaError
 RUNTIME = system_runtime()
@@ -217,6 +219,35 @@ def test_host_name_that_is_not_in_the_certificate_is_refused(
             sender.send(node(cluster), SimpleBuilder(DescribeClusterRequest()), outcomes.append)
             step_until(sender, lambda: bool(outcomes))
     assert isinstance(outcomes[0], DescribeClusterResponse)
+
+
+def test_changed_trust_store_is_used_for_new_connections(tmp_path: Path) -> None:
+    authority, other = CertificateAuthority("nodes"), CertificateAuthority("other")
+    identity = authority.issue("node", ["127.0.0.1"])
+    stores = {"ssl.keystore.key": identity.key, "ssl.keystore.certificate.chain": identity.chain}
+    trusted, replacement = tmp_path / "trusted.pem", tmp_path / "new.pem"
+    trusted.write_text(other.pem)
+    replacement.write_text(authority.pem)
+    security = SecurityConfig(security_protocol="SSL", ssl_truststore_location=str(trusted))
+    with EmbeddedCluster(security="ssl", config=stores) as cluster, sender_to(security) as sender:
+        outcomes: list[Outcome] = []
+
+        def send() -> None:
+            sender.send(node(cluster), SimpleBuilder(DescribeClusterRequest()), outcomes.append)
+
+        send()
+        step_until(sender, lambda: len(outcomes) == 1)
+        assert isinstance(outcomes[0], DisconnectedError)
+        replacement.replace(trusted)
+
+        def responded() -> bool:
+            if isinstance(outcomes[-1], KafkaError):
+                outcomes.clear()
+                send()
+                step_until(sender, lambda: bool(outcomes))
+            return isinstance(outcomes[-1], DescribeClusterResponse)
+
+        wait_until(responded, "the other node is trusted")
 
 
 def test_stores_that_cannot_be_loaded_are_refused_at_start() -> None:
