@@ -117,6 +117,9 @@ class BrokerServer:
         self._clean = True
         self._lifecycle: BrokerLifecycleManager | None = None
         self._ending: Task | None = None
+        # guards: whether the broker is starting, or ends by itself
+        self._outcome = runtime.tasks.condition()
+        self._is_starting = False
         self.failure: BaseException | None = None
         self._parts: _Parts | None = None
         self._controlled = True
@@ -216,7 +219,7 @@ class BrokerServer:
         """
         if self.is_running:
             raise IllegalStateError("the broker is running already")
-        self._clean = True
+        self._clean = self._is_starting = True
         self.failure = None
         self._started_in = self._tasks.process_id()
         try:
@@ -226,6 +229,7 @@ class BrokerServer:
             self._stack.close()
             self._forget()
             raise
+        self._finish_start()
         _log.info(
             "broker %d serves %s from %s",
             self._config.node_id,
@@ -514,11 +518,22 @@ class BrokerServer:
 
         The errors include those of the disk with the metadata log, also if that is full.
         """
-        if self._ending is not None:
-            return
+        with self._outcome:
+            if self.failure is not None:
+                return
+            self.failure = error
+            is_starting = self._is_starting
         _log.error("broker %d ends: %s: %s", self._config.node_id, type(error).__name__, error)
-        self.failure = error
-        self._ending = self._tasks.spawn("kclient-end", self._end)
+        if not is_starting:
+            self._ending = self._tasks.spawn("kclient-end", self._end)
+
+    def _finish_start(self) -> None:
+        """End a broker that has failed meanwhile: before, its components were still starting."""
+        with self._outcome:
+            self._is_starting = False
+            has_failed = self.failure is not None
+        if has_failed:
+            self._ending = self._tasks.spawn("kclient-end", self._end)
 
     def _end(self) -> bool:
         self._clean = False

@@ -1,5 +1,6 @@
 """Nodes of a quorum of three voters, each broker and controller, on sockets."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -8,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from kclient import AdminClient, NewTopic
+from kclient.broker.network.inter_broker_sender import InterBrokerSender, Step
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
+from kclient.common.broker_errors import InconsistentClusterIdError
 from kclient.common.errors import ConfigError, IllegalStateError, KafkaTimeoutError
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.message import Request, Response
@@ -209,6 +212,30 @@ def test_node_without_a_majority_says_who_is_missing(
         server.stop()
     expected = "node 1 waits for a majority of the voters; not reachable: 2 at 127.0.0.1:1, 3 at"
     assert expected in caplog.text
+
+
+def test_error_during_the_start_ends_the_node_when_it_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = node(tmp_path, 1)
+    refused = InconsistentClusterIdError("another cluster")
+    before = set(threading.enumerate())
+    start_sender = server._start_sender
+
+    def fail_and_start(sender: InterBrokerSender, name: str, step: Step) -> None:
+        server._on_failure(refused)
+        names = [thread.name for thread in set(threading.enumerate()) - before]
+        assert "kclient-end" not in names  # it would end what is being started
+        start_sender(sender, name, step)
+
+    monkeypatch.setattr(server, "_start_sender", fail_and_start)
+    server.start(voters=voters_with_absent(server))
+    wait_until(lambda: not server.is_running, "the node ends")
+    server.stop()
+    with pytest.raises(InconsistentClusterIdError):
+        server.await_running(1_000)
+    assert "unexpected error" not in caplog.text
+    wait_until(lambda: set(threading.enumerate()) <= before, "all threads have ended")
 
 
 def test_node_without_threads_is_the_only_voter(tmp_path: Path) -> None:
