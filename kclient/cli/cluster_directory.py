@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kclient.broker.metadata.meta_properties import MetaPropertiesEnsemble
 from kclient.broker.metadata.metadata_version import LATEST_SERVED
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
-from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
 from kclient.broker.server.local_cluster import CONTROLLER, local_cluster_settings
 from kclient.broker.server.quorum_voters import VOTERS
 from kclient.broker.server.server_properties import load_server_properties
@@ -90,8 +90,8 @@ def open_cluster(
         given: Settings for all nodes, which override those of the files.
 
     Raises:
-        ConfigError: A setting is invalid, or is one of a node, or the address is not that of the
-            files.
+        ConfigError: A setting is invalid, is one of a node or a secret, or the address is not that
+            of the files.
         IllegalStateError: The directory belongs to another number of brokers, or the nodes to
             different clusters.
         OSError: The files cannot be written, or no port is free.
@@ -125,6 +125,11 @@ def _check_common(given: Mapping[str, object]) -> None:
             raise ConfigError(
                 f"--config: got {name}, expected a key with the same value for all brokers; "
                 "server.properties of each node has its own"
+            )
+        if BROKER_CONFIG.key(name).secret:
+            raise ConfigError(
+                f"--config: got {name}, a secret, expected it in server.properties of each node; "
+                "the command line of each broker would show it"
             )
 
 

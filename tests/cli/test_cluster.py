@@ -172,6 +172,7 @@ def test_a_broker_that_cannot_start_stops_all(tmp_path: Path) -> None:
             r"--listen: got port 65531, expected at most .*",
         ),
         (("--config", "node.id=7"), 2, r"--config: got node\.id, expected a key with the same .*"),
+        (("--config", "ssl.key.password=x"), 2, r"--config: got ssl\.key\.password, a secret, .*"),
         (("--config", "num.partition=3"), 2, r".*mean 'num\.partitions'.*"),
     ],
 )
@@ -184,6 +185,7 @@ def test_bad_arguments_are_refused_before_a_broker_starts(
 ) -> None:
     assert main(["cluster", "--data-dir", str(tmp_path / "d"), *options]) == status
     assert re.fullmatch(rf"kclient cluster: {problem}\n", capsys.readouterr().err)
+    assert not list((tmp_path / "d").glob("*/data/*"))
 
 
 def test_a_directory_of_another_number_of_brokers_is_refused(
