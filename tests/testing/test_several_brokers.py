@@ -17,6 +17,7 @@ from kclient.admin import (
     ResourcePattern,
     ResourceType,
 )
+from kclient.broker.server.raft_manager import RaftManager
 from kclient.client.client_config import ClientOptions
 from kclient.common.acls import CLUSTER_NAME
 from kclient.common.broker_errors import (
@@ -168,6 +169,25 @@ def test_orderly_stop_moves_leaders_first(cluster: EmbeddedCluster) -> None:
     assert all(2 not in each.isr for each in image.topics["t"].partitions)
     cluster.start(2)  # at once: its session has ended
     wait_until(lambda: in_sync(cluster) == {1, 2, 3}, "the broker is in sync again")
+
+
+def test_nodes_that_stop_one_after_another_do_not_wait_for_each_other(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave = RaftManager.leave
+    left: list[int] = []
+
+    def leave_in_time(self: RaftManager, _timeout_ms: float) -> None:
+        leave(self, 60_000)
+        left.append(self.node_id)
+
+    monkeypatch.setattr(RaftManager, "leave", leave_in_time)
+    controller = cluster.controller_id
+    assert controller is not None
+    others = [each for each in (1, 2, 3) if each != controller]
+    for node in (*others, controller):
+        cluster.stop(node)
+    assert left == [*others, controller]
 
 
 def test_group_keeps_its_offsets_when_its_coordinator_is_killed(cluster: EmbeddedCluster) -> None:

@@ -20,7 +20,7 @@ after the records are flushed, committed and reported to the listeners. With mor
 are written by `poll` after the linger time and committed by the fetches of the followers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from kclient.broker.raft.control_record_state_machine import KRaftControlRecordStateMachine
 from kclient.broker.raft.elections import Elections
@@ -303,19 +303,23 @@ class KafkaRaftClient:
     def start_shutdown(self) -> None:
         """Start to leave: a leader resigns, and requests that need a leader are refused.
 
-        The caller continues to poll until `is_shut_down`, or until its own timeout.
+        The caller continues to poll until `is_shut_down` holds, or until its own timeout.
         """
         if not self._context.is_shutting_down:
             self._context.is_shutting_down = True
             self._listeners.begin_shutdown()
 
-    @property
-    def is_shut_down(self) -> bool:
-        """Whether the other voters know of the shutdown, or need not."""
+    def is_shut_down(self, unreachable: Container[int] = ()) -> bool:
+        """Return whether the other voters know of the shutdown, or need not.
+
+        Args:
+            unreachable: Ids of voters that cannot be informed.
+        """
         context = self._context
         state = context.quorum.state
         if isinstance(state, LeaderState):
             return False
         if isinstance(state, ResignedState) and not context.quorum.is_only_voter:
-            return context.is_shutting_down and not state.unacknowledged
+            informed = all(each in unreachable for each in state.unacknowledged)
+            return context.is_shutting_down and informed
         return context.is_shutting_down

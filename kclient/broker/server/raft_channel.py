@@ -32,6 +32,9 @@ class NoRaftChannel:
     unreachable: frozenset[int] = frozenset()
     foreign: frozenset[int] = frozenset()
 
+    def forget_failures(self) -> None:
+        """Do nothing: there are none."""
+
     def send(
         self, node: RaftNode, request: Request, _timeout_ms: float, _on_response: OnResponse
     ) -> None:
@@ -74,6 +77,10 @@ class NetworkRaftChannel:
             timeout_ms,
         )
         self._sender.wakeup()
+
+    def forget_failures(self) -> None:
+        """Count only failures from now on: a leader sends requests to followers rarely."""
+        self.unreachable.clear()
 
     def _received(self, node_id: int, on_response: OnResponse, outcome: Outcome) -> None:
         if isinstance(outcome, KafkaError):

@@ -212,9 +212,10 @@ class RaftManager:
     def leave(self, timeout_ms: float) -> None:
         """Resign before the node stops; changes that are requested later are refused.
 
-        The other voters are informed, and waited for until a timeout. The only voter is shut down
-        when the event has run.
+        The other voters are informed, and waited for until a timeout, unless they do not respond.
+        The only voter is shut down when the event has run.
         """
+        self.events.submit(self._channel.forget_failures)
         self.events.submit(self.client.start_shutdown)
         if self.is_only_voter:
             return
@@ -236,7 +237,7 @@ class RaftManager:
         self._note_own_process(now_ms)
         deadline_ms = self.client.poll(now_ms)
         self.controller.poll()
-        if self.client.is_shut_down and not self._has_left:
+        if not self._has_left and self.client.is_shut_down(self._channel.unreachable):
             with self._left:
                 self._has_left = True
                 self._left.notify_all()

@@ -96,22 +96,22 @@ def test_shutdown_of_a_leader_hands_over() -> None:
     epoch = elect(bench)
     bench.client.start_shutdown()
     assert bench.listener.is_shutting_down
-    assert not bench.client.is_shut_down
+    assert not bench.client.is_shut_down()
     bench.advance()
     assert partition(bench.handle(fetch(2, epoch, OffsetAndEpoch(0, 0)))[0]).error_code == 8
     for _, _, on_response in bench.take(EndQuorumEpochRequest):
-        assert not bench.client.is_shut_down
+        assert not bench.client.is_shut_down()
         follower = Bench(1, 2, 3, node_id=2)
         bench.respond(on_response, follower.handle(end(1, epoch, 2, 3))[0])
-    assert bench.client.is_shut_down
+    assert bench.client.is_shut_down()
 
 
 def test_shutdown_of_others_is_immediate() -> None:
     follower = Bench(1, 2, 3)
     follower.client.start_shutdown()
-    assert follower.client.is_shut_down
+    assert follower.client.is_shut_down()
     single = Bench(1)
     single.advance()
     single.client.start_shutdown()
     single.advance()
-    assert single.client.is_shut_down
+    assert single.client.is_shut_down()

@@ -72,8 +72,8 @@ def test_orderly_stop_resigns_and_a_crash_does_not(tmp_path: Path) -> None:
         cluster.kill()
         cluster.start()
         stopped = cluster.broker.storage.raft
-    assert (killed.controller.is_active, killed.client.is_shut_down) == (True, False)
-    assert (stopped.controller.is_active, stopped.client.is_shut_down) == (False, True)
+    assert (killed.controller.is_active, killed.client.is_shut_down()) == (True, False)
+    assert (stopped.controller.is_active, stopped.client.is_shut_down()) == (False, True)
 
 
 def test_unexpected_error_of_the_quorum_ends_the_node(
