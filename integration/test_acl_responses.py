@@ -43,10 +43,13 @@ from kclient.protocol.messages import (
     group_membership,
     groups,
     init_producer_id,
+    leaders_and_reassignments,
     log_dirs,
     log_offsets,
     metadata,
+    node_registration,
     produce,
+    quorum,
     topics,
     user_scram_credentials,
 )
@@ -476,6 +479,30 @@ CASES: tuple[Case, ...] = (
         (0,),
     ),
     ("SASL", one(SaslHandshakeRequest, mechanism="PLAIN"), (1,)),
+    (
+        "quorum",
+        one(
+            quorum.DescribeQuorumRequest,
+            topics=[
+                quorum.DescribeQuorumRequestTopicData(
+                    topic_name="__cluster_metadata",
+                    partitions=[quorum.DescribeQuorumRequestPartitionData(partition_index=0)],
+                )
+            ],
+        ),
+        (0, 2),
+    ),
+    (
+        "elect leaders",
+        one(
+            leaders_and_reassignments.ElectLeadersRequest,
+            topic_partitions=[
+                leaders_and_reassignments.ElectLeadersTopicPartitions(topic="open", partitions=[0])
+            ],
+        ),
+        (0, 1, 2),
+    ),
+    ("unregister broker", one(node_registration.UnregisterBrokerRequest, broker_id=77), (0,)),
 )
 VERSIONS = [
     pytest.param(build, version, id=f"{name} v{version}")

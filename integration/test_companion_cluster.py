@@ -39,8 +39,8 @@ def is_in_sync(cluster: EmbeddedCluster) -> bool:
     leader = cluster.leader_of("t", 0)
     if leader is None or leader not in cluster.brokers:
         return False
-    manager = cluster.brokers[leader].services.replica_manager
-    return len(manager.partition(T0).in_sync.isr) == 3
+    partition = cluster.brokers[leader].services.replica_manager.hosted.table.get(T0)
+    return partition is not None and len(partition.in_sync.isr) == 3
 
 
 def leader(cluster: EmbeddedCluster) -> int | None:

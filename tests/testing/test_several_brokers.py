@@ -14,6 +14,7 @@ from kclient.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
+    ElectionType,
     ResourcePattern,
     ResourceType,
 )
@@ -22,6 +23,7 @@ from kclient.client.client_config import ClientOptions
 from kclient.common.acls import CLUSTER_NAME
 from kclient.common.broker_errors import (
     NotEnoughReplicasError,
+    PreferredLeaderNotAvailableError,
     TopicAuthorizationError,
     UnknownTopicOrPartitionError,
 )
@@ -44,8 +46,9 @@ def in_sync(cluster: EmbeddedCluster, topic: str = "t") -> set[int]:
     leader = cluster.leader_of(topic, 0)
     if leader is None or leader not in cluster.brokers:
         return set()
-    manager = cluster.brokers[leader].services.replica_manager
-    return set(manager.partition(TopicPartition(topic, 0)).in_sync.isr)
+    hosted = cluster.brokers[leader].services.replica_manager.hosted
+    partition = hosted.table.get(TopicPartition(topic, 0))
+    return set() if partition is None else set(partition.in_sync.isr)
 
 
 def values(
@@ -188,6 +191,30 @@ def test_nodes_that_stop_one_after_another_do_not_wait_for_each_other(
     for node in (*others, controller):
         cluster.stop(node)
     assert left == [*others, controller]
+
+
+def test_preferred_leaders_are_restored_and_stopped_brokers_removed(
+    cluster: EmbeddedCluster,
+) -> None:
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("t", 1, 3)])
+        preferred = cluster.leader_of("t", 0)
+        assert preferred is not None
+        cluster.stop(preferred)
+        assert cluster.leader_of("t", 0) != preferred
+        with pytest.raises(PreferredLeaderNotAvailableError):
+            admin.elect_leaders(ElectionType.PREFERRED, T0)
+        admin.unregister_broker(preferred)
+        images = [each.services.metadata for each in cluster.brokers.values()]
+        wait_until(
+            lambda: all(preferred not in each.image.brokers for each in images),
+            "no broker knows the broker that was removed",
+        )
+        cluster.start(preferred)
+        wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
+        assert admin.elect_leaders(ElectionType.PREFERRED, T0) == [T0]
+        wait_until(lambda: cluster.leader_of("t", 0) == preferred, "the preferred replica leads")
+        assert admin.elect_leaders(ElectionType.PREFERRED, T0) == []
 
 
 def test_group_keeps_its_offsets_when_its_coordinator_is_killed(cluster: EmbeddedCluster) -> None:

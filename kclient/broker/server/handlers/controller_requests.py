@@ -2,7 +2,8 @@
 
 - BrokerRegistration, BrokerHeartbeat, AlterPartition, AllocateProducerIds.
 - Changes that clients ask a broker for: CreateTopics, CreatePartitions, DeleteTopics, CreateAcls,
-  DeleteAcls, AlterUserScramCredentials. The broker has checked what its client may do.
+  DeleteAcls, AlterUserScramCredentials, ElectLeaders, UnregisterBroker. The broker has checked
+  what its client may do.
 
 A response is sent when the change is committed. A controller that is not active refuses with
 NOT_CONTROLLER. Differences from Apache Kafka: brokers do not wrap requests of clients in Envelope.
@@ -21,9 +22,11 @@ from kclient.protocol.messages.broker_to_controller import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
 )
+from kclient.protocol.messages.leaders_and_reassignments import ElectLeadersRequest
 from kclient.protocol.messages.node_registration import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
+    UnregisterBrokerRequest,
 )
 from kclient.protocol.messages.topics import (
     CreatePartitionsRequest,
@@ -61,6 +64,8 @@ APIS = (
     _served(CreateTopicsRequest, topics.failed_creation),
     _served(CreatePartitionsRequest, topics.failed_partitions),
     _served(DeleteTopicsRequest, topics.failed_deletion),
+    _served(ElectLeadersRequest),
+    _served(UnregisterBrokerRequest),
     _served(CreateAclsRequest, acls.failed_creation),
     _served(DeleteAclsRequest, acls.failed_deletion),
     _served(AlterUserScramCredentialsRequest, scram_credentials.failed_alteration),
