@@ -364,7 +364,13 @@ def test_kafkas_metadata_shell_shows_the_metadata_of_our_broker(tmp_path: Path) 
 
     def show(*command: str) -> str:
         arguments = ["--snapshot", str(log), *command]
-        return shell.run("org.apache.kafka.shell.MetadataShell", arguments).stdout.decode().strip()
+
+        def output() -> str:
+            found = shell.run("org.apache.kafka.shell.MetadataShell", arguments)
+            return found.stdout.decode().strip()
+
+        # It runs a command when it has read the file, at times before it has published that.
+        return wait_until(output, "the shell shows what it has read", timeout=60)
 
     image = replayed(log_batches(log.parent))
     topic = image.topics["orders"]
