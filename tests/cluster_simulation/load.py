@@ -1,6 +1,7 @@
 """Clients of a simulated cluster, and what they were promised."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 from random import Random
 
 from kclient import AdminClient, Consumer, NewTopic, Producer, RecordMetadata
@@ -90,19 +91,38 @@ class ProducerClient(Client):
         return delivered
 
 
+class GroupTruth:
+    """What the coordinators of the group have responded to its members.
+
+    Attributes:
+        committed: Highest commit that was acknowledged, by partition.
+        owners: Member by generation and partition.
+        problems: What contradicts that.
+    """
+
+    def __init__(self) -> None:
+        self.committed: dict[int, int] = {}
+        self.owners: dict[tuple[int, int], str] = {}
+        self.problems: list[str] = []
+
+    def assign(self, generation: int, partition: int, member: str) -> None:
+        """Note the owner of a partition; check G1."""
+        owner = self.owners.setdefault((generation, partition), member)
+        if owner != member:
+            where = f"partition {partition} in generation {generation}"
+            self.problems.append(f"G1: {owner} and {member} own {where}")
+
+
 class ConsumerClient(Client):
     """Member of the group, which commits what it has read after each poll.
 
     Attributes:
         read: Values that it has read, by partition and offset.
-        committed: Highest commit of the group that was acknowledged, by partition.
-        problems: Records that were read before a commit that the assignment follows.
     """
 
-    def __init__(self, world: VirtualWorld, name: str, committed: dict[int, int]) -> None:
+    def __init__(self, world: VirtualWorld, name: str, group: GroupTruth) -> None:
         self.read: dict[tuple[int, int], bytes] = {}
-        self.committed = committed
-        self.problems: list[str] = []
+        self._group = group
         self._floor: dict[int, int] = {}
         super().__init__(world, name)
 
@@ -119,7 +139,7 @@ class ConsumerClient(Client):
             request_timeout_ms=1_500,
             default_api_timeout_ms=4_000,
         )
-        consumer.subscribe(TOPIC, on_assigned=self._note_commits)
+        consumer.subscribe(TOPIC, on_assigned=partial(self._note_assignment, consumer))
         while not self.stopping:
             try:
                 self._work(consumer)
@@ -134,19 +154,22 @@ class ConsumerClient(Client):
             value = bytes(record.value or b"")
             floor = self._floor.get(record.partition, 0)
             if record.offset < floor:
-                self.problems.append(f"{self.name} read {where} after a commit of {floor}")
+                problem = f"G2: {self.name} read {where} after a commit of {floor}"
+                self._group.problems.append(problem)
             known = self.read.setdefault(where, value)
             assert known == value, f"R5: {where} was {known!r}, now {value!r}"
             reached[TopicPartition(TOPIC, record.partition)] = record.offset + 1
         if reached:
             consumer.commit(reached)
             for place, offset in reached.items():
-                before = self.committed.get(place.partition, 0)
-                self.committed[place.partition] = max(before, offset)
+                before = self._group.committed.get(place.partition, 0)
+                self._group.committed[place.partition] = max(before, offset)
 
-    def _note_commits(self, assigned: Collection[TopicPartition]) -> None:
+    def _note_assignment(self, consumer: Consumer, assigned: Collection[TopicPartition]) -> None:
+        generation = consumer.group_metadata().generation_id
         for place in assigned:
-            self._floor[place.partition] = self.committed.get(place.partition, 0)
+            self._floor[place.partition] = self._group.committed.get(place.partition, 0)
+            self._group.assign(generation, place.partition, self.name)
 
 
 class AdminClientLoad(Client):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
+from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorState
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, MetadataImage
 from kclient.broker.raft.quorum_state_store import ElectionState, FileQuorumStateStore
 from kclient.common.types import TopicPartition
@@ -18,6 +19,7 @@ from tests.cluster_simulation.load import (
     TOPIC,
     AdminClientLoad,
     ConsumerClient,
+    GroupTruth,
     ProducerClient,
 )
 from tests.cluster_simulation.nemesis import Nemesis
@@ -113,6 +115,8 @@ class _Run:
             PartitionTruth(TopicPartition(TOPIC, each), self.nodes) for each in range(PARTITIONS)
         ]
         self._committed = MetadataImage()
+        self._group = GroupTruth()
+        self._coordinators: dict[int, int] = {}
         self._lives = dict.fromkeys(self.nodes.all, 0)
 
     @contextmanager
@@ -141,8 +145,7 @@ class _Run:
             ProducerClient(world, f"p{each}", self._acknowledge)
             for each in range(self._lot.randint(1, 2))
         ]
-        committed: dict[int, int] = {}
-        consumers = [ConsumerClient(world, f"c{each}", committed) for each in range(2)]
+        consumers = [ConsumerClient(world, f"c{each}", self._group) for each in range(2)]
         self.nemesis.start()
         self.phase = "work"
         world.run(timeout_ms=WORK_MS)
@@ -158,7 +161,7 @@ class _Run:
         self._act("close", _IN_SYNC_MS, lambda: all(each.over for each in consumers))
         self.phase = "end"
         self._check_end(producers, admin)
-        self._check_group(consumers)
+        self._check_group()
         failures = [each for node in self.nodes.all.values() for each in node.failures]
         assert not failures, f"a node has ended: {failures}"
 
@@ -182,6 +185,8 @@ class _Run:
                 node.note_committed(committed)
         for each in self.partitions:
             each.check(committed)
+        self._check_coordinators()
+        assert not self._group.problems, "; ".join(self._group.problems[:3])
 
     def _are_in_sync(self) -> bool:
         image = self.quorum.observer.committed
@@ -225,16 +230,26 @@ class _Run:
             assert name in topics, f"Q8: the acknowledged topic {name} is lost"
             assert len(topics[name].partitions) >= partitions, f"Q8: partitions of {name} are lost"
 
-    def _check_group(self, consumers: list[ConsumerClient]) -> None:
+    def _check_coordinators(self) -> None:
+        """Check that one node is the coordinator in a leader epoch: G3."""
+        for node in self.nodes.running():
+            server = node.running
+            assert server is not None
+            for each in server.services.groups._runtime._coordinators.values():
+                if each.state is CoordinatorState.ACTIVE:
+                    known = self._coordinators.setdefault(each.leader_epoch, node.id)
+                    assert known == node.id, (
+                        f"G3: {known} and {node.id} coordinate in epoch {each.leader_epoch}"
+                    )
+
+    def _check_group(self) -> None:
         """Check that no acknowledged commit is lost: G2."""
         (coordinator,) = self.quorum.observer.committed.topics[CONSUMER_OFFSETS].partitions
         server = self.nodes.all[coordinator.leader].running
         assert server is not None
         found = server.services.groups.fetch_offsets(GROUP)
         stored = {place.partition: committed.offset for place, committed in found.items()}
-        for consumer in consumers:
-            assert not consumer.problems, f"G2: {consumer.problems[:3]}"
-            for partition, offset in consumer.committed.items():
-                assert stored.get(partition, -1) >= offset, (
-                    f"G2: committed {offset} of {partition}, stored {stored}"
-                )
+        for partition, offset in self._group.committed.items():
+            assert stored.get(partition, -1) >= offset, (
+                f"G2: committed {offset} of {partition}, stored {stored}"
+            )
