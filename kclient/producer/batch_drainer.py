@@ -8,8 +8,8 @@ from kclient.common.runtime import Lock
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.topic_info import PartitionQueue
 
-NextBatch = Callable[[Sequence[ProducerBatch]], ProducerBatch | None]
-"""Returns the batch of a queue, given its batches, that may be sent now."""
+NextBatch = Callable[[Sequence[ProducerBatch], int], ProducerBatch | None]
+"""Returns the batch of a queue, given its batches and its leader, that may be sent now."""
 
 _NEVER_MS = float("inf")
 _PAUSE = 3.0
@@ -21,7 +21,7 @@ _LONGEST_PAUSE = 10.0
 """The longest such pause, as a multiple of ``linger.ms``."""
 
 
-def oldest_batch(batches: Sequence[ProducerBatch]) -> ProducerBatch:
+def oldest_batch(batches: Sequence[ProducerBatch], _leader_id: int) -> ProducerBatch:
     """Return the batch to send without idempotence: the oldest."""
     return batches[0]
 
@@ -196,17 +196,19 @@ class BatchDrainer:
                 by_node[queue.leader_id].append(queue)
         drained: dict[int, list[ProducerBatch]] = {}
         for node, queues in by_node.items():
-            batches = self._drain_node(queues, now_ms)
+            batches = self._drain_node(node, queues, now_ms)
             if batches:
                 drained[node] = batches
         return drained
 
-    def _drain_node(self, queues: list[PartitionQueue], now_ms: float) -> list[ProducerBatch]:
+    def _drain_node(
+        self, node: int, queues: list[PartitionQueue], now_ms: float
+    ) -> list[ProducerBatch]:
         drained: list[ProducerBatch] = []
         size, max_size = 0, self._max_size
         for queue in queues:
             with queue.lock:
-                batch = self._next_batch(queue.batches) if queue.batches else None
+                batch = self._next_batch(queue.batches, node) if queue.batches else None
                 if batch is None or batch.retry_at_ms > now_ms:
                     continue
                 if isinstance(batch.last_error, DisconnectedError):

@@ -318,7 +318,7 @@ class Sender:
         for batch in batches:
             batch.apply(_SENT)
         if self._transactions is not None:
-            self._transactions.sent(batches)
+            self._transactions.sent(batches, node_id)
         request = self._client.new_client_request(
             str(node_id),
             builder,

@@ -59,6 +59,9 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 """States that may follow each state; FATAL_ERROR may follow all."""
 
 
+_SEVERAL_NODES = -1
+
+
 class TxnPartitionEntry:
     """Sequences and unacknowledged batches of a partition (Kafka: TxnPartitionEntry).
 
@@ -72,6 +75,7 @@ class TxnPartitionEntry:
             or queued for a retry.
         on_wire: Number of requests in flight with a batch of this partition; it may count batches
             that have expired and are no longer in `in_flight`.
+        node_id: Node that these requests were sent to; a negative number if there are several.
     """
 
     __slots__ = (
@@ -80,6 +84,7 @@ class TxnPartitionEntry:
         "last_acked_offset",
         "last_acked_sequence",
         "next_sequence",
+        "node_id",
         "on_wire",
         "producer",
         "topic_id",
@@ -88,6 +93,7 @@ class TxnPartitionEntry:
     def __init__(self, producer: ProducerIdAndEpoch, topic_id: bytes | None) -> None:
         self.in_flight: list[ProducerBatch] = []
         self.on_wire = 0
+        self.node_id = _SEVERAL_NODES
         self._youngest = 0  # send order of the last batch that was added
         self.last_acked_offset = -1
         self.restart_sequences(producer, topic_id)
@@ -116,13 +122,16 @@ class TxnPartitionEntry:
         """Return whether no batch of the partition awaits an outcome."""
         return not self.in_flight and not self.on_wire
 
-    def may_send_new(self, producer: ProducerIdAndEpoch) -> bool:
+    def may_send_new(self, producer: ProducerIdAndEpoch, leader_id: int) -> bool:
         """Return whether a new batch may be sent now, as the rules of `TransactionManager` say.
 
         Args:
             producer: The present id and epoch.
+            leader_id: The present leader.
         """
         in_flight = self.in_flight
+        if self.on_wire and self.node_id != leader_id:
+            return False
         if in_flight and self._youngest - in_flight[0].send_order[0] >= BATCHES_REMEMBERED - 1:
             return False
         if in_flight or self.on_wire:
@@ -309,8 +318,12 @@ class TransactionManager:
 
     # -- draining ---------------------------------------------------------------------------------
 
-    def next_batch(self, queued: Sequence[ProducerBatch]) -> ProducerBatch | None:
-        """Return the batch of a partition's queue that may be sent now, if any."""
+    def next_batch(self, queued: Sequence[ProducerBatch], leader_id: int) -> ProducerBatch | None:
+        """Return the batch of a partition's queue that may be sent now, if any.
+
+        A new batch waits for the responses of a former leader: the new one would have to refuse it
+        until it has the batches before it.
+        """
         if self.state is not State.READY:
             return None
         first = queued[0]
@@ -324,7 +337,7 @@ class TransactionManager:
             return first if entry.in_flight and entry.in_flight[0] is first else None
         if self._unresolved and first.topic_partition in self._unresolved:
             return None
-        return first if entry.may_send_new(self.producer) else None
+        return first if entry.may_send_new(self.producer, leader_id) else None
 
     def assign_sequence(self, batch: ProducerBatch, topic_id: bytes | None) -> None:
         """Assign a sequence to a drained batch; a retried one keeps its own."""
@@ -348,10 +361,15 @@ class TransactionManager:
             return True
         return None not in {entry.topic_id, topic_id} and entry.topic_id != topic_id
 
-    def sent(self, batches: Iterable[ProducerBatch]) -> None:
-        """Record that a request with the batches is in flight."""
+    def sent(self, batches: Iterable[ProducerBatch], node_id: int) -> None:
+        """Record that a request with the batches is in flight to a node."""
         for batch in batches:
-            self._partitions[batch.topic_partition].on_wire += 1
+            entry = self._partitions[batch.topic_partition]
+            if not entry.on_wire:
+                entry.node_id = node_id
+            elif entry.node_id != node_id:
+                entry.node_id = _SEVERAL_NODES
+            entry.on_wire += 1
 
     def returned(self, batches: Iterable[ProducerBatch]) -> None:
         """Record that the request with the batches has completed or failed."""

@@ -181,7 +181,7 @@ def test_batch_larger_than_a_request_is_drained_alone() -> None:
 
 
 def test_batches_are_chosen_by_the_given_rule() -> None:
-    def newest_of_three(batches: Sequence[ProducerBatch]) -> ProducerBatch | None:
+    def newest_of_three(batches: Sequence[ProducerBatch], _leader: int) -> ProducerBatch | None:
         return batches[-1] if len(batches) == 3 else None
 
     made = BatchDrainer(PARTS.runtime.tasks.lock(), LINGER_MS, 1_000, newest_of_three)

@@ -88,6 +88,39 @@ def test_five_in_flight_keep_their_order_if_the_first_fails() -> None:
     assert managed(producer).producer.epoch == 0
 
 
+@pytest.mark.fault("W1", "W2")
+def test_new_batches_wait_for_the_responses_of_the_former_leader() -> None:
+    producer = world(nodes=2)
+    futures = [producer.send(b"%d" % number + bytes(60)) for number in range(3)]
+    for _ in futures:
+        producer.step()
+    producer.respond_with_error(NOT_LEADER, new_leader=1)
+    futures.append(producer.send(b"3" + bytes(60)))
+    for _ in range(3):
+        producer.step()
+    assert 4 not in sequences_to(producer, "1")  # 2 and 3 are still on their way
+    while producer.client.wire.get("0"):
+        producer.respond_with_error(NOT_LEADER)
+        producer.step()
+    seen = list[int]()
+    while producer.client.wire.get("1"):
+        seen += sequences_to(producer, "1")
+        producer.respond_to_all("1")
+        producer.step(1_500)
+        producer.step()
+    assert seen == [1, 2, 3, 4]
+    assert [future.result(0).offset for future in futures] == [1, 2, 3, 4]
+
+
+def sequences_to(producer: ProducerWorld, node: str) -> list[int]:
+    """Return the sequences of the batches in flight to a node."""
+    return [
+        batch.base_sequence
+        for sent in producer.client.wire.get(node, ())
+        for batch in builder_of(sent).batches
+    ]
+
+
 @pytest.mark.fault("W2")
 def test_retried_batches_are_sent_one_by_one() -> None:
     producer = world()

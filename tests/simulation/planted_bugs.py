@@ -89,10 +89,10 @@ def planted(bug: PlantedBug) -> Iterator[None]:
 def _renumber_retries(replace: Replace) -> None:
     assign, choose = TransactionManager.assign_sequence, TransactionManager.next_batch
 
-    def oldest(self: TransactionManager, queued: Any) -> Any:
+    def oldest(self: TransactionManager, queued: Any, leader_id: int) -> Any:
         entry = self._partitions.get(queued[0].topic_partition)
         may_send = entry is not None and self.state is State.READY and not self._to_rewrite
-        return queued[0] if may_send else choose(self, queued)
+        return queued[0] if may_send else choose(self, queued, leader_id)
 
     def reassign_sequence(self: TransactionManager, batch: Any, topic_id: bytes | None) -> None:
         entry = self._partitions.get(batch.topic_partition)
