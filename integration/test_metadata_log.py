@@ -362,28 +362,35 @@ def test_kafkas_metadata_shell_shows_the_metadata_of_our_broker(tmp_path: Path) 
     shell = KafkaTools(java, tmp_path, "")
     (log,) = (data / METADATA_DIRECTORY).glob("*.log")
 
-    def show(*command: str) -> str:
+    def show(expected: str, *command: str) -> str:
         arguments = ["--snapshot", str(log), *command]
 
         def output() -> str:
             found = shell.run("org.apache.kafka.shell.MetadataShell", arguments)
-            return found.stdout.decode().strip()
+            text = found.stdout.decode().strip()
+            return text if re.search(expected, text) else ""
 
-        # It runs a command when it has read the file, at times before it has published that.
-        return wait_until(output, "the shell shows what it has read", timeout=60)
+        # It runs a command when it has read the file, at times before it has published all of it.
+        return wait_until(output, f"the shell shows {expected}", timeout=60)
 
     image = replayed(log_batches(log.parent))
     topic = image.topics["orders"]
-    assert show("ls", "/image/topics/byName") == "orders"
-    assert show("cat", "/image/topics/byName/orders/id") == uuid_to_text(topic.topic_id)
-    assert show("ls", "/image/topics/byName/orders").split() == ["0", "1", "2", "id", "name"]
-    partition = show("cat", "/image/topics/byName/orders/2")
+    assert show("orders", "ls", "/image/topics/byName") == "orders"
+    assert show(r".", "cat", "/image/topics/byName/orders/id") == uuid_to_text(topic.topic_id)
+    assert show("name", "ls", "/image/topics/byName/orders").split() == [
+        "0",
+        "1",
+        "2",
+        "id",
+        "name",
+    ]
+    partition = show("leader=1", "cat", "/image/topics/byName/orders/2")
     directory = uuid_to_text(topic.partitions[2].directories[0])
     assert f"replicas=[1], directories=[{directory}], isr=[1]" in partition
     assert "leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0" in partition
-    assert show("cat", "/image/configs/TOPIC:orders/retention.ms") == "1000"
-    assert show("cat", "/image/features/metadataVersion") == "Optional[4.0-IV3]"
-    registered = show("cat", "/image/cluster/brokers/1")
+    assert show("1000", "cat", "/image/configs/TOPIC:orders/retention.ms") == "1000"
+    assert show("IV", "cat", "/image/features/metadataVersion") == "Optional[4.0-IV3]"
+    registered = show("fenced=false", "cat", "/image/cluster/brokers/1")
     assert f"BrokerRegistration(id=1, epoch={image.brokers[1].epoch}, " in registered
     assert "fenced=false, inControlledShutdown=false" in registered
 
