@@ -29,6 +29,7 @@ from kclient.broker.server.broker_scheduler import BrokerScheduler
 from kclient.broker.server.broker_storage import BrokerStorage, log_manager, open_storage
 from kclient.broker.server.config_helper import ConfigHelper
 from kclient.broker.server.controller_channel import ControllerChannel
+from kclient.broker.server.controller_connections import ControllerConnections
 from kclient.broker.server.fetch_session import FetchSessionCache
 from kclient.broker.server.kafka_apis import (
     API_TABLE,
@@ -38,7 +39,6 @@ from kclient.broker.server.kafka_apis import (
     version_spans,
 )
 from kclient.broker.server.metadata_cache import MetadataCache
-from kclient.broker.server.node_connections import NodeConnections
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.quorum_voters import quorum_voters
 from kclient.broker.server.replica_fetchers import ReplicaFetchers
@@ -340,7 +340,7 @@ class BrokerServer:
         is_alone = len(quorum) == 1
         if not (is_alone or threads):
             raise IllegalStateError("a broker without threads must be the only voter")
-        connections = None if is_alone else NodeConnections(config, runtime)
+        connections = None if is_alone else ControllerConnections(config, runtime)
         if connections is not None:
             self._stack.callback(connections.close)
         raft_sender = None if connections is None else connections.raft
@@ -377,7 +377,7 @@ class BrokerServer:
         self,
         storage: BrokerStorage,
         advertised: tuple[Endpoint, ...],
-        connections: NodeConnections | None,
+        connections: ControllerConnections | None,
     ) -> _Parts:
         config, runtime = self._config, self._runtime
         server, controllers = self._servers
@@ -452,7 +452,7 @@ class BrokerServer:
         self,
         storage: BrokerStorage,
         advertised: Sequence[Endpoint],
-        connections: NodeConnections | None,
+        connections: ControllerConnections | None,
     ) -> BrokerLifecycleManager:
         config, runtime = self._config, self._runtime
         registration = registration_of(
@@ -484,7 +484,7 @@ class BrokerServer:
         self,
         storage: BrokerStorage,
         lifecycle: BrokerLifecycleManager,
-        connections: NodeConnections | None,
+        connections: ControllerConnections | None,
     ) -> BrokerScheduler:
         # Heartbeats of the only voter need no task of their own: the step only adds an event for
         # the controller, and a late one has no effect, as the thread of the quorum extends the
@@ -540,7 +540,7 @@ class BrokerServer:
         self._stop()
         return False
 
-    def _start_threads(self, parts: _Parts, connections: NodeConnections | None) -> None:
+    def _start_threads(self, parts: _Parts, connections: ControllerConnections | None) -> None:
         storage = parts.storage
         for name, events in (
             ("kclient-metadata", storage.publications.events),

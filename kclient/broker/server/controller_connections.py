@@ -1,4 +1,4 @@
-"""Connections of a node to the other nodes of its cluster, each with a task of its own."""
+"""Connections of a node to the controllers of other nodes, each with a task of its own."""
 
 from kclient.broker.network.inter_broker_sender import InterBrokerSender, SenderSettings
 from kclient.broker.network.peer_listener import PeerListener
@@ -7,7 +7,7 @@ from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime
 
 
-class NodeConnections:
+class ControllerConnections:
     """Connections to the controllers of other nodes.
 
     A connection has one request in progress. Those of the quorum and heartbeats have connections of
