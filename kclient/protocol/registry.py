@@ -86,6 +86,16 @@ from kclient.protocol.messages.topics import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
 )
+from kclient.protocol.messages.transaction_descriptions import (
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
+from kclient.protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    WriteTxnMarkersRequest,
+)
 from kclient.protocol.messages.update_features import UpdateFeaturesRequest
 from kclient.protocol.messages.user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -93,6 +103,8 @@ from kclient.protocol.messages.user_scram_credentials import (
 )
 
 _REQUEST_TYPES: tuple[type[Request], ...] = (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
     AddRaftVoterRequest,
     AllocateProducerIdsRequest,
     AlterClientQuotasRequest,
@@ -123,9 +135,11 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     DescribeProducersRequest,
     DescribeQuorumRequest,
     DescribeTopicPartitionsRequest,
+    DescribeTransactionsRequest,
     DescribeUserScramCredentialsRequest,
     ElectLeadersRequest,
     EndQuorumEpochRequest,
+    EndTxnRequest,
     EnvelopeRequest,
     FetchRequest,
     FetchSnapshotRequest,
@@ -139,6 +153,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     ListGroupsRequest,
     ListOffsetsRequest,
     ListPartitionReassignmentsRequest,
+    ListTransactionsRequest,
     MetadataRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
@@ -155,6 +170,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     UpdateFeaturesRequest,
     UpdateRaftVoterRequest,
     VoteRequest,
+    WriteTxnMarkersRequest,
 )
 
 REQUESTS: Mapping[int, type[Request]] = MappingProxyType(
