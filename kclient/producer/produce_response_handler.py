@@ -33,7 +33,7 @@ from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.record_tracer import RecordTracer
-from kclient.producer.transaction_manager import TransactionManager
+from kclient.producer.sequence_manager import SequenceManager
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
 _OFTEN_TOO_LARGE = 1_000_000
@@ -76,7 +76,7 @@ class ProduceResponseHandler:
         self,
         accumulator: RecordAccumulator,
         metadata: ProducerMetadata,
-        transactions: TransactionManager | None,
+        transactions: SequenceManager | None,
         metrics: ProducerMetrics,
         retries: int,
         *,
@@ -163,7 +163,7 @@ class ProduceResponseHandler:
         """Fail the rejected records and retry the others without them."""
         parts, rejected = batch.split_off_rejected(errors, self._accumulator.new_result)
         if self._transactions is not None:
-            self._transactions.split_off_rejected(batch, parts)
+            self._transactions.split_off_rejected(batch, parts, next(iter(errors.values())))
         self._accumulator.requeue_parts(batch, parts)
         self._metrics.records_failed(len(errors), now_ms)
         for result, own_errors in rejected:

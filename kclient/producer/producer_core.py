@@ -26,8 +26,8 @@ from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.record_appender import RecordAppender
 from kclient.producer.record_tracer import RecordTracer
 from kclient.producer.sender import Sender
+from kclient.producer.sequence_manager import SequenceManager
 from kclient.producer.topic_info import SlowNodes, TopicInfo
-from kclient.producer.transaction_manager import TransactionManager
 
 EXIT_TIMEOUT = 5.0
 """Seconds that the exit of the process waits for unsent records."""
@@ -79,7 +79,7 @@ class ProducerCore:
         self._runner = CallbackRunner(runtime.tasks, metrics.callback_errors, log_context)
         self._metadata = _metadata(config, runtime, log_context, topics.clear)
         self._client = _client(config, runtime, self._metadata, log_context)
-        transactions = TransactionManager(log_context) if config.enable_idempotence else None
+        transactions = SequenceManager(log_context) if config.enable_idempotence else None
         self._pool = _pool(config, runtime, metrics, self._client.wakeup)
         self._accumulator = RecordAccumulator(
             config,

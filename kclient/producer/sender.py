@@ -22,7 +22,7 @@ from kclient.producer.producer_config import ProducerConfig
 from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.record_tracer import RecordTracer
-from kclient.producer.transaction_manager import TransactionManager
+from kclient.producer.sequence_manager import SequenceManager
 from kclient.producer.transactional_requests import TransactionalRequests
 
 _TOPIC_USE_INTERVAL_MS = 1_000.0
@@ -47,7 +47,7 @@ class Sender:
         client: NetworkClient,
         metadata: ProducerMetadata,
         accumulator: RecordAccumulator,
-        transactions: TransactionManager | None,
+        transactions: SequenceManager | None,
         metrics: ProducerMetrics,
         runtime: Runtime,
         log_context: LogContext = NO_LOG_CONTEXT,
@@ -297,7 +297,7 @@ class Sender:
     def _seal(self, batches: list[ProducerBatch], topic_ids: Mapping[str, bytes]) -> None:
         """Assign sequences to drained batches and compress them."""
         transactions = self._transactions
-        is_transactional = transactions is not None and transactions.is_transactional
+        is_transactional = transactions is not None and transactions.transactional_id is not None
         for batch in batches:
             if transactions is not None:
                 transactions.assign_sequence(batch, topic_ids.get(batch.topic_partition.topic))

@@ -1,4 +1,4 @@
-"""Requests of the transaction manager, one at a time, as a step function."""
+"""Requests of the sequence manager, one at a time, as a step function."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -20,7 +20,8 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Lock
 from kclient.producer.producer_batch import ProducerIdAndEpoch
-from kclient.producer.transaction_manager import State, TransactionManager
+from kclient.producer.sequence_manager import SequenceManager
+from kclient.producer.transaction_state import State
 from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -53,7 +54,7 @@ class InitProducerId:
 
     priority = 1
 
-    def __init__(self, manager: TransactionManager) -> None:
+    def __init__(self, manager: SequenceManager) -> None:
         self._manager = manager
 
     def builder(self) -> RequestBuilder:
@@ -66,7 +67,7 @@ class InitProducerId:
         )
 
     def handle(self, response: ClientResponse) -> KafkaError | None:
-        """Set the id in the transaction manager, or its error."""
+        """Set the id in the sequence manager, or its error."""
         body = response.response
         error = response.version_mismatch or response.error
         if isinstance(body, InitProducerIdResponse):
@@ -95,10 +96,10 @@ def _explained(error: KafkaError) -> KafkaError:
 
 
 class TransactionalRequests:
-    """Queue of the transaction manager's requests (Kafka: TransactionManager.pendingRequests).
+    """Queue of the sequence manager's requests (Kafka: TransactionManager.pendingRequests).
 
     Any thread may call `enqueue`. Only the sender's thread calls `step`, which sends one request at
-    a time and retries it until it succeeds or the transaction manager has a fatal error.
+    a time and retries it until it succeeds or the sequence manager has a fatal error.
 
     Attributes:
         last_error: Error of the last attempt, None after a success.
@@ -108,7 +109,7 @@ class TransactionalRequests:
         self,
         client: NetworkClient,
         metadata: ProducerMetadata,
-        manager: TransactionManager,
+        manager: SequenceManager,
         retry_backoff: ExponentialBackoff,
         request_timeout_ms: int,
         lock: Lock,

@@ -36,7 +36,7 @@ def test_topics_that_are_dropped_at_once_lose_no_record(
 ) -> None:  # fmt: skip
     monkeypatch.setattr("kclient.producer.sender._TOPIC_USE_INTERVAL_MS", 0.0)
     monkeypatch.setattr("kclient.client.client_metadata.ProducerMetadata.uses", lambda *_: False)
-    monkeypatch.setattr("kclient.producer.transaction_manager.MAX_IDLE_SEQUENCES", 1)
+    monkeypatch.setattr("kclient.producer.sequence_manager.MAX_IDLE_SEQUENCES", 1)
     producer = make(batch_size=200, linger_ms=0)
     topics = [f"{topic}-{number}" for number in range(3)]
 

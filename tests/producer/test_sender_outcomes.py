@@ -12,7 +12,7 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.waiting import run_steps
 from kclient.producer.errors import DeliveryTimeoutError, ProducerFatalError
-from kclient.producer.transaction_manager import TransactionManager
+from kclient.producer.sequence_manager import SequenceManager
 from kclient.protocol.messages.produce import ProduceResponse
 from kclient.record import CompressionType
 from tests.support.virtual.producer_world import builder_of, noting, world
@@ -355,7 +355,7 @@ def test_error_within_a_response_leaves_the_other_outcomes_unknown(
     def explode(*_: object) -> None:
         raise ZeroDivisionError("surprise")
 
-    monkeypatch.setattr(TransactionManager, step, explode)
+    monkeypatch.setattr(SequenceManager, step, explode)
     producer = world(partitions=2)
     futures = [producer.send(b"x", partition) for partition in range(2)]
     producer.step()

@@ -9,7 +9,8 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
 from kclient.producer.errors import ProducerFatalError
 from kclient.producer.producer_batch import ProducerIdAndEpoch
-from kclient.producer.transaction_manager import State, TransactionManager
+from kclient.producer.sequence_manager import SequenceManager
+from kclient.producer.transaction_state import State
 from kclient.producer.transactional_requests import TransactionalRequests
 from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -104,7 +105,7 @@ def test_nothing_is_sent_after_a_fatal_error() -> None:
 
 
 def test_illegal_transitions_of_the_producer_id_raise() -> None:
-    manager = TransactionManager()
+    manager = SequenceManager()
     with pytest.raises(IllegalStateError, match="UNINITIALIZED cannot become READY"):
         manager.initialized(ProducerIdAndEpoch(7, 0))
     manager.begin_initializing()

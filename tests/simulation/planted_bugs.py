@@ -38,7 +38,8 @@ from kclient.consumer.reconciliation import Reconciliation
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.producer.record_accumulator import RecordAccumulator
-from kclient.producer.transaction_manager import State, TransactionManager
+from kclient.producer.sequence_manager import SequenceManager
+from kclient.producer.transaction_state import State
 from kclient.record import PartitionCursor, RecordBatch
 from tests.simulation.checker import Violation
 from tests.simulation.scenario import draw
@@ -87,22 +88,22 @@ def planted(bug: PlantedBug) -> Iterator[None]:
 
 
 def _renumber_retries(replace: Replace) -> None:
-    assign, choose = TransactionManager.assign_sequence, TransactionManager.next_batch
+    assign, choose = SequenceManager.assign_sequence, SequenceManager.next_batch
 
-    def oldest(self: TransactionManager, queued: Any, leader_id: int) -> Any:
+    def oldest(self: SequenceManager, queued: Any, leader_id: int) -> Any:
         entry = self._partitions.get(queued[0].topic_partition)
         may_send = entry is not None and self.state is State.READY and not self._to_rewrite
         return queued[0] if may_send else choose(self, queued, leader_id)
 
-    def reassign_sequence(self: TransactionManager, batch: Any, topic_id: bytes | None) -> None:
+    def reassign_sequence(self: SequenceManager, batch: Any, topic_id: bytes | None) -> None:
         entry = self._partitions.get(batch.topic_partition)
         if batch.has_sequence and entry is not None:
             entry.remove(batch)
             entry.add(batch)
         assign(self, batch, topic_id)
 
-    replace(TransactionManager, "assign_sequence", reassign_sequence)
-    replace(TransactionManager, "next_batch", oldest)
+    replace(SequenceManager, "assign_sequence", reassign_sequence)
+    replace(SequenceManager, "next_batch", oldest)
 
 
 def _free_on_retry(replace: Replace) -> None:

@@ -16,8 +16,8 @@ from kclient.producer.batch_state import (
     EarlierAttempts,
 )
 from kclient.producer.batch_state import TRANSITIONS as BATCH_TRANSITIONS
-from kclient.producer.transaction_manager import TRANSITIONS as PRODUCER_TRANSITIONS
-from kclient.producer.transaction_manager import State as ProducerIdState
+from kclient.producer.transaction_state import TRANSITIONS as PRODUCER_TRANSITIONS
+from kclient.producer.transaction_state import State as ProducerState
 
 StateT = TypeVar("StateT", bound=Enum)
 EventT = TypeVar("EventT", bound=Enum)
@@ -80,7 +80,7 @@ def in_order(states: AbstractSet[StateT]) -> Iterator[StateT]:
 
 def state_machines() -> list[StateMachine]:
     """Return the state machines of the code."""
-    fatal = ProducerIdState.FATAL_ERROR
+    fatal = ProducerState.FATAL_ERROR
     return [
         StateMachine(
             "Group",
@@ -119,13 +119,13 @@ def state_machines() -> list[StateMachine]:
             by_event(ATTEMPT_OUTCOMES),
         ),
         StateMachine(
-            "Producer id",
-            "kclient/producer/transaction_manager.py",
-            "The producer id of an idempotent producer.",
-            ProducerIdState.UNINITIALIZED,
+            "Producer",
+            "kclient/producer/transaction_state.py",
+            "A producer and its transaction. Without a transactional id it has four of the states.",
+            ProducerState.UNINITIALIZED,
             [
                 *by_state(PRODUCER_TRANSITIONS),
-                *(Transition(state, fatal) for state in ProducerIdState if state is not fatal),
+                *(Transition(state, fatal) for state in ProducerState if state is not fatal),
             ],
         ),
         StateMachine(

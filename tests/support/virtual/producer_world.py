@@ -38,8 +38,8 @@ from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.rows import Rows, SingleRecord
 from kclient.producer.sender import Sender
+from kclient.producer.sequence_manager import SequenceManager
 from kclient.producer.topic_info import SlowNodes
-from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -322,7 +322,7 @@ class ProducerWorld:
             Metrics(clock, self.runtime.tasks), self.runtime.tasks.lock()
         )
         self.runner = CallbackRunner(self.runtime.tasks, self.metrics.callback_errors)
-        self.transactions = TransactionManager() if options.idempotence else None
+        self.transactions = SequenceManager() if options.idempotence else None
         self.pool = BufferPool(
             options.buffer_memory,
             options.batch_size,

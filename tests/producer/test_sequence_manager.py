@@ -10,7 +10,8 @@ from kclient.common.errors import KafkaError
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import DeliveryTimeoutError
 from kclient.producer.producer_batch import ProducerIdAndEpoch
-from kclient.producer.transaction_manager import MAX_EPOCH, State, TransactionManager
+from kclient.producer.sequence_manager import MAX_EPOCH, SequenceManager
+from kclient.producer.transaction_state import State
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
 from kclient.record import increment_sequence
 from tests.support.virtual.producer_world import (
@@ -31,7 +32,7 @@ def world(**options: object) -> ProducerWorld:
     return made
 
 
-def managed(of: ProducerWorld) -> TransactionManager:
+def managed(of: ProducerWorld) -> SequenceManager:
     assert of.transactions is not None
     return of.transactions
 
@@ -345,7 +346,7 @@ def test_topic_briefly_missing_from_metadata_keeps_its_sequences() -> None:
 def test_dropped_sequences_lose_duplicate_and_reorder_no_record(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kclient.producer.transaction_manager.MAX_IDLE_SEQUENCES", 2)
+    monkeypatch.setattr("kclient.producer.sequence_manager.MAX_IDLE_SEQUENCES", 2)
     random = Random(seed)
     producer = world(partitions=6)
     transactions = managed(producer)
@@ -378,7 +379,7 @@ def test_few_or_used_sequences_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
     producer = world(partitions=4)
     transactions = managed(producer)
     transactions.forget_idle(set())  # few
-    monkeypatch.setattr("kclient.producer.transaction_manager.MAX_IDLE_SEQUENCES", 2)
+    monkeypatch.setattr("kclient.producer.sequence_manager.MAX_IDLE_SEQUENCES", 2)
     transactions.forget_idle({"t"})  # used
     assert (len(transactions._partitions), transactions.producer.epoch) == (4, 0)
     transactions.forget_idle(set())

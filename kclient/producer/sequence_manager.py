@@ -1,7 +1,7 @@
-"""Producer id, epoch and sequences of an idempotent producer."""
+"""Producer id, epoch and sequences of a producer."""
 
 from collections.abc import Collection, Iterable, Sequence
-from enum import Enum, auto
+from typing import ClassVar
 
 from kclient.common.broker_errors import (
     ClusterAuthorizationError,
@@ -21,6 +21,7 @@ from kclient.producer.producer_batch import (
     ProducerBatch,
     ProducerIdAndEpoch,
 )
+from kclient.producer.transaction_state import TRANSITIONS, State
 from kclient.record import MAX_SEQUENCE, increment_sequence
 
 MAX_EPOCH = 2**15 - 1
@@ -39,24 +40,6 @@ _FATAL = (
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
-
-
-class State(Enum):
-    """State of the producer id."""
-
-    UNINITIALIZED = auto()
-    INITIALIZING = auto()
-    READY = auto()
-    FATAL_ERROR = auto()
-
-
-TRANSITIONS: dict[State, frozenset[State]] = {
-    State.UNINITIALIZED: frozenset({State.INITIALIZING}),
-    State.INITIALIZING: frozenset({State.READY, State.UNINITIALIZED}),
-    State.READY: frozenset({State.UNINITIALIZED}),
-    State.FATAL_ERROR: frozenset(),
-}
-"""States that may follow each state; FATAL_ERROR may follow all."""
 
 
 _SEVERAL_NODES = -1
@@ -123,7 +106,7 @@ class TxnPartitionEntry:
         return not self.in_flight and not self.on_wire
 
     def may_send_new(self, producer: ProducerIdAndEpoch, leader_id: int) -> bool:
-        """Return whether a new batch may be sent now, as the rules of `TransactionManager` say.
+        """Return whether a new batch may be sent now, as the rules of `SequenceManager` say.
 
         Args:
             producer: The present id and epoch.
@@ -189,8 +172,8 @@ class TxnPartitionEntry:
         return sequence == increment_sequence(self.last_acked_sequence, 1)
 
 
-class TransactionManager:
-    """The producer's id and epoch, and their sequences (Kafka: TransactionManager).
+class SequenceManager:
+    """The id and epoch of an idempotent producer, and their sequences (Kafka: TransactionManager).
 
     Only the sender's thread calls it; any thread may read `state`. These rules keep records from
     being written twice or out of order over retries (KIP-98, KIP-360):
@@ -214,15 +197,19 @@ class TransactionManager:
 
     Attributes:
         state: State of the producer id.
-        is_transactional: Whether batches are part of transactions.
+        transactional_id: ``transactional.id`` if batches are part of transactions, else None.
+        sends: Whether batches may be sent in the present state.
         producer: The producer's id and epoch.
         fatal_error: Error that stopped the producer permanently.
     """
 
+    transactional_id: str | None = None
+    _sending_states: ClassVar[frozenset[State]] = frozenset({State.READY})
+
     def __init__(self, log_context: LogContext = NO_LOG_CONTEXT) -> None:
         self._log = log_context.logger(__name__)
         self.state = State.UNINITIALIZED
-        self.is_transactional = False
+        self.sends = False
         self.producer = ProducerIdAndEpoch()
         self.fatal_error: KafkaError | None = None
         self._partitions: dict[TopicPartition, TxnPartitionEntry] = {}
@@ -233,8 +220,9 @@ class TransactionManager:
 
     def _move_to(self, state: State) -> None:
         if state is not State.FATAL_ERROR and state not in TRANSITIONS[self.state]:
-            raise IllegalStateError(f"producer id: {self.state.name} cannot become {state.name}")
+            raise IllegalStateError(f"producer: {self.state.name} cannot become {state.name}")
         self.state = state
+        self.sends = state in self._sending_states
 
     def begin_initializing(self) -> None:
         """Record that an InitProducerId request was sent."""
@@ -291,7 +279,7 @@ class TransactionManager:
         Those of the present epoch are ended by a new one first: all partitions restart from 0 with
         it, as after a gap, and those in use once their batches have outcomes.
         """
-        if len(self._partitions) <= MAX_IDLE_SEQUENCES or self.is_transactional:
+        if len(self._partitions) <= MAX_IDLE_SEQUENCES:
             return
         idle = [
             topic_partition
@@ -324,7 +312,7 @@ class TransactionManager:
         A new batch waits for the responses of a former leader: the new one would have to refuse it
         until it has the batches before it.
         """
-        if self.state is not State.READY:
+        if not self.sends:
             return None
         first = queued[0]
         entry = self._partitions.get(first.topic_partition)
@@ -388,8 +376,16 @@ class TransactionManager:
         """Replace a split batch by its parts."""
         self._partitions[batch.topic_partition].replace(batch, parts)
 
-    def split_off_rejected(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """Replace a rejected batch by what is left of it; this needs a new epoch."""
+    def split_off_rejected(
+        self, batch: ProducerBatch, parts: list[ProducerBatch], error: KafkaError
+    ) -> None:
+        """Replace a rejected batch by what is left of it; this needs a new epoch.
+
+        Args:
+            batch: The batch.
+            parts: Batches of the records that were not rejected.
+            error: Error of a rejected record.
+        """
         self.split(batch, parts)
         self._request_rewrite(batch.topic_partition)
 
