@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from kclient.client.client_request import ClientResponse, RequestBuilder
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.find_coordinator import FindGroupCoordinator, coordinator_of
+from kclient.client.find_coordinator import CoordinatorType, FindCoordinator, coordinator_of
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.common.arguments import check_seconds
@@ -171,7 +171,7 @@ class Requester:
     def find_coordinator(self, group_id: str) -> Steps[Node]:
         """Return the coordinator of a group."""
         return self.send_to_least_loaded(
-            FindGroupCoordinator(group_id),
+            FindCoordinator(group_id, CoordinatorType.GROUP),
             FindCoordinatorResponse,
             lambda response: coordinator_of(response, group_id),
         )

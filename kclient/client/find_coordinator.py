@@ -1,4 +1,6 @@
-"""FindCoordinator request and response of a group, in all versions."""
+"""FindCoordinator request and response of a group or a transactional id, in all versions."""
+
+from enum import IntEnum
 
 from kclient.client.client_request import RequestBuilder
 from kclient.common.broker_errors import error_for_code
@@ -25,30 +27,45 @@ def broker_id(node_id: int) -> int:
     return COORDINATOR_ID_BASE - node_id if node_id > COORDINATOR_ID_BASE // 2 else node_id
 
 
-_GROUP = 0
+_FIRST_WITH_TYPE = 1
 _FIRST_WITH_LIST = 4
 
 
-class FindGroupCoordinator(RequestBuilder):
+class CoordinatorType(IntEnum):
+    """Kind of a coordinator's key (Kafka: FindCoordinatorRequest.CoordinatorType)."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+
+class FindCoordinator(RequestBuilder):
     """Builder of the request: up to version 3 it has one key, from version 4 a list of keys."""
 
     api_key = ApiKey.FIND_COORDINATOR
     request_type = FindCoordinatorRequest
-    oldest_allowed_version = FindCoordinatorRequest.min_version
     latest_allowed_version = FindCoordinatorRequest.max_version
 
-    def __init__(self, group_id: str) -> None:
-        self._group_id = group_id
+    def __init__(self, key: str, kind: CoordinatorType) -> None:
+        """Create a builder.
+
+        Args:
+            key: Group id or transactional id.
+            kind: Which of the two it is.
+        """
+        self._key = key
+        self._kind = kind
+        # Version 0 knows groups alone.
+        self.oldest_allowed_version = 0 if kind is CoordinatorType.GROUP else _FIRST_WITH_TYPE
 
     def build(self, version: int) -> FindCoordinatorRequest:
         """Return the request in a version."""
         if version >= _FIRST_WITH_LIST:
-            return FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[self._group_id])
-        return FindCoordinatorRequest(key=self._group_id)
+            return FindCoordinatorRequest(key_type=self._kind, coordinator_keys=[self._key])
+        return FindCoordinatorRequest(key=self._key, key_type=self._kind)
 
 
-def coordinator_of(response: FindCoordinatorResponse, group_id: str) -> Node:
-    """Return the coordinator of a group, with its broker id.
+def coordinator_of(response: FindCoordinatorResponse, key: str) -> Node:
+    """Return the coordinator of a group or transactional id, with its broker id.
 
     Raises:
         KafkaError: The response has an error.
@@ -56,7 +73,7 @@ def coordinator_of(response: FindCoordinatorResponse, group_id: str) -> Node:
     code, message = response.error_code, response.error_message
     node = Node(response.node_id, response.host, response.port)
     for found in response.coordinators:
-        if found.key == group_id:
+        if found.key == key:
             code, message = found.error_code, found.error_message
             node = Node(found.node_id, found.host, found.port)
     error = error_for_code(code, message)

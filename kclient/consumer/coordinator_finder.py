@@ -5,7 +5,8 @@ import math
 from kclient.client.client_request import ClientResponse
 from kclient.client.find_coordinator import (
     COORDINATOR_ID_BASE,
-    FindGroupCoordinator,
+    CoordinatorType,
+    FindCoordinator,
     coordinator_of,
 )
 from kclient.common.broker_errors import (
@@ -82,7 +83,8 @@ class CoordinatorFinder:
         self._put_off(now_ms)
         if node is not None:
             self._in_flight = True
-            self._network.send(node, FindGroupCoordinator(self.group_id)).on_done(self._take)
+            lookup = FindCoordinator(self.group_id, CoordinatorType.GROUP)
+            self._network.send(node, lookup).on_done(self._take)
         return self._next_attempt_ms - now_ms
 
     def mark_unknown(self, reason: str) -> None:

@@ -1,8 +1,8 @@
-"""FindCoordinator of a group in the versions with one key and with a list of keys."""
+"""FindCoordinator in the versions with one key and with a list of keys."""
 
 import pytest
 
-from kclient.client.find_coordinator import FindGroupCoordinator, coordinator_of
+from kclient.client.find_coordinator import CoordinatorType, FindCoordinator, coordinator_of
 from kclient.common.broker_errors import CoordinatorNotAvailableError, GroupAuthorizationError
 from kclient.common.types import Node
 from kclient.protocol.messages.find_coordinator import (
@@ -12,12 +12,21 @@ from kclient.protocol.messages.find_coordinator import (
 )
 
 
-@pytest.mark.parametrize("version", range(FindCoordinatorRequest.max_version + 1))
-def test_request_has_the_group_in_every_version(version: int) -> None:
-    built = FindGroupCoordinator("g").build(version)
-    decoded = FindCoordinatorRequest.decode(built.encode_bytes(version), version)
-    assert (decoded.key, decoded.coordinator_keys) == (("", ["g"]) if version >= 4 else ("g", []))
-    assert decoded.key_type == 0
+@pytest.mark.parametrize(
+    ("kind", "key_type", "oldest"),
+    [(CoordinatorType.GROUP, 0, 0), (CoordinatorType.TRANSACTION, 1, 1)],
+)
+def test_request_has_key_and_type_in_every_version(
+    kind: CoordinatorType, key_type: int, oldest: int
+) -> None:
+    builder = FindCoordinator("k", kind)
+    assert builder.oldest_allowed_version == oldest
+    for version in range(oldest, FindCoordinatorRequest.max_version + 1):
+        built = builder.build(version)
+        decoded = FindCoordinatorRequest.decode(built.encode_bytes(version), version)
+        keys = (decoded.key, decoded.coordinator_keys)
+        assert keys == (("", ["k"]) if version >= 4 else ("k", []))
+        assert decoded.key_type == key_type
 
 
 def test_coordinator_of_old_versions_is_in_the_response() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kclient.client.client_request import ClientResponse, SimpleBuilder
-from kclient.client.find_coordinator import FindGroupCoordinator
+from kclient.client.find_coordinator import CoordinatorType, FindCoordinator
 from kclient.common.errors import (
     BootstrapError,
     DisconnectedError,
@@ -47,7 +47,7 @@ class Requests:
         return self.network.send(self.node, builder, timeout_ms=timeout_ms)
 
     def find(self) -> RequestFuture[ClientResponse]:
-        return self.network.send(self.node, FindGroupCoordinator("g"))
+        return self.network.send(self.node, FindCoordinator("g", CoordinatorType.GROUP))
 
     def sent(self, api_key: ApiKey) -> int:
         return self.world.broker.asked_for(api_key)
