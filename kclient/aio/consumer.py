@@ -23,6 +23,7 @@ from kclient.common.foreign_names import WithForeignNames
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.common.types import (
+    ConsumerGroupMetadata,
     DeserializedKey,
     DeserializedValue,
     K_co,
@@ -44,7 +45,6 @@ from kclient.consumer.consumer_config import (
 )
 from kclient.consumer.consumer_core import ConsumerCore
 from kclient.consumer.consumer_records import ConsumerRecords
-from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
 from kclient.record import ConsumerRecord
 from kclient.record.arrow import to_arrow

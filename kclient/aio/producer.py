@@ -2,11 +2,13 @@
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
+from weakref import ref
 
 from kclient.aio.foreign_producer_names import PRODUCER_NAMES
 from kclient.aio.loop_driver import LoopDriver
@@ -14,13 +16,14 @@ from kclient.aio.loop_lateness import LoopLateness
 from kclient.aio.loop_task import LoopTask
 from kclient.client.cluster import PartitionInfo
 from kclient.common.arguments import check_timeout
+from kclient.common.broker_errors import TransactionAbortableError
 from kclient.common.config_def import merged
-from kclient.common.errors import KafkaError
+from kclient.common.errors import FatalError, KafkaError
 from kclient.common.foreign_names import WithForeignNames
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
-from kclient.common.types import RecordMetadata
+from kclient.common.types import ConsumerGroupMetadata, RecordMetadata
 from kclient.common.waiting import Steps
 from kclient.producer.batch_delivery import BatchDelivery
 from kclient.producer.delivery_future import DeliveryFuture
@@ -43,6 +46,7 @@ from kclient.producer.send_arguments import (
     check_on_delivery,
 )
 from kclient.producer.topic_info import TopicInfo
+from kclient.producer.transaction_calls import TransactionOffsets
 from kclient.record import Header
 
 if TYPE_CHECKING:
@@ -103,8 +107,9 @@ class Producer(
         self._driver = driver
         self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
         self._closing: LoopTask | None = None
+        core.on_accepting = partial(_set_fast_path, ref(self))
         core.start()
-        self._fast_path_enabled = core.appender.has_fast_path
+        _set_fast_path(ref(self))
 
     # -- sending ----------------------------------------------------------------------------------
 
@@ -191,7 +196,7 @@ class Producer(
         Arguments and errors are those of `kclient.Producer.send_many`. If the call fails or is
         cancelled midway, a note of the error has the number of records that were queued.
         """
-        self._core.check_usable("send_many")
+        self._core.check_sending("send_many")
         steps = self._core.appender.send_many(
             topic, values, keys, headers, partition, timestamps_ms
         )
@@ -204,7 +209,7 @@ class Producer(
 
         Columns, checks and errors are those of `kclient.Producer.send_arrow`.
         """
-        self._core.check_usable("send_arrow")
+        self._core.check_sending("send_arrow")
         return await self._driver.run(self._core.appender.send_arrow(topic, batch))
 
     async def _send_slow(
@@ -217,7 +222,7 @@ class Producer(
         timestamp_ms: int | None,
         on_delivery: OnDelivery | None,
     ) -> DeliveryFuture:
-        self._core.check_usable("send")
+        self._core.check_sending("send")
         fairness = self._driver.bind().fairness
         if fairness.is_due():
             await fairness.pause()  # before the append: if it is cancelled, the record is not sent
@@ -228,6 +233,75 @@ class Producer(
             fairness.work += 1
             future = await self._driver.run(appender.append(record))
         return future
+
+    # -- transactions -----------------------------------------------------------------------------
+
+    async def init_transactions(self, timeout: float | None = None) -> None:
+        """Get the producer id of ``transactional.id``; see `kclient.Producer.init_transactions`."""
+        await self._driver.run(
+            self._core.transactions("init_transactions").run("init_transactions", timeout)
+        )
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction; see `kclient.Producer.begin_transaction`."""
+        self._core.transactions("begin_transaction").begin()
+
+    async def send_offsets_to_transaction(
+        self,
+        offsets: TransactionOffsets,
+        group_metadata: ConsumerGroupMetadata,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit the offsets of a consumer's group with the transaction.
+
+        Arguments and errors are those of `kclient.Producer.send_offsets_to_transaction`.
+        """
+        transactions = self._core.transactions("send_offsets_to_transaction")
+        await self._driver.run(transactions.send_offsets(offsets, group_metadata, timeout))
+
+    async def commit_transaction(self, timeout: float | None = None) -> None:
+        """Commit the transaction; see `kclient.Producer.commit_transaction`.
+
+        If the call is cancelled, the commit continues; call it again for the outcome.
+        """
+        await self._driver.run(
+            self._core.transactions("commit_transaction").run("commit_transaction", timeout)
+        )
+
+    async def abort_transaction(self, timeout: float | None = None) -> None:
+        """Abort the transaction; see `kclient.Producer.abort_transaction`.
+
+        If the call is cancelled, the abort continues; call it again for the outcome.
+        """
+        await self._driver.run(
+            self._core.transactions("abort_transaction").run("abort_transaction", timeout)
+        )
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Self]:
+        """Begin a transaction; the end of the block commits it, an exception aborts it.
+
+        ``async with producer.transaction(): await producer.send(...)``. A cancellation inside the
+        block aborts it, too. Errors are those of `kclient.Producer.transaction`.
+        """
+        await self.begin_transaction()
+        try:
+            yield self
+        except BaseException as error:
+            await self._abort_after(error)
+            raise
+        try:
+            await self.commit_transaction()
+        except TransactionAbortableError as error:
+            await self._abort_after(error)
+            raise
+
+    async def _abort_after(self, error: BaseException) -> None:
+        try:
+            await self.abort_transaction()
+        except KafkaError as failed:
+            if not isinstance(error, FatalError):
+                error.add_note(f"the transaction was not aborted: {failed}")
 
     # -- metadata and metrics ---------------------------------------------------------------------
 
@@ -345,6 +419,14 @@ def _append_now(
         return future
     steps.close()  # no memory is free: nothing was appended
     return None
+
+
+def _set_fast_path(producer: "ref[Producer[Any, Any]]") -> None:
+    """Let `send` check the transaction, or not, unless the producer has been collected."""
+    found = producer()
+    if found is not None:
+        core = found._core  # noqa: SLF001 (the callback of the producer's own core)
+        found._fast_path_enabled = core.accepts_records and core.appender.has_fast_path  # noqa: SLF001
 
 
 def _closed(core: ProducerCore, timeout: float | None) -> Steps[None]:

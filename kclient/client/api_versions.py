@@ -120,3 +120,15 @@ class ApiVersions:
     def get(self, node_id: str) -> NodeApiVersions | None:
         """Return the versions of a node, or None if it is not connected."""
         return self._nodes.get(node_id)
+
+    def finalized_level(self, feature: str) -> int:
+        """Return the level of a feature of the cluster, 0 if it has none.
+
+        It is the level that the node with the latest epoch of the features has reported.
+        """
+        latest = max(
+            list(self._nodes.values()),
+            key=lambda node: node.finalized_features_epoch,
+            default=None,
+        )
+        return 0 if latest is None else latest.finalized_features.get(feature, 0)

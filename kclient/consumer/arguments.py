@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.common.offsets import check_offset, check_offsets, check_partition
 from kclient.common.types import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -15,7 +16,6 @@ from kclient.common.types import (
 from kclient.record import ConsumerRecord
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MAX_OFFSET = 2**63 - 1
 _PATTERN_CHARACTERS = frozenset("^$*+?|()[]{}\\")
 
 CommitOffsets = Mapping[TopicPartition, OffsetAndMetadata | int] | ConsumerRecord
@@ -36,27 +36,6 @@ def check_max_records(max_records: object, default: int) -> int:
     if max_records < 1:
         raise InvalidArgumentError(f"max_records: got {max_records}, expected >= 1")
     return max_records
-
-
-def check_partition(partition: object) -> TopicPartition:
-    """Return a partition.
-
-    Raises:
-        InvalidTypeError: It is neither a TopicPartition nor a pair of str and int.
-        InvalidArgumentError: The topic name or the partition number is invalid.
-    """
-    if not isinstance(partition, tuple) or len(partition) != 2:
-        raise InvalidTypeError(
-            f"partition: got {describe(partition)}, expected TopicPartition(topic, partition)"
-        )
-    topic, number = partition
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise InvalidTypeError(
-            f"partition: got {describe(partition)}, expected its number as an int"
-        )
-    if not 0 <= number < 2**31:
-        raise InvalidArgumentError(f"partition: got {describe(partition)}, expected a number >= 0")
-    return TopicPartition(check_topic_name(topic), number)
 
 
 def check_each(call: str, partitions: tuple[object, ...]) -> list[TopicPartition]:
@@ -142,22 +121,6 @@ def check_pattern(pattern: object) -> re.Pattern[str]:
         ) from None
 
 
-def check_offset(partition: TopicPartition, offset: object) -> int:
-    """Return an offset.
-
-    Raises:
-        InvalidTypeError: It is not an int.
-        InvalidArgumentError: It is negative or over 63 bits.
-    """
-    if isinstance(offset, bool) or not isinstance(offset, int):
-        raise InvalidTypeError(f"offset of {partition}: got {describe(offset)}, expected an int")
-    if not 0 <= offset <= _MAX_OFFSET:
-        raise InvalidArgumentError(
-            f"offset of {partition}: got {offset}, expected 0 to {_MAX_OFFSET}"
-        )
-    return offset
-
-
 def check_seek(partition: TopicPartition, offset: object) -> OffsetAndMetadata:
     """Return the target of a seek.
 
@@ -191,10 +154,7 @@ def check_commit(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
             f"offsets: got {describe(offsets)}, expected a dict of TopicPartition to "
             "OffsetAndMetadata or int, or a record"
         )
-    return {
-        (checked := check_partition(partition)): _check_committed(checked, offset)
-        for partition, offset in offsets.items()
-    }
+    return check_offsets(offsets)
 
 
 def check_timestamps(timestamps: object) -> dict[TopicPartition, int]:
@@ -232,14 +192,3 @@ def _check_timestamp(partition: TopicPartition, given: object) -> int:
     if given < 0:
         raise InvalidArgumentError(f"timestamp of {partition}: got {given}, expected >= 0")
     return given
-
-
-def _check_committed(partition: TopicPartition, given: object) -> OffsetAndMetadata:
-    if isinstance(given, OffsetAndMetadata):
-        if not isinstance(given.metadata, str):
-            raise InvalidTypeError(
-                f"metadata of {partition}: got {describe(given.metadata)}, expected a str"
-            )
-        check_offset(partition, given.offset)
-        return given
-    return OffsetAndMetadata(check_offset(partition, given))

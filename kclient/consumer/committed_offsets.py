@@ -13,10 +13,9 @@ from kclient.common.broker_errors import (
 from kclient.common.denials import DESCRIBE, group_denied, topics_denied
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, FailureLog, LogContext
-from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
+from kclient.common.types import ConsumerGroupMetadata, Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
-from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.committed_offsets import (

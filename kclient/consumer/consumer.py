@@ -17,6 +17,7 @@ from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.common.types import (
+    ConsumerGroupMetadata,
     DeserializedKey,
     DeserializedValue,
     K_co,
@@ -44,7 +45,6 @@ from kclient.consumer.consumer_config import (
 from kclient.consumer.consumer_core import ConsumerCore, used_by_another_thread
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.foreign_names import CLOSE, COMMIT, CONSUMER_NAMES, POLL, SUBSCRIBE, TIMEOUT
-from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
 from kclient.consumer.record_tracer import RecordTracer
 from kclient.network.system_runtime import system_runtime

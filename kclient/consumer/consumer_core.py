@@ -21,8 +21,10 @@ from kclient.common.event_loop import may_be_awaited
 from kclient.common.interrupts import deferred_signals
 from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
+from kclient.common.offsets import check_partition
 from kclient.common.runtime import Runtime
 from kclient.common.types import (
+    ConsumerGroupMetadata,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     TopicPartition,
@@ -35,7 +37,6 @@ from kclient.consumer.arguments import (
     check_commit,
     check_each,
     check_max_records,
-    check_partition,
     check_partitions,
     check_pattern,
     check_seek,
@@ -62,7 +63,6 @@ from kclient.consumer.consumer_records import ConsumerRecords, Receipt
 from kclient.consumer.fetching import Fetching
 from kclient.consumer.group import Group
 from kclient.consumer.interceptors import ConsumerInterceptors
-from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.poll_loop import PollLoop
 from kclient.consumer.positions import Positions
 from kclient.consumer.rebalance_listener import RebalanceListener

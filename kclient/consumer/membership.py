@@ -7,27 +7,12 @@ another group protocol is another implementation, chosen in `group`.
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kclient.common.errors import KafkaError
+from kclient.common.types import ConsumerGroupMetadata
 from kclient.common.waiting import Steps
 from kclient.consumer.request_future import RequestFuture
 
 if TYPE_CHECKING:
     from kclient.consumer.reconciliation import Reconciliation
-
-
-class ConsumerGroupMetadata(NamedTuple):
-    """Membership of a consumer at one time (Kafka: ConsumerGroupMetadata).
-
-    Attributes:
-        group_id: Group.
-        generation_id: Generation of the group, -1 outside it.
-        member_id: Id within the group, empty outside it.
-        group_instance_id: Name of a static member, None for a dynamic one.
-    """
-
-    group_id: str
-    generation_id: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
 
 
 class MemberEpoch(NamedTuple):

@@ -2,6 +2,11 @@
 
 from copy import copy
 
+from kclient.common.broker_errors import (
+    InvalidProducerEpochError,
+    ProducerFencedError,
+    TransactionAbortableError,
+)
 from kclient.common.errors import (
     FatalError,
     InvalidArgumentError,
@@ -13,6 +18,7 @@ from kclient.common.types import TopicPartition
 __all__ = [
     "DeliveryTimeoutError",
     "ProducerFatalError",
+    "TransactionAbortedError",
     "UnknownPartitionError",
 ]
 
@@ -43,6 +49,36 @@ class UnknownPartitionError(InvalidArgumentError):
 
 class ProducerFatalError(FatalError):
     """The producer stopped permanently; `__cause__` is the reason. Create a new one."""
+
+
+class TransactionAbortedError(KafkaError):
+    """The transaction was aborted before the record was sent (Kafka: TransactionAbortedException).
+
+    It is the outcome of records that were queued when `Producer.abort_transaction` was called.
+    """
+
+
+def failed_transaction(error: KafkaError) -> TransactionAbortableError:
+    """Return the error of calls after an error of the transaction, which is the cause."""
+    failed = TransactionAbortableError(
+        f"the transaction has failed and can only be aborted; call abort_transaction(): {error}"
+    )
+    failed.__cause__ = error
+    return failed
+
+
+def stopped_producer(error: KafkaError) -> FatalError:
+    """Return the error of calls after a permanent error, which is the cause."""
+    stopped: FatalError
+    if isinstance(error, InvalidProducerEpochError | ProducerFencedError):
+        stopped = ProducerFencedError(
+            "the producer is fenced: another producer with its transactional.id was started, or "
+            f"its transaction was open for longer than transaction.timeout.ms; close it: {error}"
+        )
+    else:
+        stopped = ProducerFatalError(f"the producer stopped: {error}")
+    stopped.__cause__ = error
+    return stopped
 
 
 def possibly_written(error: KafkaError) -> KafkaError:

@@ -2,35 +2,28 @@
 
 from collections.abc import Mapping
 
-_NO_TRANSACTIONS = "transactions are not supported in this version"
 _FLUSHING = "delivery callbacks run in the producer's own thread; polling is not needed"
 _RESULT = "use result(timeout), in seconds"
 _ON_DONE = "use add_done_callback(callback), called with the future, or on_delivery= of send()"
 
 PRODUCER_NAMES: Mapping[str, str] = {
-    "abortTransaction": _NO_TRANSACTIONS,
-    "abort_transaction": _NO_TRANSACTIONS,
-    "beginTransaction": _NO_TRANSACTIONS,
-    "begin_transaction": _NO_TRANSACTIONS,
+    "abortTransaction": "use abort_transaction()",
+    "beginTransaction": "use begin_transaction()",
     "bootstrap_connected": "use partitions_for(topic), which waits for a broker",
-    "commitTransaction": _NO_TRANSACTIONS,
-    "commit_transaction": _NO_TRANSACTIONS,
+    "commitTransaction": "use commit_transaction()",
     "create_batch": "use send_many(topic, values)",
-    "initTransactions": _NO_TRANSACTIONS,
-    "init_transactions": _NO_TRANSACTIONS,
+    "initTransactions": "use init_transactions()",
     "list_topics": "use partitions_for(topic), or list_topics() of an AdminClient",
     "partitionsFor": "use partitions_for(topic)",
     "poll": _FLUSHING,
     "produce": "use send(topic, value, key, on_delivery=callback), called with (metadata, error)",
     "produce_batch": "use send_many(topic, values)",
     "purge": "use close(0), which fails the records that are not acknowledged",
-    "sendOffsetsToTransaction": _NO_TRANSACTIONS,
+    "sendOffsetsToTransaction": "use send_offsets_to_transaction(offsets, group_metadata)",
     "send_and_wait": "use send(...).result(), or await send(...) in an asyncio loop",
     "send_batch": "use send_many(topic, values)",
-    "send_offsets_to_transaction": _NO_TRANSACTIONS,
     "start": "a producer is started when it is created",
     "stop": "use close()",
-    "transaction": _NO_TRANSACTIONS,
 }
 
 SEND: Mapping[str, str] = {

@@ -19,6 +19,8 @@ from kclient.protocol.messages.produce import (
 _OLDEST = 7  # for zstd; older responses lack the log start offset
 _LAST_BY_NAME = 12
 _LATEST = 13
+_LAST_OF_VERSION_1 = 11
+"""Last version with which a transaction's partitions must be added before (KIP-890)."""
 
 
 class ProduceRequestBuilder(RequestBuilder):
@@ -27,14 +29,22 @@ class ProduceRequestBuilder(RequestBuilder):
     Attributes:
         batches: Batches of the request.
         topic_ids: Id of each topic at the time, all zero if unknown.
+        oldest_allowed_version: Lowest version; in transactions it depends on their protocol.
         latest_allowed_version: Highest version; versions with topic ids need every id.
     """
 
-    __slots__ = ("_acks", "_timeout_ms", "batches", "latest_allowed_version", "topic_ids")
+    __slots__ = (
+        "_acks",
+        "_timeout_ms",
+        "_transactional_id",
+        "batches",
+        "latest_allowed_version",
+        "oldest_allowed_version",
+        "topic_ids",
+    )
 
     api_key = ApiKey.PRODUCE
     request_type = ProduceRequest
-    oldest_allowed_version = _OLDEST
 
     def __init__(
         self,
@@ -42,10 +52,23 @@ class ProduceRequestBuilder(RequestBuilder):
         timeout_ms: int,
         batches: Sequence[ProducerBatch],
         topic_ids: Mapping[str, bytes],
+        transactional_id: str | None = None,
+        *,
+        is_version_2: bool = False,
     ) -> None:
-        """Create a builder; `topic_ids` has the known ids of all topics."""
+        """Create a builder.
+
+        Args:
+            acks: ``acks``.
+            timeout_ms: ``request.timeout.ms``.
+            batches: Batches of one node.
+            topic_ids: The known ids of all topics.
+            transactional_id: ``transactional.id``, None outside of transactions.
+            is_version_2: Whether the leaders add partitions to the transaction (KIP-890).
+        """
         self._acks = acks
         self._timeout_ms = timeout_ms
+        self._transactional_id = transactional_id
         self.batches = batches
         self.topic_ids: dict[str, bytes] = {}
         for batch in batches:
@@ -53,7 +76,10 @@ class ProduceRequestBuilder(RequestBuilder):
             if topic not in self.topic_ids:
                 self.topic_ids[topic] = topic_ids.get(topic, ZERO_UUID)
         all_known = ZERO_UUID not in self.topic_ids.values()
-        self.latest_allowed_version = _LATEST if all_known else _LAST_BY_NAME
+        self.oldest_allowed_version = _LAST_OF_VERSION_1 + 1 if is_version_2 else _OLDEST
+        latest = _LATEST if all_known else _LAST_BY_NAME
+        is_version_1 = transactional_id is not None and not is_version_2
+        self.latest_allowed_version = _LAST_OF_VERSION_1 if is_version_1 else latest
 
     def build(self, version: int) -> ProduceRequest:
         """Return the request with names and ids; the codec writes those of the version."""
@@ -64,6 +90,7 @@ class ProduceRequestBuilder(RequestBuilder):
                 PartitionProduceData(index=partition, records=batch.sealed)
             )
         return ProduceRequest(
+            transactional_id=self._transactional_id,
             acks=self._acks,
             timeout_ms=self._timeout_ms,
             topic_data=[
@@ -82,6 +109,7 @@ class ProduceRequestBuilder(RequestBuilder):
         return encode_single(
             correlation_id,
             client_id,
+            self._transactional_id,
             self._acks,
             self._timeout_ms,
             self.topic_ids[topic],

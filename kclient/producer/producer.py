@@ -2,21 +2,23 @@
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, NoReturn, Self, Unpack
+from weakref import ref
 
 from kclient.client.cluster import PartitionInfo
+from kclient.common.broker_errors import TransactionAbortableError
 from kclient.common.config_def import merged
-from kclient.common.errors import (
-    InvalidTypeError,
-)
+from kclient.common.errors import FatalError, InvalidTypeError, KafkaError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.foreign_names import WithForeignNames, refuse_keywords
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Clock, Runtime
+from kclient.common.types import ConsumerGroupMetadata
 from kclient.common.waiting import run_steps
 from kclient.network.system_runtime import system_runtime
 from kclient.producer.batch_delivery import BatchDelivery
@@ -41,6 +43,7 @@ from kclient.producer.send_arguments import (
     V_contra,
 )
 from kclient.producer.topic_info import TopicInfo
+from kclient.producer.transaction_calls import TransactionOffsets
 from kclient.record import Header
 
 if TYPE_CHECKING:
@@ -113,6 +116,7 @@ class Producer(
         self._core = core
         self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
         self._clock = runtime.clock
+        core.on_accepting = partial(_set_fast_path, ref(self))
         self._set_fast_path()
         try:
             with deferred_signals():
@@ -137,7 +141,7 @@ class Producer(
         on_delivery: OnDelivery | None,
     ) -> DeliveryFuture:
         core = self._core
-        core.check_usable("send")
+        core.check_sending("send")
         appender = core.appender
         try:
             record = appender.prepare(
@@ -150,9 +154,11 @@ class Producer(
         return run_steps(appender.append(record), self._clock) if future is None else future
 
     def _set_fast_path(self) -> None:
-        """Use the fast path for records that are not traced."""
-        appender, closed = self._core.appender, self._core.closed
-        self._fast_path_enabled = not closed and appender.has_fast_path and not appender.traces()
+        """Use the fast path for records that are not traced and need no check of a transaction."""
+        core, appender = self._core, self._core.appender
+        self._fast_path_enabled = (
+            core.accepts_records and appender.has_fast_path and not appender.traces()
+        )
 
     def send_many(
         self,
@@ -186,7 +192,7 @@ class Producer(
         """
         if _unknown:
             refuse_keywords("Producer.send_many", _unknown, SEND_MANY)
-        self._core.check_usable("send_many")
+        self._core.check_sending("send_many")
         steps = self._core.appender.send_many(
             topic, values, keys, headers, partition, timestamps_ms
         )
@@ -226,8 +232,141 @@ class Producer(
             RecordTooLargeError: A row is larger than ``max.request.size`` or all memory.
             KafkaError: As `send`.
         """
-        self._core.check_usable("send_arrow")
+        self._core.check_sending("send_arrow")
         return run_steps(self._core.appender.send_arrow(topic, batch), self._clock)
+
+    # -- transactions -----------------------------------------------------------------------------
+
+    def init_transactions(self, timeout: float | None = None) -> None:
+        """Get the producer id of ``transactional.id``; needed once, before the first transaction.
+
+        It fences an earlier producer with the same id, and waits until that producer's transaction
+        is completed: committed if its commit had begun, else aborted.
+
+        Args:
+            timeout: Seconds to wait at most; None is ``max.block.ms``.
+
+        Raises:
+            KafkaTimeoutError: No outcome in time; call it again.
+            TransactionalIdAuthorizationError: An ACL has to allow WRITE on the transactional id;
+                the call may be repeated.
+            ProducerFencedError: A producer that was started later has the id.
+            IllegalStateError: There is no ``transactional.id``, or it was called before.
+            EventLoopError: Called inside a running event loop.
+        """
+        self._run_transactional("init_transactions", timeout)
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction; records are sent in it from now on. No broker is involved.
+
+        Raises:
+            IllegalStateError: A transaction is open, or `init_transactions` was not called.
+            ProducerFencedError: A producer that was started later has the transactional id.
+        """
+        self._core.transactions("begin_transaction").begin()
+
+    def send_offsets_to_transaction(
+        self,
+        offsets: TransactionOffsets,
+        group_metadata: ConsumerGroupMetadata,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit the offsets of a consumer's group with the transaction (KIP-98, KIP-447).
+
+        They take effect if the transaction is committed. The consumer must not commit by itself:
+        set its ``enable.auto.commit`` to false.
+
+        Args:
+            offsets: Next offset to read of each partition.
+            group_metadata: ``consumer.group_metadata()``, read after the poll that returned the
+                records: it fences a member whose partitions have been reassigned.
+            timeout: Seconds to wait at most; None is ``max.block.ms``.
+
+        Raises:
+            CommitFailedError: The group has rebalanced; abort the transaction.
+            GroupAuthorizationError: An ACL has to allow READ on the group; abort the transaction.
+            TransactionAbortableError: The transaction can only be aborted.
+            ProducerFencedError: A producer that was started later has the transactional id.
+            KafkaTimeoutError: No outcome in time; call it again with the same arguments, or abort.
+            IllegalStateError: No transaction is open.
+            InvalidArgumentError: An offset or the metadata is invalid.
+            EventLoopError: Called inside a running event loop.
+        """
+        transactions = self._core.transactions("send_offsets_to_transaction")
+        self._refuse_event_loop("send_offsets_to_transaction")
+        run_steps(transactions.send_offsets(offsets, group_metadata, timeout), self._clock)
+
+    def commit_transaction(self, timeout: float | None = None) -> None:
+        """Send queued records without linger, then commit the transaction.
+
+        When it returns, all records of the transaction are acknowledged and their callbacks have
+        run. A record that fails makes it raise, without a commit.
+
+        Args:
+            timeout: Seconds to wait at most; None is ``max.block.ms``.
+
+        Raises:
+            TransactionAbortableError: A record or a request failed, which `__cause__` is; call
+                `abort_transaction`.
+            KafkaTimeoutError: The outcome is unknown; call it again until it returns or raises
+                another error.
+            ProducerFencedError: A producer that was started later has the transactional id.
+            IllegalStateError: No transaction is open.
+            EventLoopError: Called inside a running event loop.
+        """
+        self._run_transactional("commit_transaction", timeout)
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        """Abort the transaction; queued records fail with TransactionAbortedError.
+
+        Args:
+            timeout: Seconds to wait at most; None is ``max.block.ms``.
+
+        Raises:
+            KafkaTimeoutError: No outcome in time; call it again.
+            ProducerFencedError: A producer that was started later has the transactional id.
+            IllegalStateError: No transaction is open.
+            EventLoopError: Called inside a running event loop.
+        """
+        self._run_transactional("abort_transaction", timeout)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Begin a transaction; the end of the block commits it, an exception aborts it.
+
+        ``with producer.transaction(): producer.send(...)``. The exception is raised again after the
+        abort. The same holds for errors of the commit, but for KafkaTimeoutError: then call
+        `commit_transaction` again, since the outcome is unknown.
+
+        Raises:
+            KafkaError: As `begin_transaction` and `commit_transaction`.
+        """
+        self.begin_transaction()
+        try:
+            yield self
+        except BaseException as error:
+            self._abort_after(error)
+            raise
+        try:
+            self.commit_transaction()
+        except TransactionAbortableError as error:
+            self._abort_after(error)
+            raise
+
+    def _abort_after(self, error: BaseException) -> None:
+        try:
+            self.abort_transaction()
+        except KafkaError as failed:
+            if not isinstance(error, FatalError):
+                error.add_note(f"the transaction was not aborted: {failed}")
+
+    def _run_transactional(self, name: str, timeout: float | None) -> None:
+        transactions = self._core.transactions(name)
+        self._refuse_event_loop(name)
+        run_steps(transactions.run(name, timeout), self._clock)
+
+    def _refuse_event_loop(self, name: str) -> None:
+        refuse_in_event_loop(name, f"producer.{name}, …", hint=_AWAITED)
 
     # -- metadata and metrics ---------------------------------------------------------------------
 
@@ -367,6 +506,13 @@ class Producer(
 
 def _append_to_new_batch(appender: RecordAppender, clock: Clock, *record: Any) -> DeliveryFuture:
     return run_steps(appender.append_to_new_batch(*record), clock)
+
+
+def _set_fast_path(producer: "ref[Producer[Any, Any]]") -> None:
+    """Let `send` check the transaction, or not, unless the producer has been collected."""
+    found = producer()
+    if found is not None:
+        found._set_fast_path()  # noqa: SLF001 (the callback of the producer's own core)
 
 
 def _topic_hint() -> str:

@@ -185,6 +185,21 @@ class ProducerConfig(ClientConfig):
         "How often a batch is retried; delivery.timeout.ms is the better limit.",
         high=INT_MAX,
     )
+    transaction_timeout_ms: int = whole_number(
+        "transaction.timeout.ms",
+        60_000,
+        "Time after which the coordinator aborts a transaction that has not ended; at most the "
+        "brokers' transaction.max.timeout.ms.",
+        low=1,
+        high=INT_MAX,
+    )
+    transactional_id: str | None = text(
+        "transactional.id",
+        None,
+        "Name under which the producer writes transactions (KIP-98). A producer that is started "
+        "with it fences an earlier one and aborts its transaction: use one name for each process "
+        "and keep it over restarts.",
+    )
     value_serializer: Serializer | None = converter_key(
         "value.serializer",
         "serialize",
@@ -251,6 +266,12 @@ class ProducerConfig(ClientConfig):
 
     def _idempotence(self, *, explicit: bool) -> bool:
         problem = self.idempotence_problem()
+        if self.transactional_id is not None:
+            if not self.enable_idempotence:
+                problem = "enable_idempotence: got False, expected True"
+            if problem is not None:
+                raise ConfigError(f"{problem} with a transactional_id; change one of the two")
+            return True
         if self.enable_idempotence and problem is not None and explicit:
             raise ConfigError(f"{problem} with enable_idempotence=True; change one of the two")
         return self.enable_idempotence and problem is None
@@ -266,8 +287,6 @@ def _check_codec(compression: CompressionType) -> None:
         ) from problem
 
 
-_TRANSACTIONS = "transactions are not supported yet"
-
 PRODUCER_CONFIG = ConfigDef(
     "Producer",
     ProducerConfig,
@@ -276,9 +295,10 @@ PRODUCER_CONFIG = ConfigDef(
             "buffer.memory.allocation.strategy",
             "the memory of a batch always grows with its records, as with 'incremental'",
         ),
-        refused("transactional.id", _TRANSACTIONS),
-        refused("transaction.timeout.ms", _TRANSACTIONS),
-        refused("transaction.two.phase.commit.enable", _TRANSACTIONS),
+        refused(
+            "transaction.two.phase.commit.enable",
+            "no released broker takes part in two-phase commits (KIP-939)",
+        ),
         *java_only_keys(),
     ],
 )
@@ -360,6 +380,8 @@ class OptionsWithoutSerializers(ClientOptions, total=False):
     partitioner_ignore_keys: bool
     partitioner_rack_aware: bool
     retries: int
+    transaction_timeout_ms: int
+    transactional_id: str | None
 
 
 class ProducerOptions(OptionsWithoutSerializers, total=False):

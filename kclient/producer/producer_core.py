@@ -10,7 +10,7 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.arguments import check_timeout
-from kclient.common.errors import ClosedError, ForkedClientError
+from kclient.common.errors import ClosedError, ForkedClientError, IllegalStateError
 from kclient.common.interrupts import signals_take_effect
 from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
@@ -28,6 +28,8 @@ from kclient.producer.record_tracer import RecordTracer
 from kclient.producer.sender import Sender
 from kclient.producer.sequence_manager import SequenceManager
 from kclient.producer.topic_info import SlowNodes, TopicInfo
+from kclient.producer.transaction_calls import TransactionCalls
+from kclient.producer.transaction_manager import TransactionManager
 
 EXIT_TIMEOUT = 5.0
 """Seconds that the exit of the process waits for unsent records."""
@@ -48,6 +50,7 @@ class ProducerCore:
         clock: Clock of the producer.
         appender: The calls that append records.
         metrics: Returns the metrics by Kafka's names.
+        on_accepting: Called after `accepts_records` may have changed, in any thread.
     """
 
     def __init__(
@@ -79,7 +82,8 @@ class ProducerCore:
         self._runner = CallbackRunner(runtime.tasks, metrics.callback_errors, log_context)
         self._metadata = _metadata(config, runtime, log_context, topics.clear)
         self._client = _client(config, runtime, self._metadata, log_context)
-        transactions = SequenceManager(log_context) if config.enable_idempotence else None
+        self.on_accepting: Callable[[], None] = _nothing
+        transactions = self._sequence_manager(config, log_context)
         self._pool = _pool(config, runtime, metrics, self._client.wakeup)
         self._accumulator = RecordAccumulator(
             config,
@@ -120,12 +124,68 @@ class ProducerCore:
         problem = None if config.enable_idempotence else config.idempotence_problem()
         if problem is not None:
             self._log.info("idempotence is off: %s", problem)
+        self._transactions: TransactionCalls | None = None
+        if self._manager is not None:
+            self._transactions = TransactionCalls(
+                self._manager,
+                self._client,
+                self._runner,
+                runtime.clock,
+                config.max_block_ms,
+                self._wake_sender,
+            )
         self._task: Task | None = None
         self._ending = runtime.tasks.lock()  # guards: _ended
         self._ended = False  # so that only one caller of close() closes the interceptors
         self._unregister: Sequence[Callable[[], None]] = ()
 
+    def _sequence_manager(
+        self, config: ProducerConfig, log_context: LogContext
+    ) -> SequenceManager | None:
+        self._manager: TransactionManager | None = None
+        if config.transactional_id is not None:
+            self._manager = TransactionManager(
+                config.transactional_id, self._tasks, self._accepting_changed, log_context
+            )
+            return self._manager
+        return SequenceManager(log_context) if config.enable_idempotence else None
+
     # -- state ------------------------------------------------------------------------------------
+
+    @property
+    def accepts_records(self) -> bool:
+        """Whether records may be sent without a check of the transaction."""
+        return not self.closed and (self._manager is None or self._manager.accepts_records)
+
+    def _accepting_changed(self) -> None:
+        self.on_accepting()
+
+    def check_sending(self, call: str) -> None:
+        """Reject a record that an unusable producer, or its transaction, cannot take.
+
+        Raises:
+            KafkaError: As `refuse`.
+            IllegalStateError: No transaction has begun.
+            TransactionAbortableError: The transaction can only be aborted.
+        """
+        self.check_usable(call)
+        if self._manager is not None:
+            self._manager.check_sending(call)
+
+    def transactions(self, call: str) -> TransactionCalls:
+        """Return the calls of transactions.
+
+        Raises:
+            KafkaError: As `refuse`.
+            IllegalStateError: The producer has no transactional id.
+        """
+        self.check_usable(call)
+        if self._transactions is None:
+            raise IllegalStateError(
+                f"{call}: the producer has no transactions, expected a transactional_id in its "
+                "configuration"
+            )
+        return self._transactions
 
     def check_usable(self, call: str) -> None:
         """Reject a call of an unusable producer; see `refuse`."""
@@ -211,7 +271,9 @@ class ProducerCore:
             self._flush_ns.record((self.clock.monotonic_ms() - started_ms) * 1e6)
 
     def initiate_close(self) -> None:
-        """Send queued records and end the sender, without waiting."""
+        """Send queued records, or abort their transaction, and end the sender; without waiting."""
+        if self._manager is not None:
+            self._manager.abort_to_close()
         self._sender.initiate_close()
 
     def force_close(self) -> None:
@@ -247,7 +309,7 @@ class ProducerCore:
         Returns:
             The number of records without an outcome.
         """
-        self._sender.initiate_close()
+        self.initiate_close()
         if self._task is not None:
             yield TaskWait(self._task, until_ms)
             if self._task.is_alive():
@@ -268,6 +330,10 @@ class ProducerCore:
         if lost:
             cause = self._failure_cause() or ": close() the producer first"
             self._log.warning("the process ended with %d records unsent%s", lost, cause)
+
+
+def _nothing() -> None:
+    return
 
 
 def _metrics(config: ProducerConfig, runtime: Runtime) -> ProducerMetrics:

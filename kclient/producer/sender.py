@@ -14,7 +14,7 @@ from kclient.common.runtime import EndOfTaskError, Runtime
 from kclient.common.waiting import NetworkWait, Steps
 from kclient.producer.batch_drainer import ReadyCheckResult
 from kclient.producer.batch_state import BatchEvent, BatchState
-from kclient.producer.errors import ProducerFatalError
+from kclient.producer.errors import ProducerFatalError, stopped_producer
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.produce_response_handler import ProduceResponseHandler
 from kclient.producer.producer_batch import ProducerBatch
@@ -90,14 +90,14 @@ class Sender:
         self._requests: TransactionalRequests | None = None
         if transactions is not None:
             self._requests = TransactionalRequests(
+                config,
                 client,
                 metadata,
                 transactions,
+                self._incomplete,
                 ExponentialBackoff(
                     config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.random.random
                 ),
-                config.request_timeout_ms,
-                runtime.tasks.lock(),
                 self._guarded,
             )
         self._next_topic_use_ms = 0.0
@@ -113,7 +113,7 @@ class Sender:
     def steps(self, on_end: Callable[[], None] = lambda: None) -> Steps[None]:
         """Send until the producer is closed, then call `on_end`."""
         try:
-            while not (self._forced or (self._closing and not len(self._incomplete))):
+            while not (self._forced or (self._closing and not self._has_unfinished_work())):
                 if self._tasks.process_id() != self._process_id:
                     return  # a callback forked: the connections are the parent's
                 yield NetworkWait(self._client, self.send_due(self._clock.monotonic_ms()))
@@ -131,7 +131,8 @@ class Sender:
         if now_ms >= self._next_topic_use_ms:
             self._renew_topic_use(now_ms)
         next_expiry_ms = self._expire(now_ms)
-        wait_ms = min(self._prepare_sequences(now_ms), self._send_producer_data(now_ms))
+        self._prepare_sequences(now_ms)
+        wait_ms = min(self._send_producer_data(now_ms), self._send_transactional(now_ms))
         return min(now_ms + wait_ms, next_expiry_ms)
 
     def _handle(self, builder: ProduceRequestBuilder, response: ClientResponse) -> None:
@@ -173,9 +174,14 @@ class Sender:
 
     def has_work(self) -> bool:
         """Return whether there is something to do: to send, to receive, or to end the loop."""
-        if self._closing or len(self._incomplete):
+        if self._closing or self._has_unfinished_work():
             return True
         return self._metadata.time_to_next_update(self._clock.monotonic_ms()) <= 0
+
+    def _has_unfinished_work(self) -> bool:
+        """Return whether a batch has no outcome, or a transaction is not ended."""
+        transactions = self._transactions
+        return bool(len(self._incomplete)) or (transactions is not None and transactions.has_work())
 
     def lost_records(self) -> int:
         """Return the number of records without an outcome, at the end of the loop or so far."""
@@ -213,10 +219,12 @@ class Sender:
     def _give_up(self, error: KafkaError, now_ms: float) -> None:
         """Fail queued batches; those in flight are completed by their responses."""
         if self.failure is None:
-            failure = ProducerFatalError(f"the producer stopped: {error}")
-            failure.__cause__ = error
-            self.failure = failure
+            self.failure = stopped_producer(error)
         self._accumulator.close()
+        self._fail_queued(error, now_ms)
+
+    def _fail_queued(self, error: KafkaError, now_ms: float) -> None:
+        """Fail the batches that are not in flight."""
         queued = [
             batch for batch in self._incomplete.all() if batch.state is not BatchState.IN_FLIGHT
         ]
@@ -238,24 +246,37 @@ class Sender:
             self._handler.expire(expired, self._find_blocking_error(), now_ms)
         return next_expiry_ms
 
-    def _prepare_sequences(self, now_ms: float) -> float:
-        """Close gaps in sequences and get a producer id; return the time until the next call."""
+    def _prepare_sequences(self, now_ms: float) -> None:
+        """Close gaps in sequences, and fail batches that may not be sent any more."""
         transactions = self._transactions
-        if transactions is None or self._requests is None:
-            return float("inf")
+        if transactions is None:
+            return
         if transactions.has_gaps():
             transactions.resolve_sequences()
             self._handler.fail_overtaken(now_ms)
             transactions.bump_epoch_if_needed()
+        error = transactions.queued_error()
+        if error is not None:
+            self._fail_queued(error, now_ms)
+
+    def _send_transactional(self, now_ms: float) -> float:
+        """Send the request that the producer's state asks for; return the time until the next call.
+
+        After the batches: their partitions may have to be added to the transaction.
+        """
+        if self._transactions is None or self._requests is None:
+            return float("inf")
         wait_ms = self._requests.step(now_ms)
-        if transactions.fatal_error is not None:
-            self._give_up(transactions.fatal_error, now_ms)
+        if self._transactions.fatal_error is not None:
+            self._give_up(self._transactions.fatal_error, now_ms)
         return wait_ms
 
     def _send_producer_data(self, now_ms: float) -> float:
         """Send what is due; return the time until more may be due."""
         cluster = self._metadata.cluster()
-        skip_linger = self._accumulator.skips_linger()
+        transactions = self._transactions
+        is_ending = transactions is not None and transactions.is_ending
+        skip_linger = is_ending or self._accumulator.skips_linger()
         found = self._drainer.ready(cluster, now_ms, skip_linger=skip_linger)
         for topic in sorted(found.unknown_leader_topics):
             self._metadata.add_topic(topic, now_ms)
@@ -297,7 +318,7 @@ class Sender:
     def _seal(self, batches: list[ProducerBatch], topic_ids: Mapping[str, bytes]) -> None:
         """Assign sequences to drained batches and compress them."""
         transactions = self._transactions
-        is_transactional = transactions is not None and transactions.transactional_id is not None
+        is_transactional = self._config.transactional_id is not None
         for batch in batches:
             if transactions is not None:
                 transactions.assign_sequence(batch, topic_ids.get(batch.topic_partition.topic))
@@ -312,13 +333,19 @@ class Sender:
         started_ns = 0 if tracer is None else self._clock.monotonic_ns()
         config = self._config
         self._seal(batches, cluster.topic_ids)
+        transactions = self._transactions
         builder = ProduceRequestBuilder(
-            config.acks, config.request_timeout_ms, batches, cluster.topic_ids
+            config.acks,
+            config.request_timeout_ms,
+            batches,
+            cluster.topic_ids,
+            config.transactional_id,
+            is_version_2=transactions is not None and transactions.uses_version_2,
         )
         for batch in batches:
             batch.apply(_SENT)
-        if self._transactions is not None:
-            self._transactions.sent(batches, node_id)
+        if transactions is not None:
+            transactions.sent(batches, node_id)
         request = self._client.new_client_request(
             str(node_id),
             builder,

@@ -33,14 +33,14 @@ MAX_IDLE_SEQUENCES = 1_000
 BATCHES_REMEMBERED = 5
 """Number of batches per producer that a broker remembers (Kafka: ProducerStateEntry)."""
 
-_FATAL = (
+FATAL = (
     ClusterAuthorizationError,
     InvalidPidMappingError,
     ProducerFencedError,
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
-
+"""Errors of a batch after which the producer can only be closed."""
 
 _SEVERAL_NODES = -1
 
@@ -197,13 +197,13 @@ class SequenceManager:
 
     Attributes:
         state: State of the producer id.
-        transactional_id: ``transactional.id`` if batches are part of transactions, else None.
+        uses_version_2: Whether batches are part of transactions that follow KIP-890.
         sends: Whether batches may be sent in the present state.
         producer: The producer's id and epoch.
         fatal_error: Error that stopped the producer permanently.
     """
 
-    transactional_id: str | None = None
+    uses_version_2 = False
     _sending_states: ClassVar[frozenset[State]] = frozenset({State.READY})
 
     def __init__(self, log_context: LogContext = NO_LOG_CONTEXT) -> None:
@@ -215,6 +215,21 @@ class SequenceManager:
         self._partitions: dict[TopicPartition, TxnPartitionEntry] = {}
         self._unresolved: dict[TopicPartition, int] = {}  # sequence after the last expired batch
         self._to_rewrite: set[TopicPartition] = set()
+
+    # -- what a transaction adds ------------------------------------------------------------------
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether queued batches must be sent without linger, to end a transaction."""
+        return False
+
+    def has_work(self) -> bool:
+        """Return whether a transaction has to be ended before the producer closes."""
+        return False
+
+    def queued_error(self) -> KafkaError | None:
+        """Return the error to fail queued batches with, if none may be sent any more."""
+        return None
 
     # -- producer id ------------------------------------------------------------------------------
 
@@ -398,7 +413,7 @@ class SequenceManager:
             sequence_unused: Whether it is known not to be in the log. Then there is a gap in the
                 sequences; otherwise there may be one.
         """
-        if isinstance(error, _FATAL):
+        if isinstance(error, FATAL):
             self.fail(error)
         entry = self._partitions.get(batch.topic_partition)
         if entry is None or not batch.has_sequence:

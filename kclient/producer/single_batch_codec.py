@@ -38,9 +38,13 @@ _FORM = (0, 1, 0, 0, 0, 0)
 
 
 @lru_cache(maxsize=64)
-def _after_correlation_id(client_id: str | None, acks: int, timeout_ms: int) -> bytes:
+def _after_correlation_id(
+    client_id: str | None, transactional_id: str | None, acks: int, timeout_ms: int
+) -> bytes:
     """Return what is between the correlation id and the id of the topic."""
-    message = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[])
+    message = ProduceRequest(
+        transactional_id=transactional_id, acks=acks, timeout_ms=timeout_ms, topic_data=[]
+    )
     parts = encode_request(message, VERSION, 0, client_id)
     encoded = b"".join(part for part in parts if isinstance(part, bytes))  # all of them
     empty = b"\x01" + NO_TAGS  # array of topics, and the tags of the request
@@ -50,6 +54,7 @@ def _after_correlation_id(client_id: str | None, acks: int, timeout_ms: int) -> 
 def encode_single(
     correlation_id: int,
     client_id: str | None,
+    transactional_id: str | None,
     acks: int,
     timeout_ms: int,
     topic_id: bytes,
@@ -61,7 +66,7 @@ def encode_single(
     front = b"".join(
         (
             _FRONT.pack(ApiKey.PRODUCE, VERSION, correlation_id),
-            _after_correlation_id(client_id, acks, timeout_ms),
+            _after_correlation_id(client_id, transactional_id, acks, timeout_ms),
             topic_id,
             _PARTITION.pack(_ONE, partition),
             encode_uvarint(size + 1),

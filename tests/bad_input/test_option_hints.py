@@ -152,7 +152,7 @@ def test_security_options_of_other_clients_lead_to_ours(owner: str, name: str, h
         ("Producer", "auto.commit.enable", "it is enable.auto.commit, an option of Consumer"),
         ("Consumer", "compression.level", "it is compression.gzip.level (one for each codec), an"),
         ("Producer", "batch.num.messages", "here it is batch.size (it counts bytes)"),
-        ("Producer", "transaction_id", "did you mean 'transactional_id'? It cannot be set: trans"),
+        ("Producer", "transaction_id", "did you mean 'transactional_id'?"),
         ("Producer", "LINGER_MS", "did you mean 'linger_ms'?"),
         ("Producer", "linger", "did you mean 'linger_ms'?"),
         ("Producer", "quality", "the options are listed in the configuration reference"),

@@ -126,8 +126,8 @@ OWN_OPTIONS: list[tuple[Any, dict[str, object], str]] = [
     ),
     (
         Producer,
-        {"transactional_id": "t"},
-        "transactional_id: got 't' (str), expected no value; tran",
+        {"transactional_id": "t", "acks": 1},
+        "acks: got 1, expected 'all' with a transactional_id; change one of the two",
     ),
     (Producer, {"value_serializer": "json"}, "value_serializer: got 'json' (str), expected a call"),
     (
@@ -191,7 +191,8 @@ PRODUCER: list[Row] = [
     (lambda p: p.list_topics(), AttributeError, "list_topics() of an AdminClient"),
     (lambda p: p.send_and_wait("t", b""), AttributeError, "use send(...).result(), or await"),
     (lambda p: p.partitionsFor("t"), AttributeError, "use partitions_for(topic)"),
-    (lambda p: p.begin_transaction(), AttributeError, "transactions are not supported in this v"),
+    (lambda p: p.beginTransaction(), AttributeError, "use begin_transaction()"),
+    (lambda p: p.begin_transaction(), IllegalStateError, "expected a transactional_id in its conf"),
     (pickle.dumps, TypeError, "cannot pickle or copy a Producer: it has threads"),
     (copy.copy, TypeError, "create one in each process"),
     (lambda p: p.send("t", {}), InvalidTypeError, "set value_serializer=json_serializer"),

@@ -97,7 +97,6 @@ class SendsOnly:
         ({"interceptor_classes": [object()]}, r"has no on_send"),
         ({"interceptor_classes": [object]}, r"has no on_send"),
         ({"interceptor_classes": [SendsOnly()]}, r"has no on_acknowledgement"),
-        ({"transactional_id": "t"}, r"transactional_id: .*transactions are not supported yet"),
         ({"metric_reporters": ["x"]}, r"metric_reporters: .*read metrics with \.metrics\(\)"),
         (
             {"sasl_jaas_config": "x"},

@@ -181,7 +181,7 @@ def test_fenced_producer_raises_at_every_call(
         lambda: producer.send_many(topic, [b"late"]),
         producer.flush,
     ):
-        with pytest.raises(ProducerFatalError, match="PRODUCER_FENCED") as caught:
+        with pytest.raises(ProducerFencedError, match="PRODUCER_FENCED") as caught:
             call()
         assert isinstance(caught.value.__cause__, ProducerFencedError)
 

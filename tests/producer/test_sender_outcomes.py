@@ -7,6 +7,7 @@ import pytest
 from kclient.common.broker_errors import (
     NetworkError,
     NotLeaderOrFollowerError,
+    ProducerFencedError,
     RecordTooLargeError,
 )
 from kclient.common.errors import IllegalStateError, KafkaError
@@ -328,7 +329,7 @@ def test_fenced_producer_fails_permanently() -> None:
     for each in (future, other, queued):
         producer.step()
         assert isinstance(each.exception(0), KafkaError)
-    assert isinstance(producer.sender.failure, ProducerFatalError)
+    assert isinstance(producer.sender.failure, ProducerFencedError)
     assert "PRODUCER_FENCED" in str(producer.sender.failure)
 
 

@@ -5,6 +5,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
+from kclient.common.types import ConsumerGroupMetadata
 from kclient.common.waiting import Steps
 from kclient.consumer.classic.group_joiner import GroupJoiner
 from kclient.consumer.classic.group_leader import GroupLeader
@@ -15,7 +16,7 @@ from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
-from kclient.consumer.membership import ConsumerGroupMetadata, MemberEpoch
+from kclient.consumer.membership import MemberEpoch
 from kclient.consumer.reconciliation import Reconciliation
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState

@@ -18,7 +18,8 @@ from kclient.common.broker_errors import (
 from kclient.common.denials import group_denied
 from kclient.common.errors import CommitFailedError, IllegalStateError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.consumer.membership import NO_EPOCH, ConsumerGroupMetadata, MemberEpoch
+from kclient.common.types import ConsumerGroupMetadata
+from kclient.consumer.membership import NO_EPOCH, MemberEpoch
 
 NO_GENERATION_ID = -1
 NO_MEMBER_ID = ""

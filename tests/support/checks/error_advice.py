@@ -37,6 +37,7 @@ ADVICE = {
     "LogTruncationError": "Decide where to continue: seek to an offset in `divergent`, or reset.",
     "NoOffsetForPartitionError": "Seek to an offset, or set `auto.offset.reset`.",
     "OffsetsOutOfRangeError": "Seek to an offset that exists, or set `auto.offset.reset`.",
+    "TransactionAbortedError": "Send the record again in another transaction if it is needed.",
     "ProducerFatalError": "Close the producer and create a new one; the `__cause__` says why.",
     "ProtocolError": "The peer is no Kafka broker, or a proxy changes what it sends.",
     "RecordDeserializationError": "Store the raw `key` and `value` elsewhere and seek to "

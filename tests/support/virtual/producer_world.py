@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from kclient.client.api_versions import ApiVersions, NodeApiVersions
 from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.client_request import (
     ClientRequest,
@@ -40,6 +41,7 @@ from kclient.producer.rows import Rows, SingleRecord
 from kclient.producer.sender import Sender
 from kclient.producer.sequence_manager import SequenceManager
 from kclient.producer.topic_info import SlowNodes
+from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -157,6 +159,7 @@ class ScriptedClient:
     """The methods of a network client that the sender uses; its requests wait for the test."""
 
     def __init__(self, clock: VirtualClock, max_in_flight: int = 5) -> None:
+        self.api_versions = ApiVersions()
         self.wire: dict[str, deque[Sent]] = {}
         self.down: set[int] = set()
         self.woken = 0
@@ -171,6 +174,9 @@ class ScriptedClient:
 
     def ready(self, node: Node, now_ms: float) -> bool:
         return node.id not in self.down and len(self._queue(str(node.id))) < self._max_in_flight
+
+    def connection_failed(self, node: Node) -> bool:
+        return node.id in self.down
 
     def poll_delay_ms(self, node: Node, now_ms: float) -> float:
         return 50.0 if node.id in self.down else float("inf")
@@ -295,6 +301,8 @@ class WorldOptions:
     idempotence: bool = True
     retries: int = 2**31 - 1
     compression: CompressionType = CompressionType.NONE
+    transactional_id: str | None = None
+    transaction_version: int = 2
     topic_id: bytes = b"t" * 16
 
 
@@ -312,6 +320,7 @@ class ProducerWorld:
             max_in_flight_requests_per_connection=options.max_in_flight,
             max_request_size=options.max_request_size,
             retries=options.retries,
+            transactional_id=options.transactional_id,
         )
         home = VirtualHome()
         self.runtime = home.runtime
@@ -322,7 +331,7 @@ class ProducerWorld:
             Metrics(clock, self.runtime.tasks), self.runtime.tasks.lock()
         )
         self.runner = CallbackRunner(self.runtime.tasks, self.metrics.callback_errors)
-        self.transactions = SequenceManager() if options.idempotence else None
+        self.transactions = self._sequence_manager(options)
         self.pool = BufferPool(
             options.buffer_memory,
             options.batch_size,
@@ -341,12 +350,24 @@ class ProducerWorld:
         }
         self.leader_epoch = 1
         self.update_metadata()
-        if self.transactions is not None:
+        self.set_transaction_version(options.transaction_version)
+        if self.transactions is not None and options.transactional_id is None:
             self.init_producer_id()
 
     def network_client(self) -> NetworkClient:
         """Return the client, for the parts of a producer."""
         return cast("NetworkClient", self.client)
+
+    def _sequence_manager(self, options: WorldOptions) -> SequenceManager | None:
+        if options.transactional_id is not None:
+            return TransactionManager(options.transactional_id, self.runtime.tasks, lambda: None)
+        return SequenceManager() if options.idempotence else None
+
+    def set_transaction_version(self, level: int, epoch: int = 1) -> None:
+        """Finalizes transaction.version, as all nodes report it."""
+        self.client.api_versions.update(
+            "0", NodeApiVersions("0", {}, {"transaction.version": level}, epoch)
+        )
 
     def _accumulator(self, runtime: Runtime, options: WorldOptions) -> RecordAccumulator:
         return RecordAccumulator(
