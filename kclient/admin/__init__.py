@@ -1,4 +1,4 @@
-"""Topics, groups, users, access rules and the cluster, seen and changed."""
+"""Topics, groups, transactions, users, access rules and the cluster, seen and changed."""
 
 from kclient.admin.admin_types import (
     AlterConfigOp,
@@ -20,6 +20,7 @@ from kclient.admin.scram_types import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from kclient.admin.transaction_types import TransactionState
 from kclient.common.acls import (
     AccessControlEntry,
     AccessControlEntryFilter,
@@ -56,6 +57,7 @@ __all__ = [
     "ResourceType",
     "ScramCredentialInfo",
     "TopicPartitionReplica",
+    "TransactionState",
     "UpgradeType",
     "UserScramCredentialAlteration",
     "UserScramCredentialDeletion",

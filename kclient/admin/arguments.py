@@ -90,13 +90,13 @@ def check_total_counts(total_counts: object) -> None:
         check_int(f"total_counts[{name!r}]", total, 1)
 
 
-def check_int(what: str, number: object, low: int, more: str = "") -> None:
-    """Reject anything but an int from `low` to the maximum of an int32."""
+def check_int(what: str, number: object, low: int, more: str = "", *, high: int = _MAX_INT) -> None:
+    """Reject anything but an int from `low` to `high`, by default the maximum of an int32."""
     if isinstance(number, bool) or not isinstance(number, int):
         raise InvalidTypeError(f"{what}: got {describe(number)}, expected an int >= {low}{more}")
-    if not low <= number <= _MAX_INT:
+    if not low <= number <= high:
         raise InvalidArgumentError(
-            f"{what}: got {describe(number)}, expected {low} to {_MAX_INT}{more}"
+            f"{what}: got {describe(number)}, expected {low} to {high}{more}"
         )
 
 

@@ -154,26 +154,34 @@ class Requester:
 
     def send_to_coordinator(
         self,
-        group_id: str,
+        key: str,
         builder: RequestBuilder,
         kind: type[R],
         read: Callable[[Node, R], T],
+        coordinator: CoordinatorType = CoordinatorType.GROUP,
     ) -> Steps[T]:
-        """Send to a group's coordinator, looked up for each attempt; see `send_to_least_loaded`."""
+        """Send to the coordinator of a key, looked up for each attempt; see `send_to_least_loaded`.
+
+        Args:
+            key: Group id or transactional id.
+            builder: Builds the request for the version in use.
+            kind: Class of the response.
+            read: Converts the coordinator and its response into the result.
+            coordinator: Which of the two ids the key is.
+        """
 
         def attempt() -> Steps[T]:
-            node = yield from self.find_coordinator(group_id)
+            node = yield from self._find_coordinator(key, coordinator)
             response = yield from self._attempt(lambda _: node, builder, kind)
             return read(node, response)
 
         return self.retried(attempt)
 
-    def find_coordinator(self, group_id: str) -> Steps[Node]:
-        """Return the coordinator of a group."""
+    def _find_coordinator(self, key: str, kind: CoordinatorType) -> Steps[Node]:
         return self.send_to_least_loaded(
-            FindCoordinator(group_id, CoordinatorType.GROUP),
+            FindCoordinator(key, kind),
             FindCoordinatorResponse,
-            lambda response: coordinator_of(response, group_id),
+            lambda response: coordinator_of(response, key),
         )
 
     def _least_loaded_node(self, now_ms: float) -> Node | None:

@@ -16,6 +16,7 @@ from kclient.admin import (
     replica_calls,
     scram_calls,
     topic_calls,
+    transaction_calls,
 )
 from kclient.admin.admin_core import ADMIN_CONFIG, AdminCore, AdminOptions
 from kclient.admin.described_method import describe
@@ -104,6 +105,9 @@ class AdminClient(ProcessBound):
     alter_partition_reassignments = awaited(replica_calls.alter_partition_reassignments)
     list_partition_reassignments = awaited(replica_calls.list_partition_reassignments)
     describe_producers = awaited(replica_calls.describe_producers)
+
+    describe_transactions = awaited(transaction_calls.describe_transactions)
+    list_transactions = awaited(transaction_calls.list_transactions)
 
     describe_log_dirs = awaited(log_dir_calls.describe_log_dirs)
     describe_replica_log_dirs = awaited(log_dir_calls.describe_replica_log_dirs)

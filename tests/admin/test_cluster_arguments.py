@@ -1,4 +1,4 @@
-"""Checks of the arguments of `AdminClient` for settings, replicas, the quorum and quotas."""
+"""Checks of the arguments of `AdminClient` for settings, replicas, transactions and the quorum."""
 
 from typing import Any
 
@@ -61,6 +61,19 @@ DIRECTORY = "4pmJmFVBQmG0yyT2_6yMVA"
             "directory of",
         ),
         (lambda a: a.describe_producers("t"), InvalidTypeError, "partitions: got 't'"),
+        (lambda a: a.describe_transactions([]), InvalidArgumentError, "at least one"),
+        (lambda a: a.describe_transactions(""), InvalidArgumentError, "non-empty str"),
+        (lambda a: a.describe_transactions([1]), InvalidTypeError, "transactional_ids: got 1"),
+        (lambda a: a.list_transactions(states="Open"), InvalidArgumentError, "Ongoing, Prepare"),
+        (lambda a: a.list_transactions(states=[1]), InvalidTypeError, "states: got 1"),
+        (lambda a: a.list_transactions(producer_ids=-1), InvalidArgumentError, "producer_ids"),
+        (lambda a: a.list_transactions(duration_ms=-1), InvalidArgumentError, "duration_ms"),
+        (lambda a: a.list_transactions(duration_ms=0.5), InvalidTypeError, "duration_ms"),
+        (
+            lambda a: a.list_transactions(transactional_id_pattern=b"a"),
+            InvalidTypeError,
+            "transactional_id_pattern",
+        ),
         (lambda a: a.describe_client_quotas("user"), InvalidTypeError, "components: got 'user'"),
         (
             lambda a: a.describe_client_quotas(

@@ -1,0 +1,198 @@
+"""Admin calls for transactions: brokers that are asked, versions, and errors by id."""
+
+import pytest
+
+from kclient.admin import transaction_calls
+from kclient.admin.transaction_types import (
+    TransactionDescription,
+    TransactionListing,
+    TransactionState,
+)
+from kclient.common.broker_errors import (
+    InvalidRegularExpressionError,
+    TransactionalIdNotFoundError,
+    UnsupportedVersionError,
+)
+from kclient.common.types import TopicPartition
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Request, Response
+from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kclient.protocol.messages.transaction_descriptions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    DescribeTransactionsTransactionState,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ListTransactionsTransactionState,
+    TopicData,
+)
+from tests.support.clients.scripted_broker import ScriptedBroker
+from tests.support.virtual.admin_world import AdminWorld
+
+FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
+ONGOING = DescribeTransactionsTransactionState(
+    transactional_id="orders",
+    transaction_state="Ongoing",
+    transaction_timeout_ms=60_000,
+    transaction_start_time_ms=1_700_000_000_000,
+    producer_id=7,
+    producer_epoch=3,
+    topics=[TopicData(topic="t", partitions=[0, 1])],
+)
+
+
+def describing(world: AdminWorld, *states: DescribeTransactionsTransactionState) -> None:
+    """Describe these transactions at the last broker, and no others."""
+    known = {state.transactional_id: state for state in states}
+
+    def described(_: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, DescribeTransactionsRequest)
+        (name,) = request.transactional_ids
+        missing = DescribeTransactionsTransactionState(transactional_id=name, error_code=105)
+        return DescribeTransactionsResponse(transaction_states=[known.get(name, missing)])
+
+    world.respond(ApiKey.DESCRIBE_TRANSACTIONS, described, high=0)
+
+
+def test_coordinator_describes_a_transaction() -> None:
+    world = AdminWorld(2)
+    world.coordinate("orders", 2)
+    describing(world, ONGOING)
+    found = world.run(transaction_calls.describe_transactions, "orders")
+    assert found == {
+        "orders": TransactionDescription(
+            transactional_id="orders",
+            coordinator=world.brokers[1].node,
+            state=TransactionState.ONGOING,
+            producer_id=7,
+            producer_epoch=3,
+            transaction_timeout_ms=60_000,
+            transaction_start_time_ms=1_700_000_000_000,
+            topic_partitions=frozenset({FIRST, SECOND}),
+        )
+    }
+    asked = [
+        each
+        for broker in world.brokers
+        for each in broker.requests
+        if isinstance(each, FindCoordinatorRequest)
+    ]
+    assert [each.key_type for each in asked] == [1]
+
+
+def test_transaction_without_start_has_none() -> None:
+    world = AdminWorld()
+    world.coordinate("idle", 1)
+    describing(
+        world,
+        DescribeTransactionsTransactionState(
+            transactional_id="idle", transaction_state="Empty", transaction_start_time_ms=-1
+        ),
+    )
+    found = world.run(transaction_calls.describe_transactions, ["idle"])["idle"]
+    assert (found.state, found.transaction_start_time_ms) == (TransactionState.EMPTY, None)
+
+
+def test_error_names_each_transactional_id() -> None:
+    world = AdminWorld()
+    for name in ("no", "orders", "nor"):
+        world.coordinate(name, 1)
+    describing(world, ONGOING)
+    with pytest.raises(TransactionalIdNotFoundError, match="transactional id 'no'") as caught:
+        world.run(transaction_calls.describe_transactions, ["no", "orders", "nor"])
+    (note,) = caught.value.__notes__
+    assert note.startswith("also failed: transactional id 'nor'")
+
+
+def test_description_is_retried_at_the_new_coordinator() -> None:
+    world = AdminWorld(2)
+    world.coordinate("orders", 1)
+
+    def moved(broker: ScriptedBroker, _: Request) -> Response:
+        if broker.node.id == 2:
+            return DescribeTransactionsResponse(transaction_states=[ONGOING])
+        world.coordinate("orders", 2)
+        lost = DescribeTransactionsTransactionState(transactional_id="orders", error_code=16)
+        return DescribeTransactionsResponse(transaction_states=[lost])
+
+    world.respond(ApiKey.DESCRIBE_TRANSACTIONS, moved, high=0)
+    found = world.run(transaction_calls.describe_transactions, "orders")
+    assert found["orders"].coordinator == world.brokers[1].node
+
+
+def test_unknown_name_of_a_state_is_tolerated() -> None:
+    assert TransactionState("PrepareEpochFence") is TransactionState.PREPARE_EPOCH_FENCE
+    assert TransactionState("Prepared") is TransactionState.UNKNOWN
+
+
+def listed(broker: ScriptedBroker, _: Request) -> Response:
+    """List one transaction, which has the name of the broker."""
+    state = ListTransactionsTransactionState(
+        transactional_id=f"id-{broker.node.id}",
+        producer_id=broker.node.id,
+        transaction_state="Ongoing",
+    )
+    return ListTransactionsResponse(transaction_states=[state])
+
+
+def test_every_broker_lists_its_transactions() -> None:
+    world = AdminWorld(2)
+    world.respond(ApiKey.LIST_TRANSACTIONS, listed, high=2)
+    found = world.run(transaction_calls.list_transactions)
+    assert sorted(found) == [
+        TransactionListing("id-1", 1, TransactionState.ONGOING),
+        TransactionListing("id-2", 2, TransactionState.ONGOING),
+    ]
+
+
+def test_brokers_filter_the_transactions() -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.LIST_TRANSACTIONS, listed, high=2)
+    world.run(
+        transaction_calls.list_transactions,
+        states=[TransactionState.ONGOING, "PrepareAbort"],
+        producer_ids=7,
+        duration_ms=60_000,
+        transactional_id_pattern="orders-.*",
+    )
+    assert world.requests(ListTransactionsRequest) == [
+        ListTransactionsRequest(
+            state_filters=["Ongoing", "PrepareAbort"],
+            producer_id_filters=[7],
+            duration_filter=60_000,
+            transactional_id_pattern="orders-.*",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("filters", "high"), [({"duration_ms": 1}, 0), ({"transactional_id_pattern": "a"}, 1)]
+)
+def test_filters_need_newer_versions(filters: dict[str, object], high: int) -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.LIST_TRANSACTIONS, listed, high=high)
+    with pytest.raises(UnsupportedVersionError):
+        world.run(transaction_calls.list_transactions, **filters)  # type: ignore[arg-type]  # of the parameters
+    assert world.requests(ListTransactionsRequest) == []
+
+
+def test_listing_waits_for_a_coordinator_that_loads() -> None:
+    world = AdminWorld()
+    codes = [14, 0]
+
+    def loading(broker: ScriptedBroker, request: Request) -> Response:
+        code = codes.pop(0)
+        return ListTransactionsResponse(error_code=code) if code else listed(broker, request)
+
+    world.respond(ApiKey.LIST_TRANSACTIONS, loading, high=2)
+    assert len(world.run(transaction_calls.list_transactions)) == 1
+
+
+def test_invalid_pattern_is_not_retried() -> None:
+    world = AdminWorld()
+    world.respond(
+        ApiKey.LIST_TRANSACTIONS, lambda *_: ListTransactionsResponse(error_code=128), high=2
+    )
+    with pytest.raises(InvalidRegularExpressionError):
+        world.run(transaction_calls.list_transactions, transactional_id_pattern="(")
+    assert len(world.requests(ListTransactionsRequest)) == 1
