@@ -108,6 +108,9 @@ class AdminClient(ProcessBound):
 
     describe_transactions = blocking(transaction_calls.describe_transactions)
     list_transactions = blocking(transaction_calls.list_transactions)
+    fence_producers = blocking(transaction_calls.fence_producers)
+    force_terminate_transaction = blocking(transaction_calls.force_terminate_transaction)
+    abort_transaction = blocking(transaction_calls.abort_transaction)
 
     describe_log_dirs = blocking(log_dir_calls.describe_log_dirs)
     describe_replica_log_dirs = blocking(log_dir_calls.describe_replica_log_dirs)

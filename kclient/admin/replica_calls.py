@@ -239,7 +239,7 @@ def _describe_producers(
 
     def attempt() -> Steps[Producers]:
         described: Producers = {}
-        leaders = yield from _leaders(requester, partitions)
+        leaders = yield from partition_leaders(requester, partitions)
         for node in set(leaders.values()):
             led = [partition for partition in partitions if leaders[partition] == node]
             response = yield from requester.send_once(
@@ -289,7 +289,7 @@ def _producer(state: DescribeProducersProducerState) -> ProducerState:
     )
 
 
-def _leaders(
+def partition_leaders(
     requester: Requester, partitions: Sequence[TopicPartition]
 ) -> Steps[dict[TopicPartition, Node]]:
     """Look up the leader of each partition."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from kclient.admin.arguments import check_int
+from kclient.admin.arguments import check_int, check_partition
 from kclient.admin.cluster_arguments import check_text
 from kclient.admin.cluster_calls import describe_cluster
+from kclient.admin.replica_calls import partition_leaders
 from kclient.admin.requester import Requester, raise_error, raise_failures, raise_item_error
 from kclient.admin.transaction_arguments import (
     MAX_LONG,
@@ -13,6 +14,7 @@ from kclient.admin.transaction_arguments import (
     check_transactional_ids,
 )
 from kclient.admin.transaction_types import (
+    FencedProducer,
     TransactionDescription,
     TransactionListing,
     TransactionState,
@@ -22,6 +24,10 @@ from kclient.client.find_coordinator import CoordinatorType
 from kclient.common.errors import KafkaError, ProtocolError
 from kclient.common.types import Node, TopicPartition
 from kclient.common.waiting import Steps
+from kclient.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from kclient.protocol.messages.transaction_descriptions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -29,11 +35,19 @@ from kclient.protocol.messages.transaction_descriptions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
+from kclient.protocol.messages.transactions import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 Descriptions = dict[str, TransactionDescription]
 
 _DURATION_FILTER = 1
 _PATTERN = 2
+_LONGEST_TRANSACTION_MS = 60_000  # default of transaction.timeout.ms
+_MAX_SHORT = 2**15 - 1
 
 
 def describe_transactions(
@@ -168,3 +182,145 @@ def listings(requester: Requester, builder: SimpleBuilder) -> Steps[list[Transac
         ):
             found[each.transactional_id] = each
     return list(found.values())
+
+
+def fence_producers(
+    requester: Requester, transactional_ids: str | Iterable[str], *, timeout: float | None = None
+) -> Steps[dict[str, FencedProducer]]:
+    """Fence the producers of transactional ids (InitProducerId, KIP-618).
+
+    Their open transactions are aborted. The call waits until that is done. A transactional id that
+    does not exist is created.
+
+    Returns:
+        Producer id and new epoch by transactional id.
+
+    Raises:
+        TransactionalIdAuthorizationError: Not authorized to write with an id.
+    """
+    wanted = check_transactional_ids(transactional_ids)
+    requester.limit(timeout)
+    return _fence_all(requester, wanted)
+
+
+def _fence_all(
+    requester: Requester, transactional_ids: Iterable[str]
+) -> Steps[dict[str, FencedProducer]]:
+    found: dict[str, FencedProducer] = {}
+    failures: dict[str, KafkaError] = {}
+    for transactional_id in transactional_ids:
+        try:
+            found[transactional_id] = yield from _fence(requester, transactional_id)
+        except KafkaError as error:
+            failures[transactional_id] = error
+    raise_failures(failures)
+    return found
+
+
+def _fence(requester: Requester, transactional_id: str) -> Steps[FencedProducer]:
+    # While the open transaction is aborted, the response is CONCURRENT_TRANSACTIONS.
+    def read(_: Node, response: InitProducerIdResponse) -> FencedProducer:
+        what = f"transactional id {transactional_id!r}"
+        raise_item_error(what, response.error_code, None)
+        return FencedProducer(response.producer_id, response.producer_epoch)
+
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id,
+        # Replaced by that of the next producer; brokers refuse one over their maximum.
+        transaction_timeout_ms=min(requester.remaining_ms(), _LONGEST_TRANSACTION_MS),
+    )
+    return requester.send_to_coordinator(
+        transactional_id,
+        SimpleBuilder(request),
+        InitProducerIdResponse,
+        read,
+        CoordinatorType.TRANSACTION,
+    )
+
+
+def force_terminate_transaction(
+    requester: Requester, transactional_id: str, *, timeout: float | None = None
+) -> Steps[None]:
+    """Abort the open transaction of a transactional id and fence its producers (KIP-939).
+
+    The call waits until the coordinator has aborted the transaction.
+
+    Raises:
+        TransactionalIdNotFoundError: The coordinator does not know the id.
+        TransactionalIdAuthorizationError: Not authorized to write with the id.
+    """
+    check_text("transactional_id", transactional_id)
+    requester.limit(timeout)
+    return _terminate(requester, transactional_id)
+
+
+def _terminate(requester: Requester, transactional_id: str) -> Steps[None]:
+    yield from _describe(requester, transactional_id)  # otherwise a wrong id would be created
+    yield from _fence(requester, transactional_id)
+
+
+def abort_transaction(
+    requester: Requester,
+    partition: TopicPartition,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int | None,
+    *,
+    timeout: float | None = None,
+) -> Steps[None]:
+    """Abort a hanging transaction in a partition (WriteTxnMarkers, KIP-664).
+
+    The leader writes a marker, of which the coordinator of the transaction is not informed. Use it
+    for transactions of `find_hanging_transactions` only, and `force_terminate_transaction` for
+    those that a coordinator knows.
+
+    Args:
+        partition: Partition with the open transaction.
+        producer_id: Producer id, as that of `describe_producers`.
+        producer_epoch: Its epoch, as that of `describe_producers`.
+        coordinator_epoch: Coordinator epoch, as that of `describe_producers`; None if no
+            transaction of the producer has ended in the partition.
+        timeout: Timeout in seconds.
+
+    Raises:
+        InvalidProducerEpochError: A newer epoch of the producer has written to the partition.
+        TransactionCoordinatorFencedError: A newer coordinator has written a marker.
+        ClusterAuthorizationError: Not authorized to alter the cluster.
+    """
+    check_partition(partition)
+    target = TopicPartition(*partition)
+    check_int("producer_id", producer_id, 0, high=MAX_LONG)
+    check_int("producer_epoch", producer_epoch, 0, high=_MAX_SHORT)
+    if coordinator_epoch is not None:
+        check_int("coordinator_epoch", coordinator_epoch, 0)
+    requester.limit(timeout)
+    marker = WritableTxnMarker(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(name=target.topic, partition_indexes=[target.partition])],
+        coordinator_epoch=coordinator_epoch or 0,
+    )
+    return requester.retried(lambda: _write_marker(requester, target, marker))
+
+
+def _write_marker(
+    requester: Requester, partition: TopicPartition, marker: WritableTxnMarker
+) -> Steps[None]:
+    leaders = yield from partition_leaders(requester, [partition])
+    response = yield from requester.send_once(
+        leaders[partition],
+        SimpleBuilder(WriteTxnMarkersRequest(markers=[marker])),
+        WriteTxnMarkersResponse,
+    )
+    codes = [
+        part.error_code
+        for result in response.markers
+        for topic in result.topics
+        for part in topic.partitions
+        if (topic.name, part.partition_index) == partition
+    ]
+    what = f"producer {marker.producer_id} in partition {partition}"
+    if not codes:
+        raise ProtocolError(f"{what}: it is missing in the response of {leaders[partition]}")
+    raise_item_error(what, codes[0], None)

@@ -57,3 +57,10 @@ class TransactionDescription(NamedTuple):
     transaction_timeout_ms: int
     transaction_start_time_ms: int | None
     topic_partitions: frozenset[TopicPartition]
+
+
+class FencedProducer(NamedTuple):
+    """Producer id and epoch with which producers of a transactional id were fenced."""
+
+    producer_id: int
+    producer_epoch: int

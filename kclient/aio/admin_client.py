@@ -108,6 +108,9 @@ class AdminClient(ProcessBound):
 
     describe_transactions = awaited(transaction_calls.describe_transactions)
     list_transactions = awaited(transaction_calls.list_transactions)
+    fence_producers = awaited(transaction_calls.fence_producers)
+    force_terminate_transaction = awaited(transaction_calls.force_terminate_transaction)
+    abort_transaction = awaited(transaction_calls.abort_transaction)
 
     describe_log_dirs = awaited(log_dir_calls.describe_log_dirs)
     describe_replica_log_dirs = awaited(log_dir_calls.describe_replica_log_dirs)

@@ -74,6 +74,16 @@ DIRECTORY = "4pmJmFVBQmG0yyT2_6yMVA"
             InvalidTypeError,
             "transactional_id_pattern",
         ),
+        (lambda a: a.fence_producers([""]), InvalidArgumentError, "transactional_ids"),
+        (
+            lambda a: a.force_terminate_transaction(["a"]),
+            InvalidTypeError,
+            "transactional_id: got ['a']",
+        ),
+        (lambda a: a.abort_transaction("t", 1, 1, 1), InvalidTypeError, "partitions: got 't'"),
+        (lambda a: a.abort_transaction(PART, -1, 1, 1), InvalidArgumentError, "producer_id: got"),
+        (lambda a: a.abort_transaction(PART, 1, 2**15, 1), InvalidArgumentError, "producer_epoch"),
+        (lambda a: a.abort_transaction(PART, 1, 1, 2**31), InvalidArgumentError, "coordinator_ep"),
         (lambda a: a.describe_client_quotas("user"), InvalidTypeError, "components: got 'user'"),
         (
             lambda a: a.describe_client_quotas(

@@ -4,19 +4,27 @@ import pytest
 
 from kclient.admin import transaction_calls
 from kclient.admin.transaction_types import (
+    FencedProducer,
     TransactionDescription,
     TransactionListing,
     TransactionState,
 )
 from kclient.common.broker_errors import (
+    InvalidProducerEpochError,
     InvalidRegularExpressionError,
+    TransactionalIdAuthorizationError,
     TransactionalIdNotFoundError,
     UnsupportedVersionError,
 )
+from kclient.common.errors import KafkaTimeoutError
 from kclient.common.types import TopicPartition
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kclient.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from kclient.protocol.messages.transaction_descriptions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -25,6 +33,15 @@ from kclient.protocol.messages.transaction_descriptions import (
     ListTransactionsResponse,
     ListTransactionsTransactionState,
     TopicData,
+)
+from kclient.protocol.messages.transactions import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 from tests.support.clients.scripted_broker import ScriptedBroker
 from tests.support.virtual.admin_world import AdminWorld
@@ -196,3 +213,125 @@ def test_invalid_pattern_is_not_retried() -> None:
     with pytest.raises(InvalidRegularExpressionError):
         world.run(transaction_calls.list_transactions, transactional_id_pattern="(")
     assert len(world.requests(ListTransactionsRequest)) == 1
+
+
+def initializing(world: AdminWorld, *codes: int) -> None:
+    """Return these codes for one InitProducerId after the other, then a new epoch."""
+    left = list(codes)
+
+    def initialized(_: ScriptedBroker, __: Request) -> Response:
+        code = left.pop(0) if left else 0
+        return InitProducerIdResponse(error_code=code, producer_id=7, producer_epoch=4)
+
+    world.respond(ApiKey.INIT_PRODUCER_ID, initialized, high=6)
+
+
+def test_fencing_requests_a_new_epoch_until_the_transaction_has_ended() -> None:
+    world = AdminWorld(2)
+    world.coordinate("orders", 2)
+    initializing(world, 51, 51)
+    assert world.run(transaction_calls.fence_producers, "orders") == {
+        "orders": FencedProducer(producer_id=7, producer_epoch=4)
+    }
+    *_, request = world.requests(InitProducerIdRequest, 2)
+    assert isinstance(request, InitProducerIdRequest)
+    assert (request.transactional_id, request.producer_id, request.producer_epoch) == (
+        "orders",
+        -1,
+        -1,
+    )
+    assert world.versions(ApiKey.INIT_PRODUCER_ID, 2) == [5, 5, 5]  # 6 is not stable
+
+
+@pytest.mark.parametrize(("timeout", "expected_ms"), [(5.0, 5_000), (600.0, 60_000)])
+def test_transaction_timeout_of_a_fenced_id_is_bounded(timeout: float, expected_ms: int) -> None:
+    world = AdminWorld()
+    world.coordinate("orders", 1)
+    initializing(world)
+    world.run(transaction_calls.fence_producers, "orders", timeout=timeout)
+    (request,) = world.requests(InitProducerIdRequest)
+    assert isinstance(request, InitProducerIdRequest)
+    assert 0 < request.transaction_timeout_ms <= expected_ms
+
+
+def test_ids_after_one_that_is_not_fenced_are_fenced() -> None:
+    world = AdminWorld()
+    world.coordinate("denied", 1)
+    world.coordinate("orders", 1)
+    initializing(world, 53)
+    with pytest.raises(TransactionalIdAuthorizationError, match="transactional id 'denied'"):
+        world.run(transaction_calls.fence_producers, ["denied", "orders"])
+    assert len(world.requests(InitProducerIdRequest)) == 2
+
+
+def test_forced_termination_waits_for_the_end_of_the_transaction() -> None:
+    world = AdminWorld()
+    world.coordinate("orders", 1)
+    describing(world, ONGOING)
+    initializing(world, 51)
+    world.run(transaction_calls.force_terminate_transaction, "orders")
+    assert len(world.requests(InitProducerIdRequest)) == 2
+
+
+def test_forced_termination_fails_at_its_deadline() -> None:
+    world = AdminWorld()
+    world.coordinate("orders", 1)
+    describing(world, ONGOING)
+    initializing(world, *[51] * 1000)
+    with pytest.raises(KafkaTimeoutError, match="CONCURRENT_TRANSACTIONS"):
+        world.run(transaction_calls.force_terminate_transaction, "orders", timeout=1.0)
+
+
+def test_forced_termination_does_not_create_an_unknown_id() -> None:
+    world = AdminWorld()
+    world.coordinate("order", 1)
+    describing(world, ONGOING)
+    initializing(world)
+    with pytest.raises(TransactionalIdNotFoundError, match="transactional id 'order'"):
+        world.run(transaction_calls.force_terminate_transaction, "order")
+    assert world.requests(InitProducerIdRequest) == []
+
+
+def marking(world: AdminWorld, *codes: int) -> None:
+    """Return these codes for one marker after the other, and move the partition after each."""
+    left = list(codes)
+    for broker in world.brokers:
+        broker.topics = {"t": [1, 1]}
+
+    def marked(broker: ScriptedBroker, _: Request) -> Response:
+        for each in world.brokers:
+            each.topics = {"t": [2, 2]}
+        part = WritableTxnMarkerPartitionResult(partition_index=1, error_code=left.pop(0))
+        topic = WritableTxnMarkerTopicResult(name="t", partitions=[part])
+        return WriteTxnMarkersResponse(
+            markers=[WritableTxnMarkerResult(producer_id=7, topics=[topic])]
+        )
+
+    world.respond(ApiKey.WRITE_TXN_MARKERS, marked, low=1, high=2)
+
+
+@pytest.mark.parametrize(("given", "sent"), [(5, 5), (None, 0)])
+def test_abort_writes_a_marker_at_the_leader(given: int | None, sent: int) -> None:
+    world = AdminWorld(2)
+    marking(world, 0)
+    world.run(transaction_calls.abort_transaction, SECOND, 7, 3, given)
+    topic = WritableTxnMarkerTopic(name="t", partition_indexes=[1])
+    marker = WritableTxnMarker(
+        producer_id=7, producer_epoch=3, topics=[topic], coordinator_epoch=sent
+    )
+    assert world.requests(WriteTxnMarkersRequest) == [WriteTxnMarkersRequest(markers=[marker])]
+
+
+def test_abort_is_repeated_at_the_new_leader() -> None:
+    world = AdminWorld(2)
+    marking(world, 6, 0)
+    world.run(transaction_calls.abort_transaction, SECOND, 7, 3, 5)
+    assert len(world.requests(WriteTxnMarkersRequest, 2)) == 1
+
+
+def test_abort_of_a_former_epoch_is_refused() -> None:
+    world = AdminWorld(2)
+    marking(world, 47)
+    with pytest.raises(InvalidProducerEpochError, match="producer 7 in partition t-1"):
+        world.run(transaction_calls.abort_transaction, SECOND, 7, 3, 5)
+    assert len(world.requests(WriteTxnMarkersRequest)) == 1
