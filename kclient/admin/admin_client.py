@@ -10,6 +10,7 @@ from kclient.admin import (
     cluster_calls,
     config_calls,
     group_calls,
+    hanging_transaction_calls,
     log_dir_calls,
     quorum_calls,
     replica_calls,
@@ -111,6 +112,7 @@ class AdminClient(ProcessBound):
     fence_producers = blocking(transaction_calls.fence_producers)
     force_terminate_transaction = blocking(transaction_calls.force_terminate_transaction)
     abort_transaction = blocking(transaction_calls.abort_transaction)
+    find_hanging_transactions = blocking(hanging_transaction_calls.find_hanging_transactions)
 
     describe_log_dirs = blocking(log_dir_calls.describe_log_dirs)
     describe_replica_log_dirs = blocking(log_dir_calls.describe_replica_log_dirs)

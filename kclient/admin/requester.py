@@ -95,6 +95,10 @@ class Requester:
         """Return the time left until the deadline, as a request's timeout field takes it."""
         return max(1, min(int(self.deadline_ms - self._clock.monotonic_ms()), _LONGEST_WAIT_MS))
 
+    def wall_ms(self) -> int:
+        """Return the present time in ms since 1970."""
+        return self._clock.wall_ms()
+
     def send_to_least_loaded(
         self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T]
     ) -> Steps[T]:

@@ -11,6 +11,7 @@ from kclient.admin.cluster_arguments import check_text
 from kclient.admin.transaction_types import TransactionState
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError
+from kclient.common.types import check_topic_name
 
 MAX_LONG = 2**63 - 1
 """Maximum of an int64, as of producer ids and durations."""
@@ -44,3 +45,8 @@ def check_producer_ids(producer_ids: int | Iterable[int]) -> list[int]:
     for each in listed:
         check_int("producer_ids", each, 0, high=MAX_LONG)
     return listed
+
+
+def check_topics(topics: str | Iterable[str]) -> list[str]:
+    """Return valid names of topics; a single one becomes a list of one."""
+    return [check_topic_name(name) for name in check_list("topics", topics, str)]

@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import NamedTuple
 
+from kclient.admin.admin_types import ProducerState
 from kclient.common.types import Node, TopicPartition
 
 
@@ -64,3 +65,10 @@ class FencedProducer(NamedTuple):
 
     producer_id: int
     producer_epoch: int
+
+
+class HangingTransaction(NamedTuple):
+    """Open transaction of a producer in a partition that no coordinator will end."""
+
+    partition: TopicPartition
+    producer: ProducerState

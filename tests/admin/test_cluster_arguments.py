@@ -74,6 +74,17 @@ DIRECTORY = "4pmJmFVBQmG0yyT2_6yMVA"
             InvalidTypeError,
             "transactional_id_pattern",
         ),
+        (
+            lambda a: a.find_hanging_transactions(broker_ids=[-1]),
+            InvalidArgumentError,
+            "broker_ids: got -1",
+        ),
+        (lambda a: a.find_hanging_transactions(topics=[]), InvalidArgumentError, "topics: got []"),
+        (
+            lambda a: a.find_hanging_transactions(max_transaction_timeout_ms=-1),
+            InvalidArgumentError,
+            "max_transaction_timeout_ms",
+        ),
         (lambda a: a.fence_producers([""]), InvalidArgumentError, "transactional_ids"),
         (
             lambda a: a.force_terminate_transaction(["a"]),
