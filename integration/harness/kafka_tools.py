@@ -24,6 +24,7 @@ from integration.harness.tool_output import (
     group_state,
     partition_descriptions,
     producer_throughput,
+    table_rows,
     topic_offsets,
 )
 from tests.support.checks.waiting import HarnessError
@@ -251,6 +252,12 @@ class KafkaTools:
     def group_state(self, group: str) -> GroupState:
         arguments = ["--describe", "--group", group, "--state"]
         return group_state(self._admin("consumer.group.ConsumerGroupCommand", arguments).stdout)
+
+    # -- transactions
+
+    def transactions(self, *arguments: str) -> list[dict[str, str]]:
+        """Runs an action of kafka-transactions, such as "list"; returns the rows of its table."""
+        return table_rows(self._admin("TransactionsCommand", arguments).stdout)
 
     # -- files and speed
 

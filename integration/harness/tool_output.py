@@ -190,3 +190,9 @@ def consumer_throughput(stdout: bytes) -> Throughput:
     """Reads the table of ConsumerPerformance: its last line."""
     cells = [cell.strip() for cell in stdout.decode().strip().splitlines()[-1].split(",")]
     return Throughput(int(cells[4]), float(cells[5]))
+
+
+def table_rows(output: bytes) -> list[dict[str, str]]:
+    """Rows of a table with a line of column names, none of whose cells has a space."""
+    lines = [line.split() for line in output.decode().splitlines() if line.strip()]
+    return [dict(zip(lines[0], line, strict=False)) for line in lines[1:]]
