@@ -25,6 +25,7 @@ _COMMANDS = {
     "dump-log": "kclient.cli.dump_log",
     "topics": "kclient.cli.topics",
     "groups": "kclient.cli.groups",
+    "transactions": "kclient.cli.transactions",
     "users": "kclient.cli.users",
     "acls": "kclient.cli.acls",
     "produce": "kclient.cli.produce",

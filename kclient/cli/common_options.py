@@ -174,17 +174,17 @@ def key_values(option: str, pairs: list[str]) -> dict[str, object]:
     return parsed
 
 
-def whole_number(low: int) -> Callable[[str], int]:
-    """Return a parser of numbers from `low` to the maximum of an int32."""
+def whole_number(low: int, high: int = _MAX_INT) -> Callable[[str], int]:
+    """Return a parser of numbers from `low` to `high`, by default the maximum of an int32."""
 
     def parse(text: str) -> int:
         try:
             number = int(text)
         except ValueError:
             number = None
-        if number is None or not low <= number <= _MAX_INT:
+        if number is None or not low <= number <= high:
             raise argparse.ArgumentTypeError(
-                f"got {text!r:.80}, expected a whole number from {low} to {_MAX_INT}"
+                f"got {text!r:.80}, expected a whole number from {low} to {high}"
             )
         return number
 

@@ -24,6 +24,7 @@ ALL = [
     "dump-log",
     "topics",
     "groups",
+    "transactions",
     "users",
     "acls",
     "produce",

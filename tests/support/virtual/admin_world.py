@@ -35,7 +35,7 @@ class AdminWorld:
 
     def __init__(self, brokers: int = 1) -> None:
         self._home = VirtualHome()
-        self.clock = self._home.clock
+        self.clock, self.runtime = self._home.clock, self._home.runtime
         nodes = [Node(number, f"10.0.0.{number}", 9092) for number in range(1, brokers + 1)]
         self.brokers = [ScriptedBroker(node, nodes) for node in nodes]
         for broker in self.brokers:
@@ -44,7 +44,7 @@ class AdminWorld:
         self.respond(ApiKey.DESCRIBE_CLUSTER, self._describe_cluster, high=1)
         options = {"bootstrap_servers": "10.0.0.1:9092", "retry_backoff_ms": 100}
         options["default_api_timeout_ms"] = TIMEOUT_MS
-        self.core = AdminCore(ADMIN_CONFIG.parse(options), self._home.runtime)
+        self.core = AdminCore(ADMIN_CONFIG.parse(options), self.runtime)
 
     @property
     def open_sockets(self) -> int:
