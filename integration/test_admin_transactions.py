@@ -1,8 +1,12 @@
 """AdminClient's methods for transactions, against Apache Kafka and its tool."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -31,9 +35,11 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from tests.support.checks.document_blocks import all_blocks
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.wire import Wire
 from tests.support.disks.log_bench import make_batch
+from tests.support.processes.child_process import ROOT, script
 
 WAIT = 30
 HOUR_MS = 3_600_000
@@ -69,17 +75,22 @@ def topic(admin: AdminClient) -> str:
     return name
 
 
-@pytest.fixture
-def writer(cluster: KafkaCluster, topic: str) -> Any:
-    """A transactional producer with an open transaction in both partitions of the topic."""
-    options = {"bootstrap.servers": cluster.bootstrap(), "transactional.id": f"id-{topic}"}
+def open_transaction(cluster: KafkaCluster, name: str, topic: str, partitions: int) -> Any:
+    """Return a producer with an open transaction in these partitions of a topic."""
+    options = {"bootstrap.servers": cluster.bootstrap(), "transactional.id": name}
     producer = confluent_kafka.Producer(options | {"log_level": 0})
     producer.init_transactions(WAIT)
     producer.begin_transaction()
-    for partition in range(2):
+    for partition in range(partitions):
         producer.produce(topic, b"open", partition=partition)
     assert producer.flush(WAIT) == 0
     return producer
+
+
+@pytest.fixture
+def writer(cluster: KafkaCluster, topic: str) -> Any:
+    """A transactional producer with an open transaction in both partitions of the topic."""
+    return open_transaction(cluster, f"id-{topic}", topic, partitions=2)
 
 
 def test_open_transaction_is_described_as_by_the_tool(
@@ -224,3 +235,47 @@ def test_partition_that_is_not_in_the_transaction_hangs(
     young = admin.find_hanging_transactions(topics=topic, max_transaction_timeout_ms=0)
     assert young == []  # the coordinator will end it
     writer.commit_transaction(WAIT)
+
+
+def test_page(cluster: KafkaCluster, admin: AdminClient, tmp_path: Path) -> None:
+    page = ROOT / "docs" / "how-to" / "hanging-transactions.md"
+    admin.create_topics([NewTopic("orders", 2, 1), NewTopic("bills", 1, 1)])
+    first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    with Wire(cluster.bootstrap()) as wire:
+        assert wire.produce("orders", bytes(make_batch(42))).error_code == 0
+    producer_id = new_producer_id(cluster)
+    for partition in (first, second):
+        hang(cluster, partition, producer_id, 3)
+    payments = open_transaction(cluster, "payments", "bills", partitions=1)
+    finding, aborting, ending = all_blocks(page, "sh")
+    found = shell(cluster, tmp_path, finding)
+    assert f"orders-0  producer {producer_id}  epoch 3  coordinator epoch -  start" in found
+    assert f'{{"topic": "orders", "partition": 1, "producer_id": {producer_id}, ' in found
+    aborted = f"aborted the transaction of producer {producer_id} in orders-0\n"
+    assert shell(cluster, tmp_path, aborting) == aborted
+    ended = shell(cluster, tmp_path, ending)
+    assert ended.startswith("payments  state Ongoing  producer ")
+    assert ended.endswith("\n  bills-0\nterminated the transaction of payments\n")
+    with pytest.raises(confluent_kafka.KafkaException):
+        payments.commit_transaction(WAIT)
+    (code,) = all_blocks(page, "python")
+    with script(tmp_path, code.replace("localhost:9092", cluster.bootstrap())) as process:
+        process.finish()
+        assert process.stdout == "orders-1 0\n"
+    assert admin.find_hanging_transactions(topics="orders") == []
+
+
+def shell(cluster: KafkaCluster, directory: Path, block: str) -> str:
+    """Run a block of commands; return their output."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    variables = {"PATH": programs, "KCLIENT_BOOTSTRAP_SERVERS": cluster.bootstrap()}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=directory,
+        env={**os.environ, **variables},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

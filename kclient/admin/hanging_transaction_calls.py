@@ -33,7 +33,8 @@ def find_hanging_transactions(
 
     A transaction hangs in a partition if its producer has not written there for longer than the
     longest transaction timeout, and no coordinator has the producer id, or the transaction that it
-    has does not include the partition. `abort_transaction` ends it.
+    has does not include the partition. `abort_transaction` ends it. Coordinators list only ids
+    with the permission DESCRIBE: without it, old transactions of other ids are found, too.
 
     Args:
         broker_ids: Search partitions with a replica on these brokers only.
