@@ -1,5 +1,6 @@
 """AdminClient's methods for transactions, against Apache Kafka and its tool."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -17,9 +18,9 @@ from integration.harness.discovery import NEWEST
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.kafka_tools import KafkaTools
-from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
+from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition, aio
 from kclient.admin import TransactionState
-from kclient.admin.transaction_types import TransactionListing
+from kclient.admin.transaction_types import HangingTransaction, TransactionListing
 from kclient.common.broker_errors import (
     InvalidProducerEpochError,
     InvalidRegularExpressionError,
@@ -112,7 +113,13 @@ def test_open_transaction_is_described_as_by_the_tool(
     }.items() <= row.items()
     listing = TransactionListing(name, described.producer_id, described.state)
     assert admin.list_transactions(producer_ids=described.producer_id) == [listing]
-    assert listing in admin.list_transactions()
+    assert sorted(
+        (each.transactional_id, str(each.producer_id), each.state)
+        for each in admin.list_transactions()
+    ) == sorted(
+        (row["TransactionalId"], row["ProducerId"], row["TransactionState"])
+        for row in java.transactions("list")
+    )
     _check_producers(admin, java, TopicPartition(topic, 1))
     writer.abort_transaction(WAIT)
     with pytest.raises(TransactionalIdNotFoundError, match="transactional id 'missing'"):
@@ -230,11 +237,17 @@ def test_partition_that_is_not_in_the_transaction_hangs(
     found = admin.find_hanging_transactions(topics=[topic, lost.topic])
     assert [each.partition for each in found] == [lost]
     assert found == admin.find_hanging_transactions(broker_ids=1)
+    assert found == asyncio.run(found_by_coroutine(cluster))
     (row,) = java.transactions("find-hanging", "--broker-id", "1")
     assert (row["Topic"], row["Partition"]) == (lost.topic, "0")
     young = admin.find_hanging_transactions(topics=topic, max_transaction_timeout_ms=0)
     assert young == []  # the coordinator will end it
     writer.commit_transaction(WAIT)
+
+
+async def found_by_coroutine(cluster: KafkaCluster) -> list[HangingTransaction]:
+    async with aio.AdminClient(bootstrap_servers=cluster.bootstrap()) as admin:
+        return await admin.find_hanging_transactions()
 
 
 def test_page(cluster: KafkaCluster, admin: AdminClient, tmp_path: Path) -> None:

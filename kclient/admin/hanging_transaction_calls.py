@@ -1,8 +1,8 @@
 """Search for transactions that no coordinator ends (Kafka: kafka-transactions find-hanging)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from kclient.admin.admin_types import ProducerState, TopicDescription
+from kclient.admin.admin_types import TopicDescription
 from kclient.admin.arguments import check_int
 from kclient.admin.cluster_arguments import check_broker_ids
 from kclient.admin.replica_calls import describe_producers
@@ -63,23 +63,32 @@ def _find(
     if names is None:
         names = [each.name for each in (yield from list_topics(requester, include_internal=True))]
     described = (yield from describe_topics(requester, names)) if names else {}
-    partitions = _partitions(described.values(), brokers)
-    candidates: list[HangingTransaction] = []
+    found = yield from _open_transactions(requester, _partitions(described.values(), brokers))
+    last_ms = requester.wall_ms() - max_timeout_ms
+    old = [each for each in found if each.producer.last_timestamp < last_ms]
+    if not old:
+        return []
+    expected = yield from _expected(requester, {each.producer.producer_id for each in old})
+    hanging = [each for each in old if (each.producer.producer_id, each.partition) not in expected]
+    # A coordinator may have ended some of them since they were found.
+    partitions = list(dict.fromkeys(each.partition for each in hanging))
+    still_open = set((yield from _open_transactions(requester, partitions)))
+    return [each for each in hanging if each in still_open]
+
+
+def _open_transactions(
+    requester: Requester, partitions: Sequence[TopicPartition]
+) -> Steps[list[HangingTransaction]]:
+    found: list[HangingTransaction] = []
     for start in range(0, len(partitions), _BATCH):
         producers = yield from describe_producers(requester, partitions[start : start + _BATCH])
-        last_ms = requester.wall_ms() - max_timeout_ms
-        candidates += [
+        found += [
             HangingTransaction(partition, state)
             for partition in sorted(producers)
             for state in producers[partition]
-            if _is_open_since(state, last_ms)
+            if state.current_transaction_start_offset is not None
         ]
-    if not candidates:
-        return []
-    expected = yield from _expected(requester, {each.producer.producer_id for each in candidates})
-    return [
-        each for each in candidates if (each.producer.producer_id, each.partition) not in expected
-    ]
+    return found
 
 
 def _partitions(
@@ -91,11 +100,6 @@ def _partitions(
         for each in topic.partitions
         if brokers is None or not brokers.isdisjoint(each.replicas)
     ]
-
-
-def _is_open_since(state: ProducerState, last_ms: int) -> bool:
-    """Return whether a transaction is open and its last batch is older than a time."""
-    return state.current_transaction_start_offset is not None and state.last_timestamp < last_ms
 
 
 def _expected(

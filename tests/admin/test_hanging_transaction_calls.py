@@ -5,8 +5,13 @@ import pytest
 from kclient.admin import hanging_transaction_calls
 from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.types import TopicPartition
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Response
 from kclient.protocol.messages.describe_producers import DescribeProducersRequest
-from kclient.protocol.messages.transaction_descriptions import ListTransactionsRequest
+from kclient.protocol.messages.transaction_descriptions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 from tests.support.virtual.transactions_world import FIRST, SECOND, TransactionsWorld
 
 
@@ -50,6 +55,19 @@ def test_producer_without_an_open_transaction_does_not_hang() -> None:
     assert world.requests(ListTransactionsRequest) == []
 
 
+def test_transaction_that_ends_during_the_search_does_not_hang() -> None:
+    world = TransactionsWorld()
+    world.open(FIRST, 7)
+    hanging = world.open(SECOND, 8)
+
+    def listed(*_: object) -> Response:
+        world.producers[FIRST][0].current_txn_start_offset = -1
+        return ListTransactionsResponse()
+
+    world.respond(ApiKey.LIST_TRANSACTIONS, listed, high=2)
+    assert world.run(hanging_transaction_calls.find_hanging_transactions) == [hanging]
+
+
 def test_search_in_topics() -> None:
     world = TransactionsWorld()
     world.lead({"t": [1], "u": [1]})
@@ -73,7 +91,12 @@ def test_producers_are_asked_for_in_bounded_requests() -> None:
     world.lead({"t": [1] * 1200})
     hanging = world.open(TopicPartition("t", 1199), 7)
     assert world.run(hanging_transaction_calls.find_hanging_transactions) == [hanging]
-    assert len(world.requests(DescribeProducersRequest)) == 3
+    sizes = [
+        sum(len(topic.partition_indexes) for topic in request.topics)
+        for request in world.requests(DescribeProducersRequest)
+        if isinstance(request, DescribeProducersRequest)
+    ]
+    assert sizes == [500, 500, 200, 1]  # the last one is that of the found partition
 
 
 def test_cluster_without_topics_has_no_hanging_transactions() -> None:
