@@ -182,11 +182,15 @@ class Requester:
         return self.retried(attempt)
 
     def _find_coordinator(self, key: str, kind: CoordinatorType) -> Steps[Node]:
-        return self.send_to_least_loaded(
-            FindCoordinator(key, kind),
-            FindCoordinatorResponse,
-            lambda response: coordinator_of(response, key),
-        )
+        what = "group" if kind is CoordinatorType.GROUP else "transactional id"
+
+        def read(response: FindCoordinatorResponse) -> Node:
+            try:
+                return coordinator_of(response, key)
+            except KafkaError as error:
+                raise type(error)(f"{what} {key!r}: {error}") from None
+
+        return self.send_to_least_loaded(FindCoordinator(key, kind), FindCoordinatorResponse, read)
 
     def _least_loaded_node(self, now_ms: float) -> Node | None:
         # Never a bootstrap server: an unreachable advertised address must fail every call, not only

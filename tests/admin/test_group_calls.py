@@ -5,6 +5,7 @@ import pytest
 from kclient.admin import group_calls
 from kclient.admin.admin_types import GroupListing
 from kclient.common.broker_errors import (
+    GroupAuthorizationError,
     GroupNotEmptyError,
     GroupSubscribedToTopicError,
     UnsupportedVersionError,
@@ -25,6 +26,7 @@ from kclient.protocol.messages.consumer_protocol import (
     AssignedTopicPartitions,
     ConsumerProtocolAssignment,
 )
+from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
 from kclient.protocol.messages.groups import (
     DeletableGroupResult,
     DeleteGroupsResponse,
@@ -125,6 +127,14 @@ def test_missing_group_is_dead() -> None:
     world.respond(ApiKey.LIST_GROUPS, listed, high=5)
     found = world.run(group_calls.describe_consumer_groups, ["g"])
     assert (found["g"].state, found["g"].members) == ("Dead", ())
+
+
+def test_group_whose_coordinator_is_denied_is_named() -> None:
+    world = AdminWorld()
+    denied = FindCoordinatorResponse(error_code=30)
+    world.respond(ApiKey.FIND_COORDINATOR, lambda *_: denied, high=3)
+    with pytest.raises(GroupAuthorizationError, match="group 'g': GROUP_AUTHORIZATION_FAILED"):
+        world.run(group_calls.describe_consumer_groups, "g")
 
 
 def test_groups_after_one_that_is_not_deleted_are_deleted() -> None:

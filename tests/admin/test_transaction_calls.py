@@ -20,7 +20,11 @@ from kclient.common.errors import KafkaTimeoutError
 from kclient.common.types import TopicPartition
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
-from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kclient.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -135,6 +139,16 @@ def test_description_is_retried_at_the_new_coordinator() -> None:
     world.respond(ApiKey.DESCRIBE_TRANSACTIONS, moved, high=0)
     found = world.run(transaction_calls.describe_transactions, "orders")
     assert found["orders"].coordinator == world.brokers[1].node
+
+
+def test_id_whose_coordinator_is_denied_is_named() -> None:
+    world = AdminWorld()
+    denied = Coordinator(key="orders", error_code=53, error_message="")
+    world.respond(
+        ApiKey.FIND_COORDINATOR, lambda *_: FindCoordinatorResponse(coordinators=[denied]), high=6
+    )
+    with pytest.raises(TransactionalIdAuthorizationError, match="transactional id 'orders': "):
+        world.run(transaction_calls.describe_transactions, "orders")
 
 
 def test_unknown_name_of_a_state_is_tolerated() -> None:
