@@ -555,6 +555,11 @@ class Consumer(
         """The ``client.id`` that brokers receive."""
         return self._core.client_id
 
+    @property
+    def enable_auto_commit(self) -> bool:
+        """Whether the consumer commits offsets by itself (``enable.auto.commit``)."""
+        return self._core.enable_auto_commit
+
     def set_tracer(self, tracer: RecordTracer | None) -> None:
         """Trace records, or none any more; used by `kclient.journey.Journey`. For any thread."""
         self._core.set_tracer(tracer)

@@ -127,6 +127,7 @@ class ConsumerCore:
 
     Attributes:
         client_id: The ``client.id`` that brokers receive.
+        enable_auto_commit: Whether the consumer commits offsets by itself.
         clock: Clock.
         log_context: Creates loggers of this consumer.
         lock: Is held during calls.
@@ -181,6 +182,7 @@ class ConsumerCore:
             config, runtime, network, self.group, positions, fetching, lock, metrics, log_context
         )
         self._collector, self._unconfirmed = self.fetching.collector, self.fetching.unconfirmed
+        self.enable_auto_commit = config.enable_auto_commit and config.group_id is not None
         self._committed_only = config.isolation_level == READ_COMMITTED
         self._add_gauges()
         self._start()

@@ -399,6 +399,11 @@ class Producer(
         """The ``client.id`` that brokers receive."""
         return self._core.client_id
 
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """``transaction.timeout.ms`` in milliseconds."""
+        return self._core.transaction_timeout_ms
+
     def set_tracer(self, tracer: RecordTracer | None) -> None:
         """Trace records, or none any more; used by `kclient.journey.Journey`."""
         self._core.set_tracer(tracer)

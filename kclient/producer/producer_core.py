@@ -46,6 +46,7 @@ class ProducerCore:
 
     Attributes:
         client_id: ``client.id``, or the default.
+        transaction_timeout_ms: ``transaction.timeout.ms``.
         closed: Whether calls are refused.
         clock: Clock of the producer.
         appender: The calls that append records.
@@ -70,6 +71,7 @@ class ProducerCore:
         log_context = LogContext("Producer", {"clientId": name})
         topics: dict[str, TopicInfo] = {}
         self.client_id = config.client_id or _CLIENT_ID
+        self.transaction_timeout_ms = config.transaction_timeout_ms
         self.closed = True  # until it is started
         self.clock = runtime.clock
         self._name = name

@@ -1,0 +1,1 @@
+"""Copies of topics that must hold each record once, whatever dies meanwhile."""
