@@ -10,7 +10,7 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
 from kclient.common.arguments import check_timeout
-from kclient.common.errors import ClosedError, ForkedClientError, IllegalStateError
+from kclient.common.errors import ClosedError, ForkedClientError, IllegalStateError, KafkaError
 from kclient.common.interrupts import signals_take_effect
 from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
@@ -121,6 +121,7 @@ class ProducerCore:
             metrics.metadata_wait_ns,
             self.refuse,
             topic_hint,
+            _ignore if self._manager is None else self._manager.record_refused,
         )
         _show_levels(metrics, self._pool, self._client, self._metadata)
         problem = None if config.enable_idempotence else config.idempotence_problem()
@@ -335,6 +336,10 @@ class ProducerCore:
 
 
 def _nothing() -> None:
+    return
+
+
+def _ignore(_error: KafkaError) -> None:
     return
 
 

@@ -108,6 +108,7 @@ class RecordAppender:
         metadata_wait_ns: Sensor,
         refuse: Callable[[str], NoReturn],
         topic_hint: Callable[[], str],
+        on_refused: Callable[[KafkaError], None],
     ) -> None:
         """Create the calls.
 
@@ -123,6 +124,7 @@ class RecordAppender:
             metadata_wait_ns: Records the nanoseconds that calls waited for metadata.
             refuse: Raises the error of a call of a closed producer, given its name.
             topic_hint: Returns what to do if partitions are unknown, for the error.
+            on_refused: Called with the error of a record that is not sent.
         """
         self.topics = topics
         self.interceptors = interceptors
@@ -144,6 +146,7 @@ class RecordAppender:
         self._metadata_wait_ns = metadata_wait_ns
         self._refuse = refuse
         self._topic_hint = topic_hint
+        self._on_refused = on_refused
 
     # -- one record -------------------------------------------------------------------------------
 
@@ -238,9 +241,15 @@ class RecordAppender:
         *row: Any,
     ) -> Steps[DeliveryFuture]:
         """Append a record, given as the fields of `SingleRecord`, to a new batch."""
-        return self._accumulator.append_to_new_batch(
-            info, queue, missed, SingleRecord(*row), self._max_block_ms
-        )
+        try:
+            return (
+                yield from self._accumulator.append_to_new_batch(
+                    info, queue, missed, SingleRecord(*row), self._max_block_ms
+                )
+            )
+        except KafkaError as error:
+            self._on_refused(error)
+            raise
 
     def _choose(self, record: PreparedRecord, info: TopicInfo) -> None:
         record.queue = self._chooser.queue(info, record.partition, record.key)
@@ -254,6 +263,7 @@ class RecordAppender:
             trace.refused()
         if isinstance(error, ClosedError):
             self._refuse("send")
+        self._on_refused(error)
         self.interceptors.on_acknowledgement(None, error)
 
     def traces(self) -> bool:
@@ -365,6 +375,8 @@ class RecordAppender:
             taken = sum(segment.count for segment in segments)
             if isinstance(error, KafkaError) or taken:
                 error.add_note(f"{call}: {taken} of {count} records were queued before")
+            if isinstance(error, KafkaError):
+                self._on_refused(error)
             raise
         return BatchDelivery(segments, self._clock)
 

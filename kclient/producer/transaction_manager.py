@@ -6,10 +6,11 @@ from typing import ClassVar
 from kclient.common.broker_errors import (
     ClusterAuthorizationError,
     OutOfOrderSequenceError,
+    RecordTooLargeError,
     TransactionalIdAuthorizationError,
     UnknownProducerIdError,
 )
-from kclient.common.errors import IllegalStateError, KafkaError
+from kclient.common.errors import IllegalStateError, KafkaError, KafkaTimeoutError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Tasks
 from kclient.common.types import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
@@ -173,6 +174,11 @@ class TransactionManager(SequenceManager):
         if self.state is not State.IN_TRANSACTION:
             with self.changed:
                 self._following("send", call)
+
+    def record_refused(self, error: KafkaError) -> None:
+        """Fail the transaction if a record could not be queued, and not for a wrong argument."""
+        if isinstance(error, RecordTooLargeError | KafkaTimeoutError):
+            self.fail_transaction(error)
 
     def take_outcome(self, call: TransactionalCall) -> KafkaError | None:
         """Return the outcome of a call that has ended; then other calls are possible."""

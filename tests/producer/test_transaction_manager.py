@@ -19,6 +19,7 @@ from kclient.common.broker_errors import (
     NotEnoughReplicasError,
     OperationNotAttemptedError,
     ProducerFencedError,
+    RecordTooLargeError,
     RequestTimedOutError,
     StaleMemberEpochError,
     TopicAuthorizationError,
@@ -33,10 +34,13 @@ from kclient.common.errors import (
     CommitFailedError,
     FatalError,
     IllegalStateError,
+    InvalidTypeError,
     KafkaError,
 )
 from kclient.common.types import OffsetAndMetadata
 from kclient.producer.errors import TransactionAbortedError
+from kclient.producer.producer import Producer
+from kclient.producer.producer_batch import ProducerIdAndEpoch
 from kclient.producer.transaction_manager import TransactionalCall
 from kclient.producer.transaction_state import CALLS, State
 from kclient.producer.txn_reactions import Reaction, reaction_to
@@ -556,3 +560,25 @@ def test_denied_topics_are_named() -> None:
     world.respond(AddPartitionsToTxnRequest, code=29)
     assert "an ACL has to allow WRITE" in str(commit.error)
     assert "'t'" in str(commit.error)
+
+
+def test_record_that_is_too_large_fails_the_transaction() -> None:
+    with Producer(
+        {"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t", "max.request.size": 1000}
+    ) as producer:
+        manager = producer._core._manager
+        assert manager is not None
+        manager._move_to(State.INITIALIZING)
+        manager.initialized(ProducerIdAndEpoch(7, 0))
+        producer.begin_transaction()
+        with pytest.raises(InvalidTypeError):
+            producer.send("t", 7)  # type: ignore[arg-type]
+        assert manager.state is State.IN_TRANSACTION
+        with pytest.raises(RecordTooLargeError):
+            producer.send("t", b"x" * 2000)
+        with pytest.raises(TransactionAbortableError) as caught:
+            producer.commit_transaction()
+        assert isinstance(caught.value.__cause__, RecordTooLargeError)
+        with pytest.raises(TransactionAbortableError):
+            producer.send("t", b"x")
+        producer.abort_transaction(5)
