@@ -37,7 +37,11 @@ class LogAppender:
         self._epochs = epochs
 
     def append(
-        self, records: MemoryRecords, leader_epoch: int, origin: AppendOrigin
+        self,
+        records: MemoryRecords,
+        leader_epoch: int,
+        origin: AppendOrigin,
+        transaction_version: int,
     ) -> LogAppendInfo:
         """Append the batches of a request, all or none.
 
@@ -61,7 +65,7 @@ class LogAppender:
         updates: list[ProducerAppendInfo] = []
         completed: list[CompletedTxn] = []
         if records.has_producer_ids:
-            updates, completed = self._prepare_producers(batches, origin)
+            updates, completed = self._prepare_producers(batches, origin, transaction_version)
         if leader_epoch >= 0:
             self._epochs.assign(leader_epoch, batches[0].base_offset)
         self._maybe_roll(batches, records.size_in_bytes, now_ms)
@@ -115,7 +119,10 @@ class LogAppender:
         self._producers.take_snapshot()
 
     def _prepare_producers(
-        self, batches: list[RecordBatch], origin: AppendOrigin | None
+        self,
+        batches: list[RecordBatch],
+        origin: AppendOrigin | None,
+        transaction_version: int = 0,
     ) -> tuple[list[ProducerAppendInfo], list[CompletedTxn]]:
         updates: dict[int, ProducerAppendInfo] = {}
         completed = []
@@ -124,7 +131,9 @@ class LogAppender:
                 continue
             info = updates.get(batch.producer_id)
             if info is None:
-                info = self._producers.prepare_update(batch.producer_id, origin)
+                info = self._producers.prepare_update(
+                    batch.producer_id, origin, transaction_version
+                )
                 updates[batch.producer_id] = info
             if not batch.attributes & CONTROL_FLAG:
                 info.append_data(batch)

@@ -27,6 +27,12 @@ NO_SEQUENCE = -1
 NO_PRODUCER_EPOCH = -1
 NO_PRODUCER_ID = -1
 
+MAX_PRODUCER_EPOCH = 2**15 - 1
+"""Epoch of the markers of a producer id whose epochs are exhausted."""
+
+TRANSACTION_V2 = 2
+"""First ``transaction.version`` in which each end of a transaction raises the epoch (KIP-890)."""
+
 
 class BatchMetadata(NamedTuple):
     """Metadata of an appended batch.
@@ -167,7 +173,11 @@ class ProducerAppendInfo:
     """
 
     def __init__(
-        self, partition: str, current: ProducerStateEntry, origin: AppendOrigin | None
+        self,
+        partition: str,
+        current: ProducerStateEntry,
+        origin: AppendOrigin | None,
+        transaction_version: int = 0,
     ) -> None:
         """Create an append on the current state.
 
@@ -176,9 +186,11 @@ class ProducerAppendInfo:
             current: State of the producer; it is not modified.
             origin: Epochs and sequences are checked for clients, epochs only for coordinators;
                 None, for batches that were appended before, as in recovery, checks neither.
+            transaction_version: ``transaction.version`` of the transaction that a marker ends.
         """
         self._partition = partition
         self._origin = origin
+        self._transaction_version = transaction_version
         self.entry = current.copy()
         self.started: list[TxnMetadata] = []
 
@@ -218,7 +230,7 @@ class ProducerAppendInfo:
             return None
         marker = EndTxnMarker.parse(records[0].key, records[0].value)
         if self._origin is not None:
-            self._check_epoch(batch)
+            self._check_marker_epoch(batch)
             self._check_coordinator(marker)
         self.entry.update_epoch(batch.producer_epoch)
         completed = None
@@ -243,10 +255,29 @@ class ProducerAppendInfo:
             )
 
     def _check_epoch(self, header: BatchHeader) -> None:
-        if header.producer_epoch < self.entry.producer_epoch:
+        self._require_epoch(header, self.entry.producer_epoch)
+
+    def _check_marker_epoch(self, header: BatchHeader) -> None:
+        """Check the epoch of a marker (Kafka: checkProducerEpoch).
+
+        In transactions of version 2 the marker has a later epoch than the records that it ends. An
+        equal one is that of a marker that the coordinator repeats, or of an exhausted producer id.
+        """
+        entry = self.entry
+        required = entry.producer_epoch
+        if (
+            self._transaction_version >= TRANSACTION_V2
+            and entry.current_txn_first_offset is not None
+            and required < MAX_PRODUCER_EPOCH
+        ):
+            required += 1
+        self._require_epoch(header, required)
+
+    def _require_epoch(self, header: BatchHeader, required: int) -> None:
+        if header.producer_epoch < required:
             raise InvalidProducerEpochError(
                 f"{self._partition}: producer {header.producer_id}: got epoch "
-                f"{header.producer_epoch}, expected at least {self.entry.producer_epoch}"
+                f"{header.producer_epoch}, expected at least {required}"
             )
 
     def _check_sequence(self, header: BatchHeader) -> None:

@@ -112,15 +112,18 @@ class ProducerStateManager:
                     return found
         return None
 
-    def prepare_update(self, producer_id: int, origin: AppendOrigin | None) -> ProducerAppendInfo:
+    def prepare_update(
+        self, producer_id: int, origin: AppendOrigin | None, transaction_version: int = 0
+    ) -> ProducerAppendInfo:
         """Return an append on a producer's state, which `update` applies.
 
         Args:
             producer_id: The producer.
             origin: Origin of the append; None for batches that were appended before.
+            transaction_version: ``transaction.version`` of the transaction that a marker ends.
         """
         current = self.entries.get(producer_id) or ProducerStateEntry(producer_id)
-        return ProducerAppendInfo(self._partition, current, origin)
+        return ProducerAppendInfo(self._partition, current, origin, transaction_version)
 
     def update(self, info: ProducerAppendInfo) -> None:
         """Apply an append that `prepare_update` returned."""

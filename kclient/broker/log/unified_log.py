@@ -187,6 +187,7 @@ class UnifiedLog:
         leader_epoch: int,
         *,
         origin: AppendOrigin = "client",
+        transaction_version: int = 0,
     ) -> LogAppendInfo:
         """Append the batches of a request, all or none.
 
@@ -195,6 +196,7 @@ class UnifiedLog:
                 memory if it is writable, else into a copy.
             leader_epoch: Epoch of this leader.
             origin: Origin of the append; coordinators may write control batches, and out of order.
+            transaction_version: ``transaction.version`` of the transaction that a marker ends.
 
         Raises:
             CorruptRecordError: A checksum is wrong, or the bytes are not a batch.
@@ -205,6 +207,7 @@ class UnifiedLog:
             UnsupportedForMessageFormatError: A batch has an older format.
             InvalidProducerEpochError: The producer is fenced by a later epoch.
             OutOfOrderSequenceError: Records before these are missing.
+            TransactionCoordinatorFencedError: A marker is of an earlier coordinator epoch.
             KafkaStorageError: The disk failed, or is full; nothing was appended, unless only the
                 flush of ``flush.messages`` failed.
         """
@@ -217,7 +220,7 @@ class UnifiedLog:
             try:
                 if state.has_unwritten_topic_id:
                     state.write_topic_id()
-                info = self._appender.append(records, leader_epoch, origin)
+                info = self._appender.append(records, leader_epoch, origin, transaction_version)
             except OSError as problem:
                 raise state.storage_error("append", problem) from problem
             info.log_start_offset = state.log_start_offset

@@ -142,7 +142,11 @@ class Partition:
             self._copy_counts()
 
     def append_records_to_leader(
-        self, records: MemoryRecords, required_acks: int, origin: AppendOrigin = "client"
+        self,
+        records: MemoryRecords,
+        required_acks: int,
+        origin: AppendOrigin = "client",
+        transaction_version: int = 0,
     ) -> tuple[LogAppendInfo, int, int]:
         """Append record batches as the leader; return it, the high watermark and leader epoch.
 
@@ -156,7 +160,12 @@ class Partition:
                 raise self._not_leader()
             if required_acks == ACKS_ALL and self._is_under_min_isr:
                 raise self._not_enough_replicas()
-            info = self.log.append_as_leader(records, self._leader_epoch, origin=origin)
+            info = self.log.append_as_leader(
+                records,
+                self._leader_epoch,
+                origin=origin,
+                transaction_version=transaction_version,
+            )
             self._local.log_end_offset = self.log.log_end_offset
             return info, self._advance_high_watermark(), self._leader_epoch
 

@@ -196,6 +196,7 @@ class ReplicaManager:
         timeout_ms: float,
         on_done: Callable[[AppendResults], None],
         origin: AppendOrigin = "client",
+        transaction_version: int = 0,
     ) -> None:
         """Append to several partitions; `on_done` receives the results.
 
@@ -205,7 +206,9 @@ class ReplicaManager:
         """
         results, waits = {}, False
         for topic_partition, records in entries.items():
-            result = self._append(topic_partition, records, required_acks, origin)
+            result = self._append(
+                topic_partition, records, required_acks, origin, transaction_version
+            )
             results[topic_partition] = result
             if result.error is None and not result.is_committed:
                 waits = required_acks == ACKS_ALL
@@ -302,6 +305,7 @@ class ReplicaManager:
         records: MemoryRecords,
         acks: int,
         origin: AppendOrigin,
+        transaction_version: int,
     ) -> AppendResult:
         partition = self._partitions.get(topic_partition)
         if partition is None:
@@ -311,7 +315,7 @@ class ReplicaManager:
                 return AppendResult(error=error)
         try:
             info, high_watermark, leader_epoch = partition.append_records_to_leader(
-                records, acks, origin
+                records, acks, origin, transaction_version
             )
         except RecordValidationError as error:
             return AppendResult(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kclient.broker.log.producer_state_entry import MAX_PRODUCER_EPOCH
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import (
     InvalidProducerEpochError,
@@ -94,6 +95,34 @@ def test_markers_are_fenced(log: UnifiedLog) -> None:
     with pytest.raises(TransactionCoordinatorFencedError, match="got a marker of"):
         end_txn(log, ControlRecordType.COMMIT, epoch=5, coordinator=2)
     begin_txn(log, 1, epoch=5)
+
+
+def test_marker_of_transaction_version_2_has_a_later_epoch(log: UnifiedLog) -> None:
+    """A marker of the present epoch would end the transaction that the producer has open now."""
+    begin_txn(log, 0, epoch=5)
+    with pytest.raises(InvalidProducerEpochError, match="got epoch 5, expected at least 6"):
+        end_txn(log, ControlRecordType.COMMIT, epoch=5, transaction_version=2)
+    assert log.last_stable_offset == 0
+    end_txn(log, ControlRecordType.COMMIT, epoch=6, transaction_version=2)
+    log.high_watermark = log.log_end_offset
+    assert log.last_stable_offset == 2
+
+
+def test_repeated_marker_of_transaction_version_2_is_accepted(log: UnifiedLog) -> None:
+    """Its coordinator sends it again if it has not received the response (KAFKA-19999)."""
+    begin_txn(log, 0, epoch=5)
+    end_txn(log, ControlRecordType.ABORT, epoch=6, transaction_version=2)
+    end_txn(log, ControlRecordType.ABORT, epoch=6, transaction_version=2)
+    with pytest.raises(InvalidProducerEpochError):
+        end_txn(log, ControlRecordType.ABORT, epoch=5, transaction_version=2)
+    assert log.log_end_offset == 3
+
+
+def test_marker_of_transaction_version_2_may_have_the_last_epoch_again(log: UnifiedLog) -> None:
+    begin_txn(log, 0, epoch=MAX_PRODUCER_EPOCH)
+    end_txn(log, ControlRecordType.COMMIT, epoch=MAX_PRODUCER_EPOCH, transaction_version=2)
+    log.high_watermark = log.log_end_offset
+    assert log.last_stable_offset == 2
 
 
 def test_coordinator_appends_skip_sequence_checks(log: UnifiedLog) -> None:

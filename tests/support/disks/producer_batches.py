@@ -12,9 +12,15 @@ def send(log: UnifiedLog, sequence: int, count: int = 1, epoch: int = 0, pid: in
     return log.append_as_leader(make_batch(count, producer=(pid, epoch, sequence)), 0).first_offset
 
 
-def end_txn(log: UnifiedLog, kind: ControlRecordType, epoch: int = 0, coordinator: int = 0) -> None:
+def end_txn(
+    log: UnifiedLog,
+    kind: ControlRecordType,
+    epoch: int = 0,
+    coordinator: int = 0,
+    transaction_version: int = 0,
+) -> None:
     marker = build_end_txn_batch(EndTxnMarker(kind, coordinator), PID, epoch, NOW_MS)
-    log.append_as_leader(marker, 0, origin="coordinator")
+    log.append_as_leader(marker, 0, origin="coordinator", transaction_version=transaction_version)
 
 
 def begin_txn(log: UnifiedLog, sequence: int, epoch: int = 0) -> None:
