@@ -51,12 +51,14 @@ from kclient.protocol.messages import (
     produce,
     quorum,
     topics,
+    transactions,
     user_scram_credentials,
 )
 from kclient.protocol.messages.alter_configs import ListConfigResourcesRequest
 from kclient.protocol.messages.sasl import SaslHandshakeRequest
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
+from tests.support.clients.transactions import marker, transactional_batch
 from tests.support.clients.wire import TIMEOUT, Wire, batch
 
 ADMIN_HOST, CLIENT_HOST = "127.0.0.1", "127.0.0.2"
@@ -200,16 +202,24 @@ def named_topics(kind: type[Any], build: Callable[[], list[Any]], name: str = "n
     return [kind(**{name: topic, "partitions": build()}) for topic in NAMED]
 
 
-def produce_request(broker: Broker, *, by_id: bool = False, acks: int = -1) -> Request:
+def produce_request(
+    broker: Broker, *, by_id: bool = False, acks: int = -1, transactional: bool = False
+) -> Request:
+    records = transactional_batch([b"b"], 77) if transactional else batch([b"b"])
     found = [
         produce.TopicProduceData(
             name=name,
             topic_id=broker.ids.get(name, UNKNOWN_ID) if by_id else bytes(16),
-            partition_data=[produce.PartitionProduceData(index=0, records=batch([b"b"]))],
+            partition_data=[produce.PartitionProduceData(index=0, records=records)],
         )
         for name in NAMED
     ]
-    return produce.ProduceRequest(acks=acks, timeout_ms=5000, topic_data=found)
+    return produce.ProduceRequest(
+        transactional_id="t" if transactional else None,
+        acks=acks,
+        timeout_ms=5000,
+        topic_data=found,
+    )
 
 
 def fetch_request(broker: Broker, *, replica_id: int = -1) -> Request:
@@ -378,6 +388,7 @@ def one(request: type[Request], **fields: Any) -> Callable[[Broker], Request]:
 CASES: tuple[Case, ...] = (
     ("produce", produce_request, (7, 9, 12)),
     ("produce by id", partial(produce_request, by_id=True), (13,)),
+    ("produce in a transaction", partial(produce_request, transactional=True), (7, 12)),
     ("fetch", fetch_request, (4, 12, 13, 16)),
     ("fetch as replica", partial(fetch_request, replica_id=5), (12, 14)),
     ("list offsets", list_offsets, (1, 7, 10)),
@@ -414,6 +425,11 @@ CASES: tuple[Case, ...] = (
     ("delete groups", one(groups.DeleteGroupsRequest, groups_names=["g-seen", "g-none"]), (0, 2)),
     ("producer id", one(init_producer_id.InitProducerIdRequest, transactional_id=None), (1, 4)),
     ("transaction", one(init_producer_id.InitProducerIdRequest, transactional_id="t"), (1, 4)),
+    (
+        "transaction markers",
+        one(transactions.WriteTxnMarkersRequest, markers=[marker(77, *NAMED)]),
+        (1, 2),
+    ),
     ("create topics", create_topics, (2, 5, 7)),
     ("delete topics", delete_topics, (6,)),
     ("create partitions", create_partitions, (0, 3)),

@@ -20,6 +20,7 @@ from kclient.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
     ForgottenTopic,
+    PartitionData,
 )
 from kclient.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -78,9 +79,15 @@ from kclient.protocol.messages.user_scram_credentials import (
     ScramCredentialUpsertion,
     UserName,
 )
-from kclient.record import CompressionType
+from kclient.record import CompressionType, Record, read_batches
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
+from tests.support.clients.transactions import (
+    end_transaction,
+    marker,
+    transactional_batch,
+    write_markers,
+)
 from tests.support.clients.wire import Wire, batch
 
 _numbers = count()
@@ -91,7 +98,12 @@ _TIMESTAMP = 1_700_000_000_000
 def apache(
     runtimes: Callable[[str], KafkaRuntime], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    options = ClusterOptions(properties={"group.initial.rebalance.delay.ms": "0"})
+    properties = {
+        "group.initial.rebalance.delay.ms": "0",
+        # A producer without coordinator may write transactional batches.
+        "transaction.partition.verification.enable": "false",
+    }
+    options = ClusterOptions(properties=properties)
     directory = tmp_path_factory.mktemp("same-responses-")
     with KafkaCluster(runtimes(NEWEST), directory, options) as cluster:
         _await_coordinator(cluster.bootstrap())
@@ -608,6 +620,104 @@ def describe_scram(wire: Wire, users: list[str] | None) -> list[tuple[object, ..
     )
 
 
+def read_by(wire: Wire, topic: str) -> object:
+    """Return what readers of both isolation levels get, and the end offsets that are listed."""
+    seen: list[object] = []
+    for isolation in (0, 1):
+        read = wire.fetch(topic, 0, isolation=isolation)
+        aborted = [
+            (each.producer_id, each.first_offset) for each in read.aborted_transactions or ()
+        ]
+        part = ListOffsetsPartition(partition_index=0, timestamp=-1)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=isolation,
+            topics=[ListOffsetsTopic(name=topic, partitions=[part])],
+        )
+        listed = wire.ask(request, 7, ListOffsetsResponse).topics[0].partitions[0]
+        seen.append(
+            {
+                "error": read.error_code,
+                "high_watermark": read.high_watermark,
+                "last_stable_offset": read.last_stable_offset,
+                "aborted": None if read.aborted_transactions is None else aborted,
+                "records": [(each.offset, each.value) for each in data_records(read)],
+                "end": (listed.error_code, listed.offset),
+            }
+        )
+    return seen
+
+
+def data_records(read: PartitionData) -> list[Record]:
+    assert isinstance(read.records, bytes | memoryview)
+    batches = read_batches(read.records)
+    return [each for found in batches if not found.is_control for each in found.records()]
+
+
+def transaction(
+    wire: Wire, topic: str, sequence: int = 0, epoch: int = 0, pid: int = 900_000
+) -> object:
+    records = transactional_batch([b"t"], pid, sequence, epoch)
+    return fields(wire.produce(topic, records, transactional_id="same"))
+
+
+def committed_and_aborted_transactions(wire: Wire) -> object:
+    topic = new_topic(wire)
+    seen = [transaction(wire, topic), fields(wire.produce(topic, batch([b"plain"])))]
+    seen.append(read_by(wire, topic))
+    seen.append(end_transaction(wire, 900_000, topic))
+    seen.append(read_by(wire, topic))
+    seen += [transaction(wire, topic, 1), transaction(wire, topic, pid=900_001)]
+    seen.append(end_transaction(wire, 900_000, topic, commit=False))
+    seen.append(read_by(wire, topic))
+    seen.append(end_transaction(wire, 900_001, topic, commit=False))
+    seen.append(read_by(wire, topic))
+    return seen
+
+
+def refused_in_transactions(wire: Wire) -> object:
+    topic = new_topic(wire)
+    plain = {"producer_id": 900_000, "producer_epoch": 0}
+    seen = [
+        fields(wire.produce(topic, transactional_batch([b"t"], 900_000))),
+        transaction(wire, topic),
+        transaction(wire, topic),
+        fields(wire.produce(topic, batch([b"p"], base_sequence=1, **plain))),
+        transaction(wire, topic, 5),
+        transaction(wire, topic, 3, epoch=1),
+        transaction(wire, topic, 0, epoch=1),
+        transaction(wire, topic, 1, epoch=0),
+    ]
+    return seen, read_by(wire, topic)
+
+
+def markers(wire: Wire) -> object:
+    topic, other = sorted(new_topic(wire) for _ in range(2))
+    names = {topic: "topic", other: "other"}
+    pid = 900_000
+    seen: list[object] = [transaction(wire, topic, epoch=4), transaction(wire, other, epoch=4)]
+    attempts = [
+        marker(pid, topic, "absent", epoch=3, partitions=(0, 1)),
+        marker(pid, topic, epoch=4, transaction_version=2),
+        marker(pid, topic, epoch=5, coordinator_epoch=7, transaction_version=2),
+        marker(pid, topic, epoch=5, coordinator_epoch=7, transaction_version=2),
+        marker(pid, topic, epoch=5, coordinator_epoch=6, transaction_version=2),
+        marker(pid, topic, epoch=4, coordinator_epoch=8, transaction_version=2),
+        marker(pid, other, epoch=4, commit=False),
+        marker(pid, other, epoch=4),
+        marker(pid + 1, other, epoch=0),
+    ]
+    for each in attempts:
+        written = write_markers(wire, each)
+        seen.append(
+            sorted((name not in names, index, code) for (_, name, index), code in written.items())
+        )
+        seen += [read_by(wire, topic), read_by(wire, other)]
+    seen.append(transaction(wire, topic, epoch=5))
+    seen.append(write_markers(wire))
+    return seen
+
+
 CASES: list[Callable[[Wire], object]] = [
     fetch_out_of_range,
     incremental_fetches,
@@ -625,6 +735,9 @@ CASES: list[Callable[[Wire], object]] = [
     topic_configs,
     authenticate_without_sasl,
     scram_credentials,
+    committed_and_aborted_transactions,
+    refused_in_transactions,
+    markers,
 ]
 
 

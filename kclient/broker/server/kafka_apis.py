@@ -27,6 +27,7 @@ from kclient.broker.server.handlers import (
     sasl,
     scram_credentials,
     topics,
+    write_txn_markers,
 )
 from kclient.broker.server.request_parser import VersionSpan
 from kclient.broker.server.served_api import BrokerServices, ServedApi
@@ -67,6 +68,7 @@ API_TABLE: dict[ApiKey, ServedApi] = {
         *sasl.APIS,
         *scram_credentials.APIS,
         *topics.APIS,
+        *write_txn_markers.APIS,
     )
 }
 """The APIs this broker serves. To serve another one, write its handler and add it to a module."""

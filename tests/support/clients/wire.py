@@ -113,10 +113,18 @@ class Wire(Closing):
         return self.ask(request, version, MetadataResponse)
 
     def produce(
-        self, topic: str, records: bytes, *, partition: int = 0, acks: int = -1, version: int = 9
+        self,
+        topic: str,
+        records: bytes,
+        *,
+        partition: int = 0,
+        acks: int = -1,
+        version: int = 9,
+        transactional_id: str | None = None,
     ) -> PartitionProduceResponse:
         """Append batches to a topic by name; return the partition's response."""
         request = ProduceRequest(
+            transactional_id=transactional_id,
             acks=acks,
             timeout_ms=5000,
             topic_data=[

@@ -3,7 +3,8 @@
 Versions 3 to 12 use topic names, version 13 topic ids. acks=0 has no response; if it fails, the
 connection is closed.
 
-Differences from Apache Kafka: transactions are not served (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
+Batches of a transaction need a transactional id that the client may write with
+(TRANSACTIONAL_ID_AUTHORIZATION_FAILED), and one producer id (INVALID_PRODUCER_ID_MAPPING).
 """
 
 from functools import lru_cache
@@ -15,8 +16,9 @@ from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult
 from kclient.broker.server.served_api import BrokerServices, ServedApi
-from kclient.common.acls import AclOperation
+from kclient.common.acls import AclOperation, ResourceType
 from kclient.common.broker_errors import (
+    InvalidPidMappingError,
     InvalidRecordError,
     InvalidRequestError,
     InvalidRequiredAcksError,
@@ -43,7 +45,7 @@ from kclient.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kclient.record import CompressionType
+from kclient.record import CompressionType, RecordBatch
 from kclient.record.batch_header import COMPRESSION_MASK, TRANSACTIONAL_FLAG
 
 _TOPIC_IDS = 13
@@ -63,16 +65,10 @@ def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> 
     """Append each partition's batch and respond with the result of each."""
     if body.acks not in _ACKS:
         raise InvalidRequiredAcksError(f"acks: got {body.acks}, expected 0, 1 or -1")
-    if body.transactional_id is not None:
-        raise _not_served()
     production = _Production(services, request, body)
     entries = production.take_records()
     _check_distinct(body)
     services.replica_manager.append_records(body.acks, entries, body.timeout_ms, production.respond)
-
-
-def _not_served() -> KafkaError:
-    return TransactionalIdAuthorizationError("transactions are not served by this broker")
 
 
 _Target = tuple[TopicPartition, KafkaError | None]
@@ -90,18 +86,49 @@ class _Production:
         self._version = self._header.api_version
         self._image = services.metadata.image
         self._targets: list[list[_Target]] = []  # by topic, in the order of the request
+        self._producers: dict[tuple[int, int], list[RecordBatch]] = {}  # of transactional batches
         self._leaders: set[int] = set()  # of partitions that the client must send elsewhere
 
     def take_records(self) -> dict[TopicPartition, MemoryRecords]:
         """Remove the records from the request; return those that can be appended.
 
         Raises:
-            TransactionalIdAuthorizationError: A batch is transactional.
+            TransactionalIdAuthorizationError: A batch is transactional, and the client may not
+                write with its transactional id.
+            InvalidPidMappingError: Transactional batches are of several producers.
         """
         entries: dict[TopicPartition, MemoryRecords] = {}
         for topic in self._body.topic_data:
             self._targets.append(self._take_topic(topic, entries))
+        if self._producers:
+            self._check_transaction()
         return entries
+
+    def _check_transaction(self) -> None:
+        """Check that one producer may write the transactional batches.
+
+        The flag of a corrupt batch is ignored: the append rejects it with an error that is retried.
+        """
+        is_allowed = self._may_write_transactions()
+        if is_allowed and len(self._producers) == 1:
+            return
+        writers = [
+            producer
+            for producer, batches in self._producers.items()
+            if any(batch.is_valid() for batch in batches)
+        ]
+        if writers and not is_allowed:
+            raise TransactionalIdAuthorizationError("Transactional Id authorization failed.")
+        if len(writers) > 1:
+            raise InvalidPidMappingError(
+                "Transactional records contained more than one producer ID"
+            )
+
+    def _may_write_transactions(self) -> bool:
+        transactional_id = self._body.transactional_id
+        return transactional_id is not None and self._auth.authorize(
+            self._request, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        )
 
     def _take_topic(
         self, topic: TopicProduceData, entries: dict[TopicPartition, MemoryRecords]
@@ -121,7 +148,7 @@ class _Production:
             records = MemoryRecords(data if isinstance(data, memoryview) else _contiguous(data))
             partition.records = None  # freed even if the response is delayed
             if records.attributes & TRANSACTIONAL_FLAG:
-                _check_not_transactional(records)
+                self._add_producers(records)
             key = TopicPartition(name, partition.index)
             refused = error
             if refused is None and not 0 <= partition.index < count:
@@ -134,6 +161,12 @@ class _Production:
                 entries[key] = records
             targets.append((key, refused))
         return targets
+
+    def _add_producers(self, records: MemoryRecords) -> None:
+        for batch in records.batches:
+            if batch.attributes & TRANSACTIONAL_FLAG:
+                producer = (batch.producer_id, batch.producer_epoch)
+                self._producers.setdefault(producer, []).append(batch)
 
     def _topic(self, topic: TopicProduceData) -> TopicImage | None:
         """Return a topic of the request, or None if this broker does not host its name."""
@@ -297,16 +330,6 @@ def _format_problem(records: MemoryRecords, version: int) -> KafkaError | None:
             "record batch per partition"
         )
     return None
-
-
-def _check_not_transactional(records: MemoryRecords) -> None:
-    """Refuse a batch that would open a transaction, which this broker could not complete.
-
-    The flag of a corrupt batch is ignored: the append rejects it.
-    """
-    for batch in records.batches:
-        if batch.attributes & TRANSACTIONAL_FLAG and batch.is_valid():
-            raise _not_served()
 
 
 def _contiguous(records: WirePart | None) -> memoryview:

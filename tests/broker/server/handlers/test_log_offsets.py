@@ -13,10 +13,14 @@ from kclient.protocol.messages.log_offsets import (
 from tests.support.clients.wire import Wire, batch
 
 
-def list_offset(wire: Wire, topic: str, timestamp: int, version: int = 9) -> tuple[int, int, int]:
+def list_offset(
+    wire: Wire, topic: str, timestamp: int, version: int = 9, isolation: int = 0
+) -> tuple[int, int, int]:
     part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     request = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[part])]
+        replica_id=-1,
+        isolation_level=isolation,
+        topics=[ListOffsetsTopic(name=topic, partitions=[part])],
     )
     response = wire.ask(request, version, ListOffsetsResponse)
     found = response.topics[0].partitions[0]

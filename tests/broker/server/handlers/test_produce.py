@@ -6,6 +6,7 @@ import pytest
 
 from kclient.common.broker_errors import (
     CorruptRecordError,
+    InvalidPidMappingError,
     InvalidRecordError,
     InvalidRequiredAcksError,
     InvalidTopicError,
@@ -37,6 +38,7 @@ from kclient.protocol.messages.produce import (
 from kclient.record import CompressionType
 from kclient.record.batch_header import ATTRIBUTES_AT, MAGIC_AT, TRANSACTIONAL_FLAG
 from kclient.testing import EmbeddedCluster
+from tests.support.clients.transactions import transactional_batch
 from tests.support.clients.wire import Wire, batch, records_of
 
 GOOD = batch([b"a" * 100])
@@ -179,7 +181,9 @@ def test_produce_to_internal_topic_fails(wire: Wire) -> None:
 
 @pytest.mark.fault("B18")
 @pytest.mark.parametrize("plain_first", [False, True])
-def test_transactional_batch_is_rejected(wire: Wire, topic: str, plain_first: bool) -> None:
+def test_transactional_batch_without_transactional_id_is_rejected(
+    wire: Wire, topic: str, plain_first: bool
+) -> None:
     """Nothing could end the transaction, and read_committed consumers would wait forever."""
     opening = batch([b"x"], producer_id=77, producer_epoch=0, base_sequence=0, transactional=True)
     records = (batch([b"plain"]) if plain_first else b"") + opening
@@ -216,6 +220,28 @@ def test_transactional_batch_is_rejected_next_to_corrupt_data(
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=topic_data)
     wire.ask(request, 9, ProduceResponse)
     assert wire.fetch(topic, 0, partition=1).high_watermark == 0
+
+
+def test_batches_of_two_producers_in_a_transaction_are_rejected(wire: Wire) -> None:
+    wire.create_topic("two-producers", 2)
+    data = [
+        PartitionProduceData(index=index, records=transactional_batch([b"x"], 70 + index))
+        for index in (0, 1)
+    ]
+    request = ProduceRequest(
+        transactional_id="id",
+        acks=-1,
+        timeout_ms=1000,
+        topic_data=[TopicProduceData(name="two-producers", partition_data=data)],
+    )
+    response = wire.ask(request, 9, ProduceResponse)
+    codes = [part.error_code for part in response.responses[0].partition_responses]
+    assert codes == [code_of(InvalidPidMappingError)] * 2
+    assert wire.fetch("two-producers", 0).high_watermark == 0
+
+
+def test_plain_batch_with_transactional_id_is_appended(wire: Wire, topic: str) -> None:
+    assert wire.produce(topic, GOOD, transactional_id="id").error_code == 0
 
 
 def test_duplicate_batch_of_idempotent_producer_is_not_appended(wire: Wire, topic: str) -> None:
