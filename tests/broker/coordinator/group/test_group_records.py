@@ -29,7 +29,14 @@ from kclient.protocol.messages.group_records import (
 
 @pytest.mark.parametrize(
     ("group_id", "partition"),
-    [("g", 3), ("console-consumer-1234", 9), ("gruppe-ä", 48), ("gruppe-\U0001f600", 37)],
+    [
+        ("g", 3),
+        ("console-consumer-1234", 9),
+        ("gruppe-ä", 48),
+        ("gruppe-\U0001f600", 11),
+        ("orders", 31),  # its hash is negative
+        ("polygenelubricants", 0),  # the hash without an absolute value
+    ],
 )
 def test_partition_of_group_matches_java(group_id: str, partition: int) -> None:
     # Reference: Utils.abs(groupId.hashCode()) % 50, computed by a JVM.
