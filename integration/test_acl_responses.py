@@ -67,6 +67,8 @@ AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
     "group.initial.rebalance.delay.ms": "0",
+    # A producer without coordinator may write in transactions.
+    "transaction.partition.verification.enable": "false",
 }
 TOPICS = ("open", "seen", "secret")
 NAMED = (*TOPICS, "missing")
@@ -84,6 +86,7 @@ GRANTS: tuple[Grant, ...] = (
     (ResourceType.TOPIC, "sec", PREFIXED, AclOperation.ALL, DENY),
     (ResourceType.TOPIC, "make-", PREFIXED, AclOperation.CREATE, ALLOW),
     (ResourceType.TOPIC, "full-", PREFIXED, AclOperation.ALL, ALLOW),
+    (ResourceType.TRANSACTIONAL_ID, "t-open", LITERAL, AclOperation.ALL, ALLOW),
     (ResourceType.GROUP, "g-open", LITERAL, AclOperation.ALL, ALLOW),
     (ResourceType.GROUP, "g-seen", LITERAL, AclOperation.DESCRIBE, ALLOW),
 )
@@ -203,9 +206,9 @@ def named_topics(kind: type[Any], build: Callable[[], list[Any]], name: str = "n
 
 
 def produce_request(
-    broker: Broker, *, by_id: bool = False, acks: int = -1, transactional: bool = False
+    broker: Broker, *, by_id: bool = False, acks: int = -1, transactional_id: str | None = None
 ) -> Request:
-    records = transactional_batch([b"b"], 77) if transactional else batch([b"b"])
+    records = batch([b"b"]) if transactional_id is None else transactional_batch([b"b"], 77)
     found = [
         produce.TopicProduceData(
             name=name,
@@ -215,7 +218,7 @@ def produce_request(
         for name in NAMED
     ]
     return produce.ProduceRequest(
-        transactional_id="t" if transactional else None,
+        transactional_id=transactional_id,
         acks=acks,
         timeout_ms=5000,
         topic_data=found,
@@ -323,6 +326,23 @@ def commit(broker: Broker, group: str) -> Request:
     return committed_offsets.OffsetCommitRequest(group_id=group, topics=found)
 
 
+def commit_in_transaction(_broker: Broker, group: str, transactional_id: str) -> Request:
+    def parts() -> list[Any]:
+        return [
+            committed_offsets.TxnOffsetCommitRequestPartition(
+                partition_index=0, committed_offset=1, committed_metadata=""
+            )
+        ]
+
+    return committed_offsets.TxnOffsetCommitRequest(
+        transactional_id=transactional_id,
+        group_id=group,
+        producer_id=900_000,
+        topics=named_topics(committed_offsets.TxnOffsetCommitRequestTopic, parts),
+        generation_id_or_member_epoch=-1,
+    )
+
+
 def old_offset_fetch(_broker: Broker, group: str, names: tuple[str, ...] | None) -> Request:
     found = None
     if names is not None:
@@ -388,7 +408,8 @@ def one(request: type[Request], **fields: Any) -> Callable[[Broker], Request]:
 CASES: tuple[Case, ...] = (
     ("produce", produce_request, (7, 9, 12)),
     ("produce by id", partial(produce_request, by_id=True), (13,)),
-    ("produce in a transaction", partial(produce_request, transactional=True), (7, 12)),
+    ("produce in a transaction", partial(produce_request, transactional_id="t"), (7, 12)),
+    ("produce in own transaction", partial(produce_request, transactional_id="t-open"), (7, 11)),
     ("fetch", fetch_request, (4, 12, 13, 16)),
     ("fetch as replica", partial(fetch_request, replica_id=5), (12, 14)),
     ("list offsets", list_offsets, (1, 7, 10)),
@@ -411,6 +432,21 @@ CASES: tuple[Case, ...] = (
     ("leave", leave_group, (3, 5)),
     ("commit", partial(commit, group="g-open"), (2, 8, 10)),
     ("commit to a group", partial(commit, group="g-seen"), (2, 8, 10)),
+    (
+        "commit in a transaction",
+        partial(commit_in_transaction, group="g-open", transactional_id="t"),
+        (2, 5),
+    ),
+    (
+        "commit in a transaction to a group",
+        partial(commit_in_transaction, group="g-seen", transactional_id="t-open"),
+        (2, 5),
+    ),
+    (
+        "commit in a transaction of topics",
+        partial(commit_in_transaction, group="g-open", transactional_id="t-open"),
+        (2, 5),
+    ),
     ("old fetch of offsets", partial(old_offset_fetch, group="g-seen", names=NAMED), (1, 5, 7)),
     ("old fetch of all offsets", partial(old_offset_fetch, group="g-seen", names=None), (2, 7)),
     ("old fetch of a group", partial(old_offset_fetch, group="g-secret", names=NAMED), (1, 2, 7)),

@@ -83,7 +83,10 @@ from kclient.record import CompressionType, Record, read_batches
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.transactions import (
+    commit_in_transaction,
+    end_group_transaction,
     end_transaction,
+    fetch_offset,
     marker,
     transactional_batch,
     write_markers,
@@ -718,6 +721,47 @@ def markers(wire: Wire) -> object:
     return seen
 
 
+def offsets_in_transactions(wire: Wire) -> object:
+    topic, group, pid = new_topic(wire), f"txn-{next(_numbers)}", 910_000 + next(_numbers)
+    seen: list[object] = []
+
+    def step(outcome: object) -> None:
+        offsets = [
+            fetch_offset(wire, group, topic, require_stable=stable) for stable in (False, True)
+        ]
+        seen.append((outcome, offsets))
+
+    step(commit_in_transaction(wire, group, topic, 5, pid))
+    step(end_group_transaction(wire, group, pid))
+    step(commit_in_transaction(wire, group, topic, 6, pid, version=0))
+    step(end_group_transaction(wire, group, pid, commit=False))
+    step(commit_in_transaction(wire, group, topic, 7, pid, epoch=2))
+    step(commit_in_transaction(wire, group, topic, 8, pid, epoch=1))
+    step(end_group_transaction(wire, group, pid, epoch=1))
+    step(end_group_transaction(wire, group, pid, epoch=2, transaction_version=2))
+    step(end_group_transaction(wire, group, pid, epoch=3, transaction_version=2))
+    step(end_group_transaction(wire, group, pid, epoch=3, transaction_version=2))
+    step(commit_in_transaction(wire, group, "absent", 9, pid, epoch=3))
+    step(commit_in_transaction(wire, group, topic, 9, pid, epoch=3, generation=4))
+    step(commit_in_transaction(wire, f"{group}-absent", topic, 9, pid, epoch=3, generation=4))
+    step(commit_in_transaction(wire, "", topic, 9, pid, epoch=3))
+    return seen
+
+
+def members_offsets_in_transactions(wire: Wire) -> object:
+    topic, group, pid = new_topic(wire), f"txn-{next(_numbers)}", 920_000 + next(_numbers)
+    member = stable_member(wire, group)
+    found = [
+        commit_in_transaction(
+            wire, group, topic, 9, pid, generation=generation, member_id=name, instance_id=instance
+        )
+        for generation in (member.generation_id, member.generation_id + 1, -1)
+        for name in (member.member_id, "other", "")
+        for instance in (None, "absent")
+    ]
+    return found, fetch_offset(wire, group, topic, require_stable=True)
+
+
 CASES: list[Callable[[Wire], object]] = [
     fetch_out_of_range,
     incremental_fetches,
@@ -738,6 +782,8 @@ CASES: list[Callable[[Wire], object]] = [
     committed_and_aborted_transactions,
     refused_in_transactions,
     markers,
+    offsets_in_transactions,
+    members_offsets_in_transactions,
 ]
 
 

@@ -244,8 +244,8 @@ class Operator:
         self._observed.add(shard)
         apply = shard.replay
 
-        def replay(record: CoordinatorRecord) -> None:
-            apply(record)
+        def replay(record: CoordinatorRecord, record_offset: int, producer_id: int) -> None:
+            apply(record, record_offset, producer_id)
             key, value = record.key, record.value
             if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
                 self._commit_seen(key.group, key.partition, value.offset)

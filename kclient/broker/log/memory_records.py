@@ -72,11 +72,24 @@ def _error(batch: RecordBatch) -> KafkaError | None:
     return framing_error(batch)
 
 
-def keyed_batch(timestamp_ms: int, records: Iterable[KeyedRecord]) -> memoryview:
-    """Return one uncompressed batch of records without headers."""
+def keyed_batch(
+    timestamp_ms: int,
+    records: Iterable[KeyedRecord],
+    transaction_of: tuple[int, int] | None = None,
+) -> memoryview:
+    """Return one uncompressed batch of records without headers.
+
+    Args:
+        timestamp_ms: Timestamp of the records.
+        records: Keys and values.
+        transaction_of: Producer id and epoch, if the batch is part of a transaction.
+    """
     waiting = list(records)
     size = 128 + sum(64 + len(key or b"") + len(value or b"") for key, value in waiting)
     builder = RecordBatchBuilder(bytearray(size))
     for key, value in waiting:
         builder.append(timestamp_ms, key, value, None)
-    return builder.seal()
+    if transaction_of is None:
+        return builder.seal()
+    producer_id, producer_epoch = transaction_of
+    return builder.seal(producer_id, producer_epoch, transactional=True)

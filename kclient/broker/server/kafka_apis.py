@@ -27,6 +27,7 @@ from kclient.broker.server.handlers import (
     sasl,
     scram_credentials,
     topics,
+    txn_offset_commit,
     write_txn_markers,
 )
 from kclient.broker.server.request_parser import VersionSpan
@@ -68,6 +69,7 @@ API_TABLE: dict[ApiKey, ServedApi] = {
         *sasl.APIS,
         *scram_credentials.APIS,
         *topics.APIS,
+        *txn_offset_commit.APIS,
         *write_txn_markers.APIS,
     )
 }

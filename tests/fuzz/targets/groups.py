@@ -14,8 +14,11 @@ from kclient.broker.coordinator.group.membership import RequestContext
 from kclient.broker.coordinator.runtime.partition_log import (
     AppendCallback,
     KeyAndValue,
+    LogBatch,
     LogChunk,
+    ProducerIdAndEpoch,
     ReadBounds,
+    TransactionEnd,
 )
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.common.errors import KafkaError
@@ -157,12 +160,24 @@ class _OffsetsLog:
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
+        transaction_of: ProducerIdAndEpoch | None = None,
     ) -> None:
         self.records.extend(records)
         on_done(None, len(self.records))
 
+    def append_marker(
+        self, partition: int, leader_epoch: int, end: TransactionEnd, on_done: AppendCallback
+    ) -> None:
+        raise AssertionError  # no transaction is ended here
+
     def read(self, partition: int, offset: int) -> LogChunk:
-        return LogChunk(self.records[offset:], len(self.records))
+        """Return each record in a batch; every third is of a transaction."""
+        batches = [
+            LogBatch([(at, *record)], at // 3 % 2 if at % 3 == 2 else -1)
+            for at, record in enumerate(self.records)
+            if at >= offset
+        ]
+        return LogChunk(batches, len(self.records))
 
 
 def _loaded(log: _OffsetsLog, home: VirtualHome) -> GroupCoordinator:

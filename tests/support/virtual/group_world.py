@@ -5,13 +5,16 @@ from typing import Any
 
 from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
-from kclient.broker.coordinator.group.group_records import CommittedOffset
+from kclient.broker.coordinator.group.group_records import CommittedOffset, partition_for
 from kclient.broker.coordinator.group.membership import RequestContext
 from kclient.broker.coordinator.runtime.partition_log import (
     AppendCallback,
     KeyAndValue,
+    LogBatch,
     LogChunk,
+    ProducerIdAndEpoch,
     ReadBounds,
+    TransactionEnd,
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
@@ -40,6 +43,8 @@ class MemoryLog:
         failure_of_reads: Error of every read, or None.
         leader_epoch: Epoch in which this broker leads every partition.
         withheld: Callbacks of appends that are not committed yet; None to commit at once.
+        transactions: Producer id and outcome of transactional records, by partition and offset;
+            the outcome is None for records, and the record of a marker is empty.
     """
 
     def __init__(self) -> None:
@@ -49,6 +54,7 @@ class MemoryLog:
         self.withheld: list[Callable[[KafkaError | None], None]] | None = None
         self.leader_epoch = 0
         self.failure_of_reads: KafkaError | None = None
+        self.transactions: dict[tuple[int, int], tuple[int, bool | None]] = {}
 
     def bounds(self, partition: int, leader_epoch: int) -> ReadBounds:
         assert leader_epoch == self.leader_epoch
@@ -63,6 +69,24 @@ class MemoryLog:
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
+        transaction_of: ProducerIdAndEpoch | None = None,
+    ) -> None:
+        of_records = None if transaction_of is None else (transaction_of.producer_id, None)
+        self._append(partition, leader_epoch, records, on_done, of_records)
+
+    def append_marker(
+        self, partition: int, leader_epoch: int, end: TransactionEnd, on_done: AppendCallback
+    ) -> None:
+        ended = (end.producer.producer_id, end.committed)
+        self._append(partition, leader_epoch, [(b"", None)], on_done, ended)
+
+    def _append(
+        self,
+        partition: int,
+        leader_epoch: int,
+        records: Sequence[KeyAndValue],
+        on_done: AppendCallback,
+        transaction: tuple[int, bool | None] | None,
     ) -> None:
         assert leader_epoch == self.leader_epoch
         if self.failure is not None:
@@ -72,6 +96,10 @@ class MemoryLog:
         start_offset = len(log)
         log.extend(records)
         end_offset = len(log)
+        for offset in range(start_offset, end_offset):
+            self.transactions.pop((partition, offset), None)
+            if transaction is not None:
+                self.transactions[(partition, offset)] = transaction
 
         def complete(error: KafkaError | None) -> None:
             if error is not None:
@@ -92,7 +120,14 @@ class MemoryLog:
         if self.failure_of_reads is not None:
             raise self.failure_of_reads
         records = self.records.get(partition, [])
-        return LogChunk(records[offset:], len(records))
+        batches = [
+            self._batch(partition, at, record) for at, record in enumerate(records) if at >= offset
+        ]
+        return LogChunk(batches, len(records))
+
+    def _batch(self, partition: int, offset: int, record: KeyAndValue) -> LogBatch:
+        producer_id, committed = self.transactions.get((partition, offset), (-1, None))
+        return LogBatch([(offset, *record)], producer_id, committed)
 
 
 class World:
@@ -209,6 +244,54 @@ class World:
         member = (member_id, None, generation)
         self.coordinator.commit_offsets(group_id, member, {TP: value}, replies.append)
         return replies
+
+    def commit_in_transaction(
+        self,
+        offset: int,
+        member_id: str = "",
+        generation: int = -1,
+        producer_id: int = 1,
+        partition: TopicPartition = TP,
+    ) -> int:
+        """Commit an offset of group "g" in a transaction; return the error code."""
+        (codes,) = self.start_commit_in_transaction(
+            offset, member_id, generation, producer_id, partition
+        )
+        return codes[partition]
+
+    def start_commit_in_transaction(
+        self,
+        offset: int,
+        member_id: str = "",
+        generation: int = -1,
+        producer_id: int = 1,
+        partition: TopicPartition = TP,
+    ) -> list[Mapping[TopicPartition, int]]:
+        """Send a TxnOffsetCommit; the list receives the error codes when they are there."""
+        replies: list[Mapping[TopicPartition, int]] = []
+        self.coordinator.commit_transactional_offsets(
+            "g",
+            (member_id, None, generation),
+            {partition: CommittedOffset(offset, -1, "", self.clock.wall_ms())},
+            ProducerIdAndEpoch(producer_id, 0),
+            replies.append,
+        )
+        return replies
+
+    def end_transaction(
+        self, *, committed: bool = True, producer_id: int = 1
+    ) -> list[KafkaError | None]:
+        """End a producer's transaction; the list receives the outcome when it is there."""
+        replies: list[KafkaError | None] = []
+        end = TransactionEnd(ProducerIdAndEpoch(producer_id, 0), committed, coordinator_epoch=0)
+        partition = partition_for("g", self.log.partition_count)
+        self.coordinator.end_transaction(partition, end, replies.append)
+        return replies
+
+    def offset(self) -> int:
+        """Return the committed offset of group "g", -1 for none."""
+        found = self.coordinator.fetch_offsets("g").get(TP)
+        return -1 if found is None else found.offset
 
     def delete_group(self, group_id: str) -> KafkaError | None:
         """Delete a group; return the error."""

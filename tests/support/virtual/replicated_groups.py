@@ -115,6 +115,7 @@ class Replica:
         _timeout_ms: float,
         on_done: Callable[[AppendResults], None],
         _origin: str,
+        _transaction_version: int,
     ) -> None:
         error, self.failure = self.failure, None
         if self.leader != self.node:

@@ -10,7 +10,11 @@ from kclient.broker.coordinator.group.group_records import CommittedOffset, part
 from kclient.broker.coordinator.group.group_shard import GroupShard, MemberEpoch
 from kclient.broker.coordinator.group.membership import RequestContext, join_failure
 from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
-from kclient.broker.coordinator.runtime.partition_log import PartitionLog
+from kclient.broker.coordinator.runtime.partition_log import (
+    PartitionLog,
+    ProducerIdAndEpoch,
+    TransactionEnd,
+)
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.common.broker_errors import (
     NONE,
@@ -196,6 +200,55 @@ class GroupCoordinator:
             )
         except KafkaError as error:
             reply(dict.fromkeys(offsets, code_of(error)))
+
+    def commit_transactional_offsets(
+        self,
+        group_id: str,
+        member: MemberEpoch,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        producer: ProducerIdAndEpoch,
+        reply: Callable[[dict[TopicPartition, int]], None],
+    ) -> None:
+        """Write offsets of a transaction, which take effect when it is committed.
+
+        Args:
+            group_id: The group.
+            member: As `commit_offsets`.
+            offsets: Offsets to commit.
+            producer: Producer of the transaction.
+            reply: Receives an error code for each offset when they are replicated.
+        """
+
+        def commit(shard: GroupShard) -> None:
+            shard.commit_transactional_offsets(group_id, member, offsets, producer, reply)
+
+        try:
+            self._run(group_id, commit)
+        except KafkaError as error:
+            reply(dict.fromkeys(offsets, code_of(error)))
+
+    def end_transaction(
+        self, partition: int, end: TransactionEnd, reply: Callable[[KafkaError | None], None]
+    ) -> None:
+        """Write the marker that ends a transaction in a partition of ``__consumer_offsets``.
+
+        Args:
+            partition: The partition.
+            end: End of the transaction.
+            reply: Receives None when the offsets are committed or discarded, or the error.
+        """
+        try:
+            self._runtime.run(partition, lambda shard: shard.write_end_of_transaction(end, reply))
+        except KafkaError as error:
+            reply(error)
+
+    def unstable_partitions(self, group_id: str) -> set[TopicPartition]:
+        """Return the partitions of a group with offsets in open transactions.
+
+        Raises:
+            KafkaError: As `fetch_offsets`.
+        """
+        return self._run(group_id, lambda shard: shard.unstable_partitions(group_id))
 
     def fetch_offsets(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
         """Return all committed offsets of a group.

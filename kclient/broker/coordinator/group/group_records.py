@@ -35,6 +35,7 @@ class CommittedOffset:
         commit_timestamp_ms: Wall-clock time of the commit.
         expire_timestamp_ms: Explicit expiration time (request versions 2 to 4), or None for the
             broker's retention.
+        record_offset: Offset of its record in ``__consumer_offsets``, -1 before it is replicated.
     """
 
     offset: int
@@ -42,6 +43,7 @@ class CommittedOffset:
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int | None = None
+    record_offset: int = -1
 
 
 def partition_for(group_id: str, partition_count: int) -> int:
@@ -76,14 +78,15 @@ def offset_record(
     return CoordinatorRecord(key, value, version)
 
 
-def committed_offset(value: OffsetCommitValue) -> CommittedOffset:
-    """Return the committed offset of a value."""
+def committed_offset(value: OffsetCommitValue, record_offset: int) -> CommittedOffset:
+    """Return the committed offset of a value, whose record has an offset."""
     return CommittedOffset(
         offset=value.offset,
         leader_epoch=value.leader_epoch,
         metadata=value.metadata,
         commit_timestamp_ms=value.commit_timestamp,
         expire_timestamp_ms=None if value.expire_timestamp < 0 else value.expire_timestamp,
+        record_offset=record_offset,
     )
 
 

@@ -25,7 +25,11 @@ from kclient.broker.coordinator.group.membership import (
 from kclient.broker.coordinator.group.offsets import OffsetMetadataManager
 from kclient.broker.coordinator.group.rebalance import Rebalancer
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
-from kclient.broker.coordinator.runtime.partition_log import operation_error
+from kclient.broker.coordinator.runtime.partition_log import (
+    ProducerIdAndEpoch,
+    TransactionEnd,
+    operation_error,
+)
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.common.broker_errors import (
     NONE,
@@ -102,17 +106,17 @@ class GroupShard:
 
     # -- loading and replay ----------------------------------------------------------------
 
-    def load(self, raw_key: bytes, raw_value: bytes | None) -> None:
+    def load(self, raw_key: bytes, raw_value: bytes | None, offset: int, producer_id: int) -> None:
         """Apply a record of the log."""
         record = decode_record(raw_key, raw_value)
         if record is not None:
-            self.replay(record)
+            self.replay(record, offset, producer_id)
 
-    def replay(self, record: CoordinatorRecord) -> None:
-        """Apply a committed record."""
+    def replay(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
+        """Apply a replicated record; the offsets of a transaction wait for its end."""
         key, value = record.key, record.value
         if isinstance(key, OffsetCommitKey):
-            self._offsets.replay(key, value)
+            self._offsets.replay(key, value, offset, producer_id)
             if value is None:
                 self._remove_if_unused(key.group)
             else:
@@ -123,6 +127,11 @@ class GroupShard:
                 self._groups[key.group] = restored_group(key.group, value)
             else:
                 self._remove_if_empty(key.group)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Apply or discard the offsets of a transaction."""
+        for group_id in self._offsets.end_transaction(producer_id, committed=committed):
+            self._remove_if_unused(group_id)
 
     def _remove_if_unused(self, group_id: str) -> None:
         """Remove a group that has neither had a generation nor has members or offsets."""
@@ -248,26 +257,59 @@ class GroupShard:
     ) -> None:
         """Write offsets; reply with an error code for each when they are committed."""
         try:
-            self._check_commit(group_id, *member)
+            group = self._group_of_commit(group_id, member)
+            if group is not None:
+                self._membership.check_commit(group, *member)
         except KafkaError as error:
             self._context.reply(reply, dict.fromkeys(offsets, code_of(error)))
         else:
             self._offsets.commit(group_id, offsets, reply)
 
-    def _check_commit(
-        self, group_id: str, member_id: str, instance_id: str | None, generation: int
+    def commit_transactional_offsets(
+        self,
+        group_id: str,
+        member: MemberEpoch,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        producer: ProducerIdAndEpoch,
+        reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
+        """Write offsets of a transaction, as `commit_offsets`; its end applies them."""
+        try:
+            group = self._group_of_commit(group_id, member)
+            if group is not None:
+                self._membership.check_transactional_commit(group, *member)
+        except KafkaError as error:
+            self._context.reply(reply, dict.fromkeys(offsets, code_of(error)))
+        else:
+            self._offsets.commit(group_id, offsets, reply, producer)
+
+    def write_end_of_transaction(
+        self, end: TransactionEnd, reply: Callable[[KafkaError | None], None]
+    ) -> None:
+        """Write the marker that ends a transaction; reply when it is applied."""
+
+        def on_done(error: KafkaError | None) -> None:
+            self._context.reply(reply, error)
+
+        self._context.write_end(end, on_done)
+
+    def _group_of_commit(self, group_id: str, member: MemberEpoch) -> ClassicGroup | None:
+        """Return the group of a commit, or None if the commit creates it."""
         group = self._groups.get(group_id)
         if group is None:
+            _, _, generation = member
             if generation >= 0:
                 raise IllegalGenerationError("the group has no members")
             self._check_group_limit(group_id)
-        elif isinstance(group, ClassicGroup):
-            self._membership.check_commit(group, member_id, instance_id, generation)
+        return group if isinstance(group, ClassicGroup) else None
 
     def fetch_offsets(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
         """Return all committed offsets of a group."""
         return self._offsets.of_group(group_id)
+
+    def unstable_partitions(self, group_id: str) -> set[TopicPartition]:
+        """Return the partitions of a group with offsets in open transactions."""
+        return self._offsets.unstable_partitions(group_id)
 
     def delete_offsets_of_topics(self, topics: Collection[str]) -> None:
         """Delete all offsets in topics that were deleted."""

@@ -304,6 +304,22 @@ class Membership:
             raise RebalanceInProgressError
         self._rebalancer.reset_session(group, member)
 
+    def check_transactional_commit(
+        self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int
+    ) -> None:
+        """Check that a member may commit offsets in a transaction.
+
+        Producers of before KIP-447 have neither member id nor generation. A member commits also
+        while the group rebalances: what it has processed is its own until the next generation.
+        """
+        if group.state is GroupState.DEAD:
+            raise CoordinatorNotAvailableError("the group was deleted")
+        if generation < 0 and group.state is GroupState.EMPTY:
+            return
+        if generation >= 0 or member_id or instance_id is not None:
+            self._member(group, member_id, instance_id)
+            self.check_generation(group, generation)
+
     def check_generation(self, group: ClassicGroup, generation: int) -> None:
         """Raise IllegalGenerationError unless this is the group's current generation."""
         if generation != group.generation:

@@ -9,8 +9,11 @@ from kclient.broker.coordinator.group.group_records import (
     committed_offset,
     offset_record,
 )
+from kclient.broker.coordinator.group.pending_offsets import PendingOffsets
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
+from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.common.broker_errors import (
     NONE,
     InvalidCommitOffsetSizeError,
@@ -36,34 +39,84 @@ class OffsetMetadataManager:
         self._config = config
         self._context = context
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        self._pending = PendingOffsets()
 
-    def replay(self, key: OffsetCommitKey, value: VersionedRecord | None) -> None:
-        """Apply a record; no value deletes the offset."""
+    def replay(
+        self,
+        key: OffsetCommitKey,
+        value: VersionedRecord | None,
+        record_offset: int,
+        producer_id: int,
+    ) -> None:
+        """Apply a record; no value deletes the offset, in open transactions too.
+
+        Args:
+            key: Group and partition.
+            value: The offset, or None.
+            record_offset: Offset of the record.
+            producer_id: Producer whose transaction has to be committed before the offset is; -1
+                for none.
+        """
         partition = TopicPartition(key.topic, key.partition)
         if isinstance(value, OffsetCommitValue):
-            self._groups.setdefault(key.group, {})[partition] = committed_offset(value)
+            offset = committed_offset(value, record_offset)
+            if producer_id == NO_PRODUCER_ID:
+                self._groups.setdefault(key.group, {})[partition] = offset
+            else:
+                self._pending.add(producer_id, key.group, partition, offset)
             return
+        self._pending.remove(key.group, partition)
         offsets = self._groups.get(key.group)
         if offsets is not None:
             offsets.pop(partition, None)
             if not offsets:
                 del self._groups[key.group]
 
+    def end_transaction(self, producer_id: int, *, committed: bool) -> set[str]:
+        """Commit or discard the offsets of a transaction; return their groups.
+
+        An offset whose record is later than that of the transaction remains, in whichever order
+        the log was compacted.
+        """
+        ended = self._pending.end(producer_id)
+        for group_id, partition, offset in ended if committed else ():
+            offsets = self._groups.setdefault(group_id, {})
+            known = offsets.get(partition)
+            if known is None or known.record_offset < offset.record_offset:
+                offsets[partition] = offset
+        return {group_id for group_id, _, _ in ended}
+
+    def unstable_partitions(self, group_id: str) -> set[TopicPartition]:
+        """Return the partitions of a group with offsets in open transactions.
+
+        Those include offsets that are not replicated yet.
+        """
+        uncommitted = self._uncommitted(group_id, only_transactional=True)
+        return {*self._pending.partitions(group_id), *uncommitted}
+
     def of_group(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
         """Return all offsets of a group."""
         return dict(self._groups.get(group_id, {}))
 
     def has_offsets(self, group_id: str) -> bool:
-        """Return whether a group has committed offsets."""
-        return group_id in self._groups
+        """Return whether a group has offsets, committed or in open transactions."""
+        return group_id in self._groups or group_id in self._pending.group_ids()
 
     def commit(
         self,
         group_id: str,
         offsets: Mapping[TopicPartition, CommittedOffset],
         reply: Callable[[dict[TopicPartition, int]], None],
+        producer: ProducerIdAndEpoch | None = None,
     ) -> None:
-        """Write offsets; reply with an error code for each when they are committed."""
+        """Write offsets; reply with an error code for each when they are replicated.
+
+        Args:
+            group_id: The group.
+            offsets: Offsets by partition.
+            reply: Receives the error codes.
+            producer: Producer whose transaction the offsets are part of, or None.
+        """
         limit = self._config.offset_metadata_max_bytes
         large = {tp for tp, offset in offsets.items() if len(offset.metadata.encode()) > limit}
         codes = dict.fromkeys(offsets, NONE)
@@ -76,7 +129,7 @@ class OffsetMetadataManager:
             self._context.reply(reply, codes)
 
         records = [offset_record(group_id, tp, offset) for tp, offset in accepted.items()]
-        self._context.write(records, on_done)
+        self._context.write(records, on_done, transaction_of=producer)
 
     def tombstones(
         self, group_id: str, partitions: Collection[TopicPartition] | None = None
@@ -86,12 +139,19 @@ class OffsetMetadataManager:
         Those include offsets that are not committed yet.
         """
         if partitions is None:
-            partitions = self._groups.get(group_id, {}).keys() | self._uncommitted(group_id)
+            partitions = self._known_partitions(group_id) | self._uncommitted(group_id)
         return [offset_record(group_id, partition, None) for partition in partitions]
 
-    def _uncommitted(self, group_id: str) -> set[TopicPartition]:
+    def _known_partitions(self, group_id: str) -> set[TopicPartition]:
+        """Return the partitions with offsets, committed or in open transactions."""
+        return {*self._groups.get(group_id, ()), *self._pending.partitions(group_id)}
+
+    def _uncommitted(
+        self, group_id: str, *, only_transactional: bool = False
+    ) -> set[TopicPartition]:
         """Return the partitions with records of a group that are not applied yet."""
-        keys = [record.key for record in self._context.uncommitted_records()]
+        records = self._context.uncommitted_records(only_transactional=only_transactional)
+        keys = [record.key for record in records]
         return {
             TopicPartition(key.topic, key.partition)
             for key in keys
@@ -100,16 +160,15 @@ class OffsetMetadataManager:
 
     def delete_topics(self, topics: Collection[str]) -> None:
         """Delete all offsets in topics that were deleted."""
-        for group_id, offsets in self._groups.items():
-            self.delete(
-                group_id,
-                self.tombstones(group_id, [tp for tp in offsets if tp.topic in topics]),
-            )
+        for group_id in self._groups.keys() | self._pending.group_ids():
+            deleted = [tp for tp in self._known_partitions(group_id) if tp.topic in topics]
+            self.delete(group_id, self.tombstones(group_id, deleted))
 
     def expire(self, group: Group, now_wall_ms: int) -> None:
         """Delete the offsets of an empty group that have expired.
 
-        One with a commit in progress is kept: the tombstone would follow the new offset in the log.
+        One with a commit in progress is kept, also in an open transaction: the tombstone would
+        follow the new offset in the log.
         """
         expired = []
         for partition, offset in self._groups.get(group.group_id, {}).items():
@@ -120,9 +179,10 @@ class OffsetMetadataManager:
             if now_wall_ms >= expiry_ms:
                 expired.append(partition)
         if expired:
-            uncommitted = self._uncommitted(group.group_id)
-            kept = [partition for partition in expired if partition not in uncommitted]
-            self.delete(group.group_id, self.tombstones(group.group_id, kept))
+            group_id = group.group_id
+            kept = {*self._uncommitted(group_id), *self._pending.partitions(group_id)}
+            deleted = [partition for partition in expired if partition not in kept]
+            self.delete(group_id, self.tombstones(group_id, deleted))
 
     def delete(self, group_id: str, tombstones: list[CoordinatorRecord]) -> None:
         """Write tombstones, if any; a failure is logged and the next check retries."""

@@ -5,6 +5,7 @@ from enum import Enum, auto
 from itertools import islice
 
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorShard
+from kclient.broker.coordinator.runtime.latest_records import LatestRecords, LoadedRecord
 from kclient.broker.coordinator.runtime.partition_log import PartitionLog
 from kclient.common.broker_errors import UnknownLeaderEpochError
 
@@ -29,8 +30,8 @@ class CoordinatorLoader:
 
     It reads up to the log end offset. The high watermark of a new leader may be below that of the
     previous one; responses before it has passed the end of what was read could lack acknowledged
-    records. Of the versions of a key only the last is decoded: a log contains many versions of an
-    offset, and decoding costs more than reading.
+    records. Of the versions of a key only the last is decoded (`LatestRecords`): a log contains
+    many versions of an offset, and decoding costs more than reading.
 
     Args:
         log: Log of the coordinator.
@@ -49,8 +50,8 @@ class CoordinatorLoader:
         self._partition = partition
         self._leader_epoch = leader_epoch
         self._shard = shard
-        self._latest: dict[bytes, bytes | None] = {}
-        self._applying: Iterator[tuple[bytes, bytes | None]] | None = None
+        self._latest = LatestRecords()
+        self._applying: Iterator[LoadedRecord] | None = None
         self.end_offset = -1
 
     def step(self) -> LoadProgress:
@@ -72,30 +73,27 @@ class CoordinatorLoader:
         if self.end_offset < bounds.log_end_offset:
             self._read(bounds.log_end_offset)
             return LoadProgress.RUNNING
-        if self._latest:
-            self._applying = iter(self._latest.items())
-            self._latest = {}
+        if self._latest.has_any:
+            for producer_id, committed in self._latest.take_ended().items():
+                self._shard.end_transaction(producer_id, committed=committed)
+            self._applying = self._latest.take_records()
             return LoadProgress.RUNNING
         if bounds.high_watermark < self.end_offset:
             return LoadProgress.WAITING
         return LoadProgress.LOADED
 
     def _read(self, log_end_offset: int) -> None:
-        latest = self._latest
         chunk = self._log.read(self._partition, self.end_offset)
-        for raw_key, value in chunk.records:
-            if raw_key is not None:
-                key = bytes(raw_key)
-                latest.pop(key, None)  # keeps the order of the log
-                latest[key] = None if value is None else bytes(value)
+        for batch in chunk.batches:
+            self._latest.add(batch)
         # Without progress the rest of the log was compacted away.
         more = chunk.next_offset > self.end_offset
         self.end_offset = chunk.next_offset if more else log_end_offset
 
     def _apply(self) -> None:
         applied = 0
-        for key, value in islice(self._applying or (), _RECORDS_PER_STEP):
-            self._shard.load(key, value)
+        for record in islice(self._applying or (), _RECORDS_PER_STEP):
+            self._shard.load(*record)
             applied += 1
         if applied < _RECORDS_PER_STEP:
             self._applying = None

@@ -36,12 +36,29 @@ class CoordinatorShard(Protocol):
     Every method runs under the shard's lock.
     """
 
-    def load(self, raw_key: bytes, raw_value: bytes | None) -> None:
-        """Apply a record of the log."""
+    def load(self, raw_key: bytes, raw_value: bytes | None, offset: int, producer_id: int) -> None:
+        """Apply a record of the log.
+
+        Args:
+            raw_key: Key.
+            raw_value: Value, or None for a tombstone.
+            offset: Offset of the record.
+            producer_id: Producer of the transaction that is open yet; -1 for none.
+        """
         ...
 
-    def replay(self, record: CoordinatorRecord) -> None:
-        """Apply a record that this shard has written and that is committed."""
+    def replay(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
+        """Apply a replicated record that this shard has written.
+
+        Args:
+            record: The record.
+            offset: Its offset.
+            producer_id: Producer of the transaction that it is part of; -1 for none.
+        """
+        ...
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Commit or abort the records of a producer's open transaction, if it has one."""
         ...
 
     def on_loaded(self) -> None:

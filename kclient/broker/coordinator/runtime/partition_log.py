@@ -1,9 +1,10 @@
 """Log of a coordinator: the partitions of an internal topic."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from kclient.broker.log.memory_records import MemoryRecords, keyed_batch
+from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.partition import ACKS_ALL
 from kclient.broker.replication.replica_manager import ReplicaManager
@@ -30,7 +31,14 @@ from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WireBytes
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
-from kclient.record import RecordBatch, iter_records, read_batches
+from kclient.record import (
+    ControlRecordType,
+    EndTxnMarker,
+    RecordBatch,
+    build_end_txn_batch,
+    iter_records,
+    read_batches,
+)
 
 _LOAD_BUFFER_SIZE = 5 * 1024 * 1024
 
@@ -62,15 +70,58 @@ class ReadBounds(NamedTuple):
     log_end_offset: int
 
 
-class LogChunk(NamedTuple):
-    """Records that one read has returned.
+class ProducerIdAndEpoch(NamedTuple):
+    """Producer of a transaction (Kafka: ProducerIdAndEpoch)."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class TransactionEnd(NamedTuple):
+    """End of a transaction in a partition.
 
     Attributes:
-        records: Keys and values, oldest first.
+        producer: Id of the producer, and epoch of the marker.
+        committed: Whether the transaction is committed.
+        coordinator_epoch: Epoch of the transaction coordinator.
+        transaction_version: ``transaction.version`` of the transaction.
+    """
+
+    producer: ProducerIdAndEpoch
+    committed: bool
+    coordinator_epoch: int
+    transaction_version: int = 0
+
+    def batch(self, timestamp_ms: int) -> memoryview:
+        """Return the control batch with the marker."""
+        kind = ControlRecordType.COMMIT if self.committed else ControlRecordType.ABORT
+        marker = EndTxnMarker(kind, self.coordinator_epoch)
+        return build_end_txn_batch(marker, *self.producer, timestamp_ms)
+
+
+class LogBatch(NamedTuple):
+    """Batch that a read has returned: records, or the marker that ends a transaction.
+
+    Attributes:
+        records: Offsets, keys and values, oldest first.
+        producer_id: Producer id of a batch that is part of a transaction or ends it, else -1.
+        committed: Whether the transaction that a marker ends is committed; None for records.
+    """
+
+    records: Iterable[tuple[int, WireBytes | None, WireBytes | None]]
+    producer_id: int = NO_PRODUCER_ID
+    committed: bool | None = None
+
+
+class LogChunk(NamedTuple):
+    """Batches that one read has returned.
+
+    Attributes:
+        batches: The batches, oldest first.
         next_offset: Offset of the next read; that of this one if no batch is left.
     """
 
-    records: Iterable[tuple[WireBytes | None, WireBytes | None]]
+    batches: Iterable[LogBatch]
     next_offset: int
 
 
@@ -99,12 +150,23 @@ class PartitionLog(Protocol):
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
+        transaction_of: ProducerIdAndEpoch | None = None,
     ) -> None:
         """Append records in one batch; `on_done` is called when they are committed or failed.
 
-        They are committed only if this broker leads the partition in `leader_epoch` before the
-        append and when the high watermark passes them. `on_done` is called with the error
-        NOT_COORDINATOR as soon as that is no longer possible.
+        They are part of a transaction of `transaction_of`, if given. They are committed only if
+        this broker leads the partition in `leader_epoch` before the append and when the high
+        watermark passes them. `on_done` is called with the error NOT_COORDINATOR as soon as that is
+        no longer possible.
+        """
+        ...
+
+    def append_marker(
+        self, partition: int, leader_epoch: int, end: TransactionEnd, on_done: AppendCallback
+    ) -> None:
+        """Append the marker that ends a transaction, as `append`.
+
+        `on_done` may also receive InvalidProducerEpochError or TransactionCoordinatorFencedError.
         """
         ...
 
@@ -156,12 +218,31 @@ class ReplicatedLog:
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
+        transaction_of: ProducerIdAndEpoch | None = None,
     ) -> None:
         """Append records in one batch; `on_done` is called when they are committed or failed.
 
         Errors are those that clients of a coordinator handle: COORDINATOR_NOT_AVAILABLE is retried,
         NOT_COORDINATOR makes them look up the coordinator again.
         """
+        batch = keyed_batch(self._clock.wall_ms(), records, transaction_of)
+        self._append(partition, leader_epoch, batch, on_done)
+
+    def append_marker(
+        self, partition: int, leader_epoch: int, end: TransactionEnd, on_done: AppendCallback
+    ) -> None:
+        """Append the marker that ends a transaction, as `PartitionLog.append_marker`."""
+        batch = end.batch(self._clock.wall_ms())
+        self._append(partition, leader_epoch, batch, on_done, end.transaction_version)
+
+    def _append(
+        self,
+        partition: int,
+        leader_epoch: int,
+        batch: memoryview,
+        on_done: AppendCallback,
+        transaction_version: int = 0,
+    ) -> None:
         key = TopicPartition(self._topic, partition)
         error = self._leadership_error(key, leader_epoch)
         if error is not None:
@@ -175,9 +256,13 @@ class ReplicatedLog:
             error = error or self._leadership_error(key, leader_epoch)
             on_done(error, -1 if error is not None else result.end_offset)
 
-        batch = keyed_batch(self._clock.wall_ms(), records)
         self._replicas.append_records(
-            ACKS_ALL, {key: MemoryRecords(batch)}, _NO_TIMEOUT_MS, on_appended, "coordinator"
+            ACKS_ALL,
+            {key: MemoryRecords(batch)},
+            _NO_TIMEOUT_MS,
+            on_appended,
+            "coordinator",
+            transaction_version,
         )
 
     def _leadership_error(self, key: TopicPartition, leader_epoch: int) -> KafkaError | None:
@@ -199,16 +284,24 @@ class ReplicatedLog:
         )
         if found and not (batches and batches[-1].next_offset > offset):
             raise CorruptRecordError(f"{log.partition}: no batch at offset {offset}")
-        return LogChunk(_records(batches), batches[-1].next_offset if batches else offset)
+        next_offset = batches[-1].next_offset if batches else offset
+        return LogChunk(map(_log_batch, batches), next_offset)
 
 
-def _records(
-    batches: Iterable[RecordBatch],
-) -> Iterator[tuple[WireBytes | None, WireBytes | None]]:
-    for batch in batches:
-        if not batch.is_control:
-            for record in iter_records(batch):
-                yield record.key, record.value
+def _log_batch(batch: RecordBatch) -> LogBatch:
+    if batch.is_control:
+        return LogBatch((), batch.producer_id, _is_committed(batch))
+    records = ((record.offset, record.key, record.value) for record in iter_records(batch))
+    return LogBatch(records, batch.producer_id if batch.is_transactional else NO_PRODUCER_ID)
+
+
+def _is_committed(batch: RecordBatch) -> bool | None:
+    """Return whether a marker commits; None if it ends no transaction, or was compacted."""
+    for record in iter_records(batch):
+        kind = ControlRecordType.parse(record.key)
+        if kind in {ControlRecordType.COMMIT, ControlRecordType.ABORT}:
+            return kind is ControlRecordType.COMMIT
+    return None
 
 
 def _coordinator_error(key: TopicPartition, error: KafkaError | None) -> KafkaError | None:

@@ -11,8 +11,13 @@ from kclient.broker.coordinator.runtime.coordinator_record import (
     CoordinatorShard,
     WriteCallback,
 )
-from kclient.broker.coordinator.runtime.partition_log import PartitionLog
+from kclient.broker.coordinator.runtime.partition_log import (
+    PartitionLog,
+    ProducerIdAndEpoch,
+    TransactionEnd,
+)
 from kclient.broker.coordinator.runtime.timers import Timers
+from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.common.broker_errors import CoordinatorNotAvailableError, NotCoordinatorError
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
@@ -22,14 +27,34 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class _Write:
-    """Records that are to be committed; none for a reply that waits for earlier writes."""
+    """Records or the end of a transaction that are to be replicated.
+
+    Both are absent for a reply that waits for earlier writes.
+    """
 
     records: Sequence[CoordinatorRecord]
     on_done: WriteCallback | None
-    replay: bool
+    replay: bool = True
+    transaction_of: ProducerIdAndEpoch | None = None
+    end: TransactionEnd | None = None
     end_offset: int = -1
     is_done: bool = False
     error: KafkaError | None = None
+
+    @property
+    def record_count(self) -> int:
+        """Number of records in the log."""
+        return len(self.records) if self.end is None else 1
+
+    def apply(self, shard: CoordinatorShard) -> None:
+        """Apply the replicated write to the shard."""
+        if self.end is not None:
+            shard.end_transaction(self.end.producer.producer_id, committed=self.end.committed)
+        elif self.replay:
+            producer = self.transaction_of
+            producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
+            for offset, record in enumerate(self.records, self.end_offset - len(self.records)):
+                shard.replay(record, offset, producer_id)
 
 
 def _nothing() -> None:
@@ -139,6 +164,7 @@ class ShardContext:
         on_done: WriteCallback | None = None,
         *,
         replay: bool = True,
+        transaction_of: ProducerIdAndEpoch | None = None,
     ) -> None:
         """Append records at the end of the current action; without records, wait for earlier ones.
 
@@ -147,14 +173,27 @@ class ShardContext:
             on_done: Called under the lock when they are committed, or failed.
             replay: Whether to replay them when they are committed; otherwise `on_done` changes the
                 state.
+            transaction_of: Producer whose transaction the records are part of, or None.
         """
-        self._queued.append(_Write(records, on_done, replay))
+        self._queued.append(_Write(records, on_done, replay, transaction_of))
 
-    def uncommitted_records(self) -> Iterator[CoordinatorRecord]:
+    def write_end(self, end: TransactionEnd, on_done: WriteCallback) -> None:
+        """Append the marker that ends a transaction at the end of the current action.
+
+        Args:
+            end: End of the transaction.
+            on_done: Called under the lock when it is applied, or failed.
+        """
+        self._queued.append(_Write((), on_done, end=end))
+
+    def uncommitted_records(
+        self, *, only_transactional: bool = False
+    ) -> Iterator[CoordinatorRecord]:
         """Yield the records that are not applied yet, oldest first."""
         for writes in (self._pending, self._queued):
             for write in writes:
-                yield from write.records
+                if write.transaction_of is not None or not only_transactional:
+                    yield from write.records
 
     def step(self, now_ms: float) -> float | None:
         """Run due timers; return the next deadline, or None."""
@@ -183,7 +222,7 @@ class ShardContext:
         while self._queued and not self._is_closed:
             write = self._queued.popleft()
             self._pending.append(write)
-            if write.records:
+            if write.record_count:
                 self._append(write)
             else:
                 self._complete(write, None, -1)
@@ -192,30 +231,33 @@ class ShardContext:
                 self.timers.schedule(write, deadline_ms, partial(self._expire, write))
 
     def _append(self, write: _Write) -> None:
-        records = [record.encode() for record in write.records]
-        self._end_offset += len(records)
+        self._end_offset += write.record_count
         write.end_offset = self._end_offset
 
         def on_appended(error: KafkaError | None, end_offset: int) -> None:
             self.run(partial(self._complete, write, error, end_offset))
 
         self._appending = write
-        self._log.append(self._partition, self._leader_epoch, records, on_appended)
+        where = (self._partition, self._leader_epoch)
+        if write.end is not None:
+            self._log.append_marker(*where, write.end, on_appended)
+        else:
+            records = [record.encode() for record in write.records]
+            self._log.append(*where, records, on_appended, write.transaction_of)
         self._appending = None
 
     def _complete(self, write: _Write, error: KafkaError | None, end_offset: int) -> None:
         if self._is_closed:
             return
         write.is_done, write.error = True, error
-        if write.records and not self._follows_log(write, error, end_offset):
+        if write.record_count and not self._follows_log(write, error, end_offset):
             self._diverge(write)
             return
         while self._pending and self._pending[0].is_done:
             first = self._pending.popleft()
             self.timers.cancel(first)
-            if first.error is None and first.replay and self._shard is not None:
-                for record in first.records:
-                    self._shard.replay(record)
+            if first.error is None and self._shard is not None:
+                first.apply(self._shard)
             self._report(first, first.error)
 
     def _follows_log(self, write: _Write, error: KafkaError | None, end_offset: int) -> bool:
@@ -223,7 +265,7 @@ class ShardContext:
         if error is None:
             return end_offset == write.end_offset
         # An append that fails at once has written nothing; if it has, the next one shows it.
-        self._end_offset -= len(write.records)
+        self._end_offset -= write.record_count
         return write is self._appending
 
     def _diverge(self, write: _Write) -> None:

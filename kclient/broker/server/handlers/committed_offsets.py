@@ -2,13 +2,12 @@
 
 - OffsetCommit, versions 2-10: stores offsets in ``__consumer_offsets``. Version 10 uses topic ids.
 - OffsetFetch, versions 1-10. Versions up to 7 request one group, newer ones several; version 10
-  uses topic ids.
-
-Differences from Apache Kafka: `require_stable` of OffsetFetch has no effect, since there are no
-transactional offset commits.
+  uses topic ids. With `require_stable`, partitions with offsets in open transactions get
+  UNSTABLE_OFFSET_COMMIT (KIP-447).
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.metadata.metadata_image import MetadataImage
@@ -21,6 +20,7 @@ from kclient.common.broker_errors import (
     TopicAuthorizationError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+    UnstableOffsetCommitError,
     code_of,
 )
 from kclient.common.errors import KafkaError
@@ -48,7 +48,27 @@ _SEVERAL_GROUPS = 8
 _TOPIC_IDS = 10
 _UNKNOWN = CommittedOffset(-1, -1, "", -1)
 
-Positions = Mapping[TopicPartition, CommittedOffset]
+
+class _Positions(NamedTuple):
+    """Committed offsets of a group, and the partitions whose offsets are not stable."""
+
+    offsets: Mapping[TopicPartition, CommittedOffset]
+    unstable: Collection[TopicPartition] = ()
+
+    def find(self, key: TopicPartition, code: int) -> tuple[CommittedOffset, int]:
+        """Return a partition's offset and error code; the code may be that of its topic."""
+        if not code and key in self.unstable:
+            code = code_of(UnstableOffsetCommitError)
+        return (_UNKNOWN if code else self.offsets.get(key, _UNKNOWN)), code
+
+
+_NO_POSITIONS = _Positions({})
+
+
+def _positions(services: BrokerServices, group_id: str, *, require_stable: bool) -> _Positions:
+    # First the partitions: an offset that is committed in between is stable.
+    unstable = services.groups.unstable_partitions(group_id) if require_stable else ()
+    return _Positions(services.groups.fetch_offsets(group_id), unstable)
 
 
 def _commit_offsets(services: BrokerServices, request: Request, body: OffsetCommitRequest) -> None:
@@ -141,7 +161,9 @@ def _fetch_offsets(
     distinct = {group.group_id: group for group in body.groups}
     return OffsetFetchResponse(
         groups=[
-            _group_response(services, request, image, group, by_id=by_id)
+            _group_response(
+                services, request, image, group, by_id=by_id, require_stable=body.require_stable
+            )
             for group in distinct.values()
         ]
     )
@@ -152,11 +174,11 @@ def _one_group(
 ) -> OffsetFetchResponse:
     try:
         _require(services, request, AclOperation.DESCRIBE, body.group_id)
-        known = services.groups.fetch_offsets(body.group_id)
+        known = _positions(services, body.group_id, require_stable=body.require_stable)
     except KafkaError as error:
         return _failed_group(request, body, code_of(error))
     if body.topics is None:
-        by_topic = _by_topic(known)
+        by_topic = _by_topic(known.offsets)
         wanted = {name: by_topic[name] for name in services.auth.shown_topics(request, by_topic)}
         denied: Collection[str] = ()
     else:
@@ -177,18 +199,18 @@ def _failed_group(request: Request, body: OffsetFetchRequest, code: int) -> Offs
         return OffsetFetchResponse(error_code=code)
     return OffsetFetchResponse(
         topics=[
-            _topic_response(topic.name, topic.partition_indexes, {}, code)
+            _topic_response(topic.name, topic.partition_indexes, _NO_POSITIONS, code)
             for topic in body.topics or ()
         ]
     )
 
 
 def _topic_response(
-    name: str, indexes: Iterable[int], known: Positions, code: int
+    name: str, indexes: Iterable[int], known: _Positions, topic_code: int
 ) -> OffsetFetchResponseTopic:
     partitions = []
     for index in dict.fromkeys(indexes):
-        position = _UNKNOWN if code else known.get(TopicPartition(name, index), _UNKNOWN)
+        position, code = known.find(TopicPartition(name, index), topic_code)
         partitions.append(
             OffsetFetchResponsePartition(
                 partition_index=index,
@@ -208,16 +230,17 @@ def _group_response(
     group: OffsetFetchRequestGroup,
     *,
     by_id: bool,
+    require_stable: bool,
 ) -> OffsetFetchResponseGroup:
     try:
         _require(services, request, AclOperation.DESCRIBE, group.group_id)
-        known = services.groups.fetch_offsets(group.group_id)
+        known = _positions(services, group.group_id, require_stable=require_stable)
     except KafkaError as problem:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=code_of(problem))
     topics = group.topics
     shown: Collection[str]
     if topics is None:
-        by_topic = _by_topic(known)
+        by_topic = _by_topic(known.offsets)
         shown = services.auth.shown_topics(request, by_topic)
         topics = [
             OffsetFetchRequestTopics(
@@ -245,16 +268,16 @@ def _name(image: MetadataImage, topic: OffsetFetchRequestTopics, *, by_id: bool)
 
 
 def _fetch_response(
-    known: Positions, topic: OffsetFetchRequestTopics, name: str | None, shown: Collection[str]
+    known: _Positions, topic: OffsetFetchRequestTopics, name: str | None, shown: Collection[str]
 ) -> OffsetFetchResponseTopics:
-    code = NONE
+    topic_code = NONE
     if name is None:
-        code = code_of(UnknownTopicIdError)
+        topic_code = code_of(UnknownTopicIdError)
     elif name not in shown:
-        code = code_of(TopicAuthorizationError)
+        topic_code = code_of(TopicAuthorizationError)
     responses = []
     for index in dict.fromkeys(topic.partition_indexes):
-        position = _UNKNOWN if code else known.get(TopicPartition(name or "", index), _UNKNOWN)
+        position, code = known.find(TopicPartition(name or "", index), topic_code)
         responses.append(
             OffsetFetchResponsePartitions(
                 partition_index=index,
@@ -267,7 +290,7 @@ def _fetch_response(
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=responses)
 
 
-def _by_topic(known: Positions) -> dict[str, list[int]]:
+def _by_topic(known: Iterable[TopicPartition]) -> dict[str, list[int]]:
     wanted: dict[str, list[int]] = {}
     for partition in sorted(known):
         wanted.setdefault(partition.topic, []).append(partition.partition)

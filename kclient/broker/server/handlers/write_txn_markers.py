@@ -6,7 +6,9 @@ A transaction coordinator sends it to the leaders of the partitions of a transac
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, TransactionEnd
 from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.partition import ACKS_ALL
@@ -14,7 +16,11 @@ from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
     NONE,
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
     InvalidRequestError,
+    NotCoordinatorError,
+    NotLeaderOrFollowerError,
     UnknownTopicOrPartitionError,
     code_of,
 )
@@ -28,10 +34,12 @@ from kclient.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
 
 _TIMEOUT_MS = 30_000
 """Time in which a marker must be replicated, the default of ``request.timeout.ms``."""
+
+_NOT_READY = (CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError)
+"""Errors of the group coordinator that a transaction coordinator repeats the marker for."""
 
 
 def handle(services: BrokerServices, request: Request, body: WriteTxnMarkersRequest) -> None:
@@ -51,6 +59,7 @@ class _Writing:
         self, services: BrokerServices, request: Request, body: WriteTxnMarkersRequest
     ) -> None:
         self._replicas = services.replica_manager
+        self._groups = services.groups
         self._now_ms = services.clock.wall_ms()
         self._request = request
         self._markers = body.markers
@@ -69,16 +78,19 @@ class _Writing:
     def _steps(self, marker: WritableTxnMarker) -> Iterator[Callable[[], None]]:
         """Yield the actions that write a marker; each calls `_on_done` once."""
         codes = self._codes.setdefault(marker.producer_id, {})
+        end = _end_of(marker)
         records: dict[TopicPartition, MemoryRecords] = {}
         for topic in marker.topics:
             for index in topic.partition_indexes:
                 key = TopicPartition(topic.name, index)
-                if self._is_hosted(key):
-                    records[key] = MemoryRecords(_batch(marker, self._now_ms))
-                else:
+                if not self._is_hosted(key):
                     codes[key] = code_of(UnknownTopicOrPartitionError)
+                elif topic.name == CONSUMER_OFFSETS:
+                    yield partial(self._end_in_group_coordinator, key, end)
+                else:
+                    records[key] = MemoryRecords(end.batch(self._now_ms))
         if records:
-            yield partial(self._append, marker, records)
+            yield partial(self._append, end, records)
 
     def _is_hosted(self, key: TopicPartition) -> bool:
         try:
@@ -87,12 +99,21 @@ class _Writing:
             return False
         return True
 
-    def _append(
-        self, marker: WritableTxnMarker, records: dict[TopicPartition, MemoryRecords]
-    ) -> None:
+    def _end_in_group_coordinator(self, key: TopicPartition, end: TransactionEnd) -> None:
+        """Let the writer of the offsets append the marker, and wait until it is applied."""
+
+        def on_ended(error: KafkaError | None) -> None:
+            if isinstance(error, _NOT_READY):
+                error = NotLeaderOrFollowerError(str(error))
+            code = NONE if error is None else code_of(error)
+            self._on_done(end.producer.producer_id, {key: code})
+
+        self._groups.end_transaction(key.partition, end, on_ended)
+
+    def _append(self, end: TransactionEnd, records: dict[TopicPartition, MemoryRecords]) -> None:
         def on_appended(results: AppendResults) -> None:
             self._on_done(
-                marker.producer_id,
+                end.producer.producer_id,
                 {
                     key: NONE if result.error is None else code_of(result.error)
                     for key, result in results.items()
@@ -100,7 +121,7 @@ class _Writing:
             )
 
         self._replicas.append_records(
-            ACKS_ALL, records, _TIMEOUT_MS, on_appended, "coordinator", marker.transaction_version
+            ACKS_ALL, records, _TIMEOUT_MS, on_appended, "coordinator", end.transaction_version
         )
 
     def _on_done(self, producer_id: int, codes: dict[TopicPartition, int]) -> None:
@@ -119,13 +140,12 @@ class _Writing:
         )
 
 
-def _batch(marker: WritableTxnMarker, now_ms: int) -> memoryview:
-    kind = ControlRecordType.COMMIT if marker.transaction_result else ControlRecordType.ABORT
-    return build_end_txn_batch(
-        EndTxnMarker(kind, marker.coordinator_epoch),
-        marker.producer_id,
-        marker.producer_epoch,
-        now_ms,
+def _end_of(marker: WritableTxnMarker) -> TransactionEnd:
+    return TransactionEnd(
+        ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch),
+        marker.transaction_result,
+        marker.coordinator_epoch,
+        marker.transaction_version,
     )
 
 

@@ -54,7 +54,7 @@ def test_offset_record_round_trip(expires: int | None, version: int) -> None:
     assert decoded is not None
     assert decoded.key == OffsetCommitKey(group="g", topic="t", partition=3)
     assert isinstance(decoded.value, OffsetCommitValue)
-    assert committed_offset(decoded.value) == offset
+    assert committed_offset(decoded.value, -1) == offset
 
 
 def test_leader_epoch_of_an_offset_is_stored() -> None:
@@ -62,7 +62,7 @@ def test_leader_epoch_of_an_offset_is_stored() -> None:
     decoded = decode_record(*offset_record("g", TopicPartition("t", 0), offset).encode())
     assert decoded is not None
     assert isinstance(decoded.value, OffsetCommitValue)
-    assert committed_offset(decoded.value) == offset
+    assert committed_offset(decoded.value, -1) == offset
 
 
 def test_tombstones_have_no_value() -> None:

@@ -4,7 +4,14 @@ import pytest
 
 from kclient.broker.coordinator.runtime.coordinator_loader import CoordinatorLoader, LoadProgress
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
-from kclient.broker.coordinator.runtime.partition_log import AppendCallback, LogChunk, ReadBounds
+from kclient.broker.coordinator.runtime.partition_log import (
+    AppendCallback,
+    LogBatch,
+    LogChunk,
+    ProducerIdAndEpoch,
+    ReadBounds,
+    TransactionEnd,
+)
 from kclient.common.broker_errors import FencedLeaderEpochError, UnknownLeaderEpochError
 from kclient.common.errors import KafkaError
 
@@ -36,6 +43,12 @@ class ChunkedLog:
         leader_epoch: int,
         records: object,
         on_done: AppendCallback,
+        transaction_of: ProducerIdAndEpoch | None = None,
+    ) -> None:
+        raise AssertionError
+
+    def append_marker(
+        self, partition: int, leader_epoch: int, end: TransactionEnd, on_done: AppendCallback
     ) -> None:
         raise AssertionError
 
@@ -43,19 +56,25 @@ class ChunkedLog:
         self.reads.append(offset)
         at = offset - self.start
         keys = self.keys[at : at + 2]
-        records = [(bytes([key]), b"%d" % (at + n)) for n, key in enumerate(keys)]
-        return LogChunk(records, offset + len(keys))
+        records = [(offset + n, bytes([key]), b"%d" % (at + n)) for n, key in enumerate(keys)]
+        return LogChunk([LogBatch(records)], offset + len(keys))
 
 
 class Shard:
     def __init__(self) -> None:
         self.loaded: list[tuple[bytes, bytes | None]] = []
+        self.origins: list[tuple[int, int]] = []
+        self.ended: list[tuple[int, bool]] = []
 
-    def load(self, raw_key: bytes, raw_value: bytes | None) -> None:
+    def load(self, raw_key: bytes, raw_value: bytes | None, offset: int, producer_id: int) -> None:
         self.loaded.append((raw_key, raw_value))
+        self.origins.append((offset, producer_id))
 
-    def replay(self, record: CoordinatorRecord) -> None:
+    def replay(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
         raise AssertionError
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        self.ended.append((producer_id, committed))
 
     def on_loaded(self) -> None:
         raise AssertionError
@@ -121,6 +140,21 @@ def test_loading_begins_when_the_partition_is_in_its_epoch() -> None:
     assert loader.step() is LoadProgress.WAITING
     log.leader_epoch = EPOCH
     assert finish(loader) is LoadProgress.LOADED
+
+
+def test_end_of_a_transaction_that_was_applied_as_open_is_applied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log, shard = ChunkedLog(b"a"), Shard()
+    chunks = [LogChunk([LogBatch([(0, b"a", b"0")], 7)], 1), LogChunk([LogBatch((), 7, True)], 2)]
+    monkeypatch.setattr(log, "read", lambda _partition, offset: chunks[offset])
+    log.high_watermark = 0
+    loader = CoordinatorLoader(log, 0, EPOCH, shard)
+    assert finish(loader) is LoadProgress.WAITING
+    assert (shard.origins, shard.ended) == ([(0, 7)], [])
+    log.keys, log.high_watermark = b"ab", 2
+    assert finish(loader) is LoadProgress.LOADED
+    assert (shard.origins, shard.ended) == ([(0, 7)], [(7, True)])
 
 
 def test_compacted_end_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,11 @@ from typing import cast
 
 import pytest
 
-from kclient.broker.coordinator.runtime.partition_log import ReplicatedLog
+from kclient.broker.coordinator.runtime.partition_log import (
+    ProducerIdAndEpoch,
+    ReplicatedLog,
+    TransactionEnd,
+)
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.unified_log import UnifiedLog
@@ -19,6 +23,7 @@ from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     CorruptRecordError,
     FencedLeaderEpochError,
+    InvalidProducerEpochError,
     KafkaStorageError,
     NetworkError,
     NotCoordinatorError,
@@ -32,7 +37,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
-from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
+from kclient.record import ControlRecordType, RecordBatchBuilder
 from tests.support.disks.clean_log import clean, write
 from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, make_batch
 
@@ -55,10 +60,16 @@ class Replicas:
         timeout_ms: float,
         on_done: Callable[[AppendResults], None],
         origin: str,
+        transaction_version: int,
     ) -> None:
         assert (acks, origin, [*entries]) == (ACKS_ALL, "coordinator", [PARTITION])
         assert timeout_ms > 1e9
-        self.log.append_as_leader(entries[PARTITION], EPOCH, origin="coordinator")
+        self.log.append_as_leader(
+            entries[PARTITION],
+            EPOCH,
+            origin="coordinator",
+            transaction_version=transaction_version,
+        )
         self.on_done.append(on_done)
 
     def partition(self, topic_partition: TopicPartition) -> SimpleNamespace:
@@ -91,7 +102,11 @@ def read_all(log: ReplicatedLog) -> list[tuple[bytes, bytes | None]]:
     offset = bounds.log_start_offset
     while offset < bounds.log_end_offset:
         chunk = log.read(3, offset)
-        found += [(bytes(k or b""), None if v is None else bytes(v)) for k, v in chunk.records]
+        for batch in chunk.batches:
+            found += [
+                (bytes(key or b""), None if value is None else bytes(value))
+                for _, key, value in batch.records
+            ]
         assert chunk.next_offset > offset
         offset = chunk.next_offset
     return found
@@ -187,13 +202,48 @@ def test_bounds_are_those_of_one_epoch(
 def test_log_after_last_batch_is_empty(log: ReplicatedLog, replicas: Replicas) -> None:
     write(replicas.log, (b"a", b"1"))
     chunk = log.read(3, 1)
-    assert ([*chunk.records], chunk.next_offset) == ([], 1)
+    assert ([*chunk.batches], chunk.next_offset) == ([], 1)
 
 
-def test_control_batches_are_skipped(log: ReplicatedLog, replicas: Replicas) -> None:
+def test_transaction_is_read_back_with_its_marker(log: ReplicatedLog, replicas: Replicas) -> None:
+    producer = ProducerIdAndEpoch(7, 2)
+    log.append(3, EPOCH, [(b"a", b"1")], Outcomes().add)
+    log.append(3, EPOCH, [(b"b", b"2"), (b"c", None)], Outcomes().add, producer)
+    assert replicas.log.last_stable_offset == 0
+    for committed in (True, False):
+        end = TransactionEnd(ProducerIdAndEpoch(7, 3), committed, 9, transaction_version=2)
+        log.append_marker(3, EPOCH, end, Outcomes().add)
+    found = [
+        ([(offset, bytes(key or b"")) for offset, key, _ in batch.records], *batch[1:])
+        for batch in log.read(3, 0).batches
+    ]
+    assert found == [
+        ([(0, b"a")], -1, None),
+        ([(1, b"b"), (2, b"c")], 7, None),
+        ([], 7, True),
+        ([], 7, False),
+    ]
+    replicas.log.high_watermark = replicas.log.log_end_offset
+    assert replicas.log.last_stable_offset == 5
+
+
+def test_marker_is_checked_by_the_version_of_its_transaction(
+    log: ReplicatedLog, replicas: Replicas
+) -> None:
+    log.append(3, EPOCH, [(b"a", b"1")], Outcomes().add, ProducerIdAndEpoch(7, 2))
+    end = TransactionEnd(ProducerIdAndEpoch(7, 2), True, 9, transaction_version=2)
+    with pytest.raises(InvalidProducerEpochError):
+        log.append_marker(3, EPOCH, end, Outcomes().add)
+    log.append_marker(3, EPOCH, end._replace(transaction_version=1), Outcomes().add)
+    assert replicas.log.log_end_offset == 2
+
+
+def test_other_control_batches_are_skipped(log: ReplicatedLog, replicas: Replicas) -> None:
     write(replicas.log, (b"a", b"1"))
-    marker = build_end_txn_batch(EndTxnMarker(ControlRecordType.COMMIT, 0), 7, 0, NOW_MS)
-    replicas.log.append_as_leader(MemoryRecords(marker), 0, origin="coordinator")
+    builder = RecordBatchBuilder(bytearray(200))
+    builder.append(NOW_MS, ControlRecordType.LEADER_CHANGE.record_key(), b"", None)
+    leader_change = MemoryRecords(builder.seal(control=True))
+    replicas.log.append_as_leader(leader_change, 0, origin="coordinator")
     write(replicas.log, (b"b", b"2"))
     assert [key for key, _ in read_all(log)] == [b"a", b"b"]
 
