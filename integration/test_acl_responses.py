@@ -37,6 +37,7 @@ from kclient.protocol.messages import (
     client_quotas,
     committed_offsets,
     describe_configs,
+    describe_producers,
     describe_topic_partitions,
     fetch,
     find_coordinator,
@@ -187,6 +188,7 @@ _DIFFERENT = {
     "controller_id",
     "error_message",
     "leader_epoch",
+    "last_timestamp",
     "log_append_time_ms",
     "member_id",
     "producer_id",
@@ -465,6 +467,19 @@ CASES: tuple[Case, ...] = (
         "transaction markers",
         one(transactions.WriteTxnMarkersRequest, markers=[marker(77, *NAMED)]),
         (1, 2),
+    ),
+    (
+        "producers",
+        one(
+            describe_producers.DescribeProducersRequest,
+            topics=[
+                describe_producers.DescribeProducersTopicRequest(
+                    name=name, partition_indexes=[0, 9]
+                )
+                for name in NAMED
+            ],
+        ),
+        (0,),
     ),
     ("create topics", create_topics, (2, 5, 7)),
     ("delete topics", delete_topics, (6,)),

@@ -84,6 +84,7 @@ from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.transactions import (
     commit_in_transaction,
+    described_producers,
     end_group_transaction,
     end_transaction,
     fetch_offset,
@@ -716,9 +717,18 @@ def markers(wire: Wire) -> object:
             sorted((name not in names, index, code) for (_, name, index), code in written.items())
         )
         seen += [read_by(wire, topic), read_by(wire, other)]
+        seen += [producers_of(wire, topic), producers_of(wire, other)]
     seen.append(transaction(wire, topic, epoch=5))
     seen.append(write_markers(wire))
     return seen
+
+
+def producers_of(wire: Wire, topic: str) -> object:
+    """Return the producers without the times of their markers, which differ."""
+    return [
+        tuple(min(value, _TIMESTAMP + 1) for value in each)
+        for each in described_producers(wire, topic)
+    ]
 
 
 def offsets_in_transactions(wire: Wire) -> object:

@@ -17,6 +17,7 @@ from kclient.broker.log.log_offset_metadata import (
 )
 from kclient.broker.log.log_state import LogState
 from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.log.producer_state_entry import ProducerStateEntry
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
 from kclient.common.broker_errors import OffsetOutOfRangeError
 from kclient.common.files import WireBytes
@@ -160,6 +161,11 @@ class UnifiedLog:
             return LogBounds(
                 state.high_watermark, state.last_stable_offset(), state.log_start_offset
             )
+
+    def active_producers(self) -> list[ProducerStateEntry]:
+        """Return copies of the states of all producers."""
+        with self._lock:
+            return [entry.copy() for entry in self._state.producers.entries.values()]
 
     def check_usable(self) -> None:
         """Check that the log can be read, as `read` does.

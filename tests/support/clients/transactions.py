@@ -13,6 +13,11 @@ from kclient.protocol.messages.committed_offsets import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
+from kclient.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopicRequest,
+)
 from kclient.protocol.messages.transactions import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -153,3 +158,23 @@ def fetch_offset(
     (found,) = wire.ask(request, 9, OffsetFetchResponse).groups
     (part,) = found.topics[0].partitions
     return part.committed_offset, part.error_code or found.error_code
+
+
+def described_producers(wire: Wire, topic: str) -> list[tuple[int, ...]]:
+    """Return the fields of each producer's state in partition 0."""
+    wanted = DescribeProducersTopicRequest(name=topic, partition_indexes=[0])
+    request = DescribeProducersRequest(topics=[wanted])
+    response = wire.ask(request, 0, DescribeProducersResponse)
+    (part,) = response.topics[0].partitions
+    assert part.error_code == 0, part
+    return sorted(
+        (
+            each.producer_id,
+            each.producer_epoch,
+            each.last_sequence,
+            each.last_timestamp,
+            each.coordinator_epoch,
+            each.current_txn_start_offset,
+        )
+        for each in part.active_producers
+    )
