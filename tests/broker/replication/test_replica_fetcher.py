@@ -4,9 +4,11 @@ import threading
 
 import pytest
 
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, TransactionEnd
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.metadata.metadata_image import PartitionRegistration
+from kclient.broker.replication.fetch_params import FetchIsolation
 from kclient.broker.replication.hosted_partitions import FollowedPartition
 from kclient.broker.replication.partition import Partition
 from kclient.broker.replication.replica_fetcher import (
@@ -20,6 +22,7 @@ from kclient.broker.replication.replica_fetcher import (
 )
 from kclient.broker.replication.replication_context import ReplicationContext
 from kclient.common.errors import DisconnectedError
+from kclient.common.files import WireBytes
 from kclient.common.types import TopicPartition
 from kclient.protocol.message import Request
 from kclient.protocol.messages.fetch import (
@@ -36,7 +39,14 @@ from kclient.protocol.messages.log_offsets import (
     ListOffsetsTopicResponse,
 )
 from kclient.record import read_batches
-from tests.support.disks.log_bench import PARTITION, LogBench, ManualClock, make_batch, offsets
+from tests.support.disks.log_bench import (
+    NOW_MS,
+    PARTITION,
+    LogBench,
+    ManualClock,
+    make_batch,
+    offsets,
+)
 
 TOPIC_ID = bytes(15) + b"\x33"
 BACKOFF_MS = 1000.0
@@ -112,9 +122,14 @@ def bench(bench: LogBench, clock: ManualClock) -> Bench:
 
 
 def batch(offset: int, epoch: int, count: int = 1) -> bytes:
-    made = make_batch(count)
-    next(iter(read_batches(made))).assign(offset, epoch)
-    return bytes(made)
+    return placed(make_batch(count), offset, epoch)
+
+
+def placed(made: WireBytes, offset: int, epoch: int) -> bytes:
+    """Return a batch as the leader has it."""
+    placed_batch = bytearray(made)
+    next(iter(read_batches(placed_batch))).assign(offset, epoch)
+    return bytes(placed_batch)
 
 
 def fetched(
@@ -146,6 +161,25 @@ def test_records_are_appended_before_the_offsets_of_the_leader(bench: Bench) -> 
     bench.respond(fetched(high_watermark=9))
     assert log.high_watermark == 5
     assert bench.asked() == (-1, -1)  # the session knows the position
+
+
+def test_follower_is_read_up_to_its_own_last_stable_offset(bench: Bench) -> None:
+    """The end of a transaction is stable when the high watermark has passed its marker."""
+    bench.follow()
+    bench.step()
+    committed = FetchIsolation.TXN_COMMITTED
+    opening = bytes(make_batch(producer=(7, 0, 0), transactional=True))
+    end = TransactionEnd(ProducerIdAndEpoch(7, 0), True, 0)
+    bench.respond(fetched(placed(opening, 0, 5) + batch(1, 5), high_watermark=2))
+    assert bench.partition.readable_end(committed) == 0
+    assert bench.asked() == (2, 5)
+    bench.respond(fetched(placed(end.batch(NOW_MS), 2, 5), high_watermark=2))
+    assert bench.partition.readable_end(committed) == 0
+    bench.changed.clear()
+    assert bench.asked() == (3, 5)
+    bench.respond(fetched(high_watermark=3))
+    assert bench.partition.readable_end(committed) == 3
+    assert bench.changed == [PARTITION]  # completes the delayed fetches of its consumers
 
 
 def test_request_has_replica_and_limits(bench: Bench) -> None:

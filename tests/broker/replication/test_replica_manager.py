@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kclient.broker.controller.topic_control import TopicRequest
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, TransactionEnd
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.metadata.metadata_image import PartitionRegistration
 from kclient.broker.replication.delayed_requests import AppendResults, DeletionResults
@@ -29,6 +30,7 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
 )
 from kclient.common.types import TopicPartition
+from tests.support.clients.transactions import transactional_batch
 from tests.support.clients.wire import batch
 from tests.support.virtual.controller_calls import BrokerCalls, create_topic, delete_topics
 from tests.support.virtual.virtual_home import VirtualHome
@@ -61,19 +63,35 @@ class Replicated:
             epoch = partition.in_sync.partition_epoch + 1
             partition.apply(PartitionRegistration((1, 2), isr, leader, 0, epoch))
 
-    def append(self, *partitions: TopicPartition, acks: int = -1) -> list[AppendResults]:
+    def append(
+        self, *partitions: TopicPartition, acks: int = -1, records: bytes | None = None
+    ) -> list[AppendResults]:
         """Append a record to each partition; the list receives the results."""
         done: list[AppendResults] = []
-        entries = {partition: MemoryRecords(batch([b"v"])) for partition in partitions}
+        records = batch([b"v"]) if records is None else records
+        entries = {partition: MemoryRecords(records) for partition in partitions}
         self.manager.append_records(acks, entries, TIMEOUT_MS, done.append)
         return done
 
+    def end_transaction(self, producer_id: int) -> list[AppendResults]:
+        """Append a commit marker to the first partition; the list receives the result."""
+        done: list[AppendResults] = []
+        end = TransactionEnd(ProducerIdAndEpoch(producer_id, 0), True, 0)
+        entries = {T0: MemoryRecords(end.batch(self.home.runtime.clock.wall_ms()))}
+        self.manager.append_records(-1, entries, TIMEOUT_MS, done.append, "coordinator")
+        return done
+
     def fetch(
-        self, offset: int, replica: int = -1, max_wait_ms: int = 0, min_bytes: int = 1
+        self,
+        offset: int,
+        replica: int = -1,
+        max_wait_ms: int = 0,
+        min_bytes: int = 1,
+        isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
     ) -> list[FetchResult]:
         """Fetch the first partition as a consumer or a follower."""
         done: list[FetchResult] = []
-        isolation = FetchIsolation.HIGH_WATERMARK if replica < 0 else FetchIsolation.LOG_END
+        isolation = isolation if replica < 0 else FetchIsolation.LOG_END
         params = FetchParams(max_wait_ms, min_bytes, 1 << 20, isolation, replica)
         wanted = NamedPartitions([FetchPosition(T0, FetchPartition(bytes(16), offset, 1 << 20))])
         self.manager.fetch_records(params, wanted, lambda results: done.append(results[T0]))
@@ -116,6 +134,35 @@ def test_high_watermark_completes_delayed_fetch_of_consumer(replicated: Replicat
     assert waiting == []
     replicated.fetch(1, replica=2)
     assert waiting[0].high_watermark == 1
+
+
+def test_replicated_marker_completes_delayed_fetch_of_committed_reader(
+    replicated: Replicated,
+) -> None:
+    replicated.append(T0, records=transactional_batch([b"v"], 7))
+    replicated.fetch(1, replica=2)
+    committed = FetchIsolation.TXN_COMMITTED
+    waiting = replicated.fetch(0, max_wait_ms=500, isolation=committed)
+    written = replicated.end_transaction(7)
+    (unread,) = replicated.fetch(0, isolation=committed)
+    assert (waiting, written, unread.last_stable_offset) == ([], [], 0)
+    replicated.fetch(2, replica=2)
+    assert [each.last_stable_offset for each in waiting] == [2]
+    assert [each[T0].error for each in written] == [None]
+    assert len(waiting[0].records) > 0
+
+
+def test_records_below_an_open_transaction_complete_fetch_of_committed_reader(
+    replicated: Replicated,
+) -> None:
+    waiting = replicated.fetch(0, max_wait_ms=500, isolation=FetchIsolation.TXN_COMMITTED)
+    replicated.append(T0, records=transactional_batch([b"v"], 7))
+    replicated.append(T0)
+    replicated.fetch(2, replica=2)
+    assert waiting == []
+    replicated.end_transaction(7)
+    replicated.fetch(3, replica=2)
+    assert [(each.last_stable_offset, each.aborted) for each in waiting] == [(3, [])]
 
 
 @pytest.mark.parametrize("min_bytes", [1, 60])
