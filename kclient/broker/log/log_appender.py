@@ -11,6 +11,7 @@ from kclient.broker.log.producer_state_entry import (
     ProducerAppendInfo,
 )
 from kclient.broker.log.producer_state_manager import ProducerStateManager
+from kclient.broker.log.transaction_verification import VerificationGuard
 from kclient.common.files import WireBytes
 from kclient.common.runtime import Clock
 from kclient.record import RecordBatch
@@ -42,6 +43,7 @@ class LogAppender:
         leader_epoch: int,
         origin: AppendOrigin,
         transaction_version: int,
+        guard: VerificationGuard | None,
     ) -> LogAppendInfo:
         """Append the batches of a request, all or none.
 
@@ -65,7 +67,9 @@ class LogAppender:
         updates: list[ProducerAppendInfo] = []
         completed: list[CompletedTxn] = []
         if records.has_producer_ids:
-            updates, completed = self._prepare_producers(batches, origin, transaction_version)
+            updates, completed = self._prepare_producers(
+                batches, origin, transaction_version, guard
+            )
         if leader_epoch >= 0:
             self._epochs.assign(leader_epoch, batches[0].base_offset)
         self._maybe_roll(batches, records.size_in_bytes, now_ms)
@@ -123,6 +127,7 @@ class LogAppender:
         batches: list[RecordBatch],
         origin: AppendOrigin | None,
         transaction_version: int = 0,
+        guard: VerificationGuard | None = None,
     ) -> tuple[list[ProducerAppendInfo], list[CompletedTxn]]:
         updates: dict[int, ProducerAppendInfo] = {}
         completed = []
@@ -132,7 +137,7 @@ class LogAppender:
             info = updates.get(batch.producer_id)
             if info is None:
                 info = self._producers.prepare_update(
-                    batch.producer_id, origin, transaction_version
+                    batch.producer_id, origin, transaction_version, guard
                 )
                 updates[batch.producer_id] = info
             if not batch.attributes & CONTROL_FLAG:

@@ -6,6 +6,10 @@ from typing import NamedTuple, Self
 
 from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.log.transaction_index import AbortedTxn
+from kclient.broker.log.transaction_verification import (
+    VerificationGuard,
+    VerificationStateEntry,
+)
 from kclient.common.broker_errors import (
     InvalidProducerEpochError,
     InvalidTxnStateError,
@@ -131,6 +135,10 @@ class ProducerStateEntry:
                 return batch
         return None
 
+    def has_ongoing_transaction(self, epoch: int) -> bool:
+        """Return whether a transaction of an epoch is open."""
+        return self.current_txn_first_offset is not None and self.producer_epoch == epoch
+
     def copy(self) -> "ProducerStateEntry":
         """Return an independent copy."""
         return ProducerStateEntry(
@@ -170,6 +178,8 @@ class ProducerAppendInfo:
     Attributes:
         entry: The new state.
         started: Transactions that start with the append.
+        is_transactional: Whether records of a transaction, or its end, are appended.
+        marker_epoch: Epoch of the last batch if it is a marker, else None.
     """
 
     def __init__(
@@ -178,6 +188,8 @@ class ProducerAppendInfo:
         current: ProducerStateEntry,
         origin: AppendOrigin | None,
         transaction_version: int = 0,
+        guard: VerificationGuard | None = None,
+        verification: VerificationStateEntry | None = None,
     ) -> None:
         """Create an append on the current state.
 
@@ -187,12 +199,18 @@ class ProducerAppendInfo:
             origin: Epochs and sequences are checked for clients, epochs only for coordinators;
                 None, for batches that were appended before, as in recovery, checks neither.
             transaction_version: ``transaction.version`` of the transaction that a marker ends.
+            guard: Guard of the append to a transaction; None if transactions are not verified.
+            verification: Verification of the producer in progress, or None.
         """
         self._partition = partition
         self._origin = origin
         self._transaction_version = transaction_version
+        self._guard = guard
+        self._verification = verification
         self.entry = current.copy()
         self.started: list[TxnMetadata] = []
+        self.is_transactional = False
+        self.marker_epoch: int | None = None
 
     def append_data(self, header: BatchHeader) -> None:
         """Add a batch of records.
@@ -200,10 +218,15 @@ class ProducerAppendInfo:
         Raises:
             InvalidProducerEpochError: The producer is fenced by a later epoch.
             OutOfOrderSequenceError: Records before these are missing.
-            InvalidTxnStateError: A non-transactional batch within an ongoing transaction.
+            InvalidTxnStateError: A non-transactional batch within an ongoing transaction, or a
+                transactional one whose transaction is neither open nor verified.
         """
         if self._origin is not None:
             self._check_epoch(header)
+        if header.attributes & TRANSACTIONAL_FLAG:
+            self.is_transactional, self.marker_epoch = True, None
+            if self._guard is not None:
+                self._check_verification(header, self._guard)
         if self._origin == "client":
             self._check_sequence(header)
         entry = self.entry
@@ -233,6 +256,7 @@ class ProducerAppendInfo:
             self._check_marker_epoch(batch)
             self._check_coordinator(marker)
         self.entry.update_epoch(batch.producer_epoch)
+        self.is_transactional, self.marker_epoch = True, batch.producer_epoch
         completed = None
         first_offset = self.entry.current_txn_first_offset
         if first_offset is not None:
@@ -246,6 +270,27 @@ class ProducerAppendInfo:
         self.entry.coordinator_epoch = marker.coordinator_epoch
         self.entry.last_timestamp = batch.max_timestamp
         return completed
+
+    def _check_verification(self, header: BatchHeader, guard: VerificationGuard) -> None:
+        """Check that the transaction is open or verified (Kafka: batchMissingRequiredVerification).
+
+        The sequences of a producer without state in the log are checked by those that wait.
+        """
+        if self.entry.has_ongoing_transaction(header.producer_epoch):
+            return
+        verification = self._verification
+        if verification is None or verification.guard is not guard:
+            raise InvalidTxnStateError(
+                f"{self._partition}: producer {header.producer_id}: the record was not part of an "
+                "open transaction"
+            )
+        if self._origin != "client":
+            return
+        expected = verification.lowest_sequence
+        if verification.supports_epoch_bump and not self.entry.batches:
+            expected = 0
+        if header.base_sequence > expected:
+            raise self._out_of_order(header, expected)
 
     def _check_coordinator(self, marker: EndTxnMarker) -> None:
         if self.entry.coordinator_epoch > marker.coordinator_epoch:
@@ -289,7 +334,10 @@ class ProducerAppendInfo:
         is_same_epoch = header.producer_epoch == known_epoch
         expected = increment_sequence(self.entry.last_sequence, 1) if is_same_epoch else 0
         if header.base_sequence != expected and known_epoch != NO_PRODUCER_EPOCH:
-            raise OutOfOrderSequenceError(
-                f"{self._partition}: producer {header.producer_id} epoch {header.producer_epoch}: "
-                f"got sequence {header.base_sequence}, expected {expected}"
-            )
+            raise self._out_of_order(header, expected)
+
+    def _out_of_order(self, header: BatchHeader, expected: int) -> OutOfOrderSequenceError:
+        return OutOfOrderSequenceError(
+            f"{self._partition}: producer {header.producer_id} epoch {header.producer_epoch}: "
+            f"got sequence {header.base_sequence}, expected {expected}"
+        )

@@ -19,6 +19,11 @@ from kclient.broker.log.producer_state_entry import (
     ProducerAppendInfo,
     ProducerStateEntry,
 )
+from kclient.broker.log.transaction_verification import (
+    OPEN_TRANSACTION,
+    VerificationGuard,
+    VerificationStates,
+)
 from kclient.common.files import Files
 from kclient.common.runtime import Clock
 from kclient.record import BatchHeader
@@ -66,6 +71,7 @@ class ProducerStateManager:
         self._directory = directory
         self._partition = partition
         self.limits = limits
+        self._verifications = VerificationStates(limits.max_ids)
         self.entries: dict[int, ProducerStateEntry] = {}
         self.map_end_offset = 0
         self._last_snapshot_offset = 0
@@ -113,7 +119,11 @@ class ProducerStateManager:
         return None
 
     def prepare_update(
-        self, producer_id: int, origin: AppendOrigin | None, transaction_version: int = 0
+        self,
+        producer_id: int,
+        origin: AppendOrigin | None,
+        transaction_version: int = 0,
+        guard: VerificationGuard | None = None,
     ) -> ProducerAppendInfo:
         """Return an append on a producer's state, which `update` applies.
 
@@ -121,9 +131,39 @@ class ProducerStateManager:
             producer_id: The producer.
             origin: Origin of the append; None for batches that were appended before.
             transaction_version: ``transaction.version`` of the transaction that a marker ends.
+            guard: Guard of the append to a transaction; None if transactions are not verified.
         """
+        verification = None if guard is None else self._verifications.find(producer_id)
         current = self.entries.get(producer_id) or ProducerStateEntry(producer_id)
-        return ProducerAppendInfo(self._partition, current, origin, transaction_version)
+        return ProducerAppendInfo(
+            self._partition, current, origin, transaction_version, guard, verification
+        )
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard:
+        """Return the guard of an append to a transaction.
+
+        It is `OPEN_TRANSACTION` if the transaction is open. Otherwise the coordinator has to
+        confirm the transaction before the append.
+
+        Args:
+            producer_id: The producer.
+            epoch: Its epoch.
+            sequence: First sequence of the append, -1 for none.
+            supports_epoch_bump: Whether each end of a transaction of this producer raises the
+                epoch.
+        """
+        entry = self.entries.get(producer_id)
+        if entry is not None and entry.has_ongoing_transaction(epoch):
+            return OPEN_TRANSACTION
+        return self._verifications.begin(
+            producer_id,
+            epoch,
+            sequence,
+            self._clock.monotonic_ms(),
+            supports_epoch_bump=supports_epoch_bump,
+        )
 
     def update(self, info: ProducerAppendInfo) -> None:
         """Apply an append that `prepare_update` returned."""
@@ -136,6 +176,8 @@ class ProducerStateManager:
             self._evict_longest_idle()
         for txn in info.started:
             self._ongoing[txn.first_offset] = txn.producer_id
+        if info.is_transactional:
+            self._verifications.end(entry.producer_id, marker_epoch=info.marker_epoch)
 
     def complete_txn(self, completed: CompletedTxn) -> None:
         """Complete a transaction; it is stable once the marker is replicated."""
@@ -166,8 +208,9 @@ class ProducerStateManager:
         self._last_snapshot_offset = self._snapshots[-1] if self._snapshots else log_start_offset
 
     def remove_expired(self) -> None:
-        """Remove producers that were idle for `producer.id.expiration.ms`."""
+        """Remove producers and verifications older than `producer.id.expiration.ms`."""
         latest_ms = self._clock.monotonic_ms() - self.limits.expiration_ms
+        self._verifications.remove_expired(latest_ms)
         expired = [
             producer_id
             for producer_id, entry in self.entries.items()

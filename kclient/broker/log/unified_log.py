@@ -19,6 +19,7 @@ from kclient.broker.log.log_state import LogState
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.producer_state_entry import ProducerStateEntry
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
+from kclient.broker.log.transaction_verification import VerificationGuard
 from kclient.common.broker_errors import OffsetOutOfRangeError
 from kclient.common.files import WireBytes
 from kclient.common.runtime import Runtime
@@ -194,6 +195,7 @@ class UnifiedLog:
         *,
         origin: AppendOrigin = "client",
         transaction_version: int = 0,
+        guard: VerificationGuard | None = None,
     ) -> LogAppendInfo:
         """Append the batches of a request, all or none.
 
@@ -203,6 +205,8 @@ class UnifiedLog:
             leader_epoch: Epoch of this leader.
             origin: Origin of the append; coordinators may write control batches, and out of order.
             transaction_version: ``transaction.version`` of the transaction that a marker ends.
+            guard: Guard of the append to a transaction (`begin_verification`); None if
+                transactions are not verified.
 
         Raises:
             CorruptRecordError: A checksum is wrong, or the bytes are not a batch.
@@ -213,6 +217,8 @@ class UnifiedLog:
             UnsupportedForMessageFormatError: A batch has an older format.
             InvalidProducerEpochError: The producer is fenced by a later epoch.
             OutOfOrderSequenceError: Records before these are missing.
+            InvalidTxnStateError: The transaction is neither open nor verified, or the batch is not
+                part of the open one.
             TransactionCoordinatorFencedError: A marker is of an earlier coordinator epoch.
             KafkaStorageError: The disk failed, or is full; nothing was appended, unless only the
                 flush of ``flush.messages`` failed.
@@ -226,7 +232,9 @@ class UnifiedLog:
             try:
                 if state.has_unwritten_topic_id:
                     state.write_topic_id()
-                info = self._appender.append(records, leader_epoch, origin, transaction_version)
+                info = self._appender.append(
+                    records, leader_epoch, origin, transaction_version, guard
+                )
             except OSError as problem:
                 raise state.storage_error("append", problem) from problem
             info.log_start_offset = state.log_start_offset
@@ -235,6 +243,15 @@ class UnifiedLog:
             # Also for a duplicate: it may be a retry after a failed flush.
             self.flush()
         return info
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard:
+        """Return the guard of an append, as `ProducerStateManager.begin_verification`."""
+        with self._lock:
+            return self._state.producers.begin_verification(
+                producer_id, epoch, sequence, supports_epoch_bump=supports_epoch_bump
+            )
 
     def append_as_follower(
         self, records: WireBytes, leader_epoch: int, *, verify: bool = True
