@@ -58,6 +58,10 @@ class MemoryRecords:
             position += length
         self.size_in_bytes = position
 
+    def copy(self) -> "MemoryRecords":
+        """Return the same batches in memory of their own."""
+        return MemoryRecords(bytearray(self._buffer))
+
     @property
     def content(self) -> memoryview:
         """Memory of all whole batches."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_offset_metadata import AppendOrigin, LogAppendInfo, LogBounds
 from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.log.transaction_verification import VerificationGuard
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.metadata.metadata_image import PartitionRegistration
 from kclient.broker.replication.fetch_params import (
@@ -147,6 +148,7 @@ class Partition:
         required_acks: int,
         origin: AppendOrigin = "client",
         transaction_version: int = 0,
+        guard: VerificationGuard | None = None,
     ) -> tuple[LogAppendInfo, int, int]:
         """Append record batches as the leader; return it, the high watermark and leader epoch.
 
@@ -165,9 +167,24 @@ class Partition:
                 self._leader_epoch,
                 origin=origin,
                 transaction_version=transaction_version,
+                guard=guard,
             )
             self._local.log_end_offset = self.log.log_end_offset
             return info, self._advance_high_watermark(), self._leader_epoch
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard:
+        """Return the guard of an append, as `ProducerStateManager.begin_verification`.
+
+        Raises:
+            NotLeaderOrFollowerError: This broker is not the leader.
+        """
+        with self._lock:
+            self._check_leader()
+            return self.log.begin_verification(
+                producer_id, epoch, sequence, supports_epoch_bump=supports_epoch_bump
+            )
 
     def _not_enough_replicas(self) -> NotEnoughReplicasError:
         in_sync = self.in_sync

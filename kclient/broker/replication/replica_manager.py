@@ -8,6 +8,7 @@ from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.log.log_validator import RecordValidationError
 from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.log.transaction_verification import VerificationGuard
 from kclient.broker.replication.delayed_operation import DelayedOperationPurgatory, OperationTimer
 from kclient.broker.replication.delayed_requests import (
     AppendResults,
@@ -197,6 +198,7 @@ class ReplicaManager:
         on_done: Callable[[AppendResults], None],
         origin: AppendOrigin = "client",
         transaction_version: int = 0,
+        guards: Mapping[TopicPartition, VerificationGuard] | None = None,
     ) -> None:
         """Append to several partitions; `on_done` receives the results.
 
@@ -206,8 +208,9 @@ class ReplicaManager:
         """
         results, waits = {}, False
         for topic_partition, records in entries.items():
+            guard = guards.get(topic_partition) if guards else None
             result = self._append(
-                topic_partition, records, required_acks, origin, transaction_version
+                topic_partition, records, required_acks, origin, transaction_version, guard
             )
             results[topic_partition] = result
             if result.error is None and not result.is_committed:
@@ -306,6 +309,7 @@ class ReplicaManager:
         acks: int,
         origin: AppendOrigin,
         transaction_version: int,
+        guard: VerificationGuard | None,
     ) -> AppendResult:
         partition = self._partitions.get(topic_partition)
         if partition is None:
@@ -315,7 +319,7 @@ class ReplicaManager:
                 return AppendResult(error=error)
         try:
             info, high_watermark, leader_epoch = partition.append_records_to_leader(
-                records, acks, origin, transaction_version
+                records, acks, origin, transaction_version, guard
             )
         except RecordValidationError as error:
             return AppendResult(

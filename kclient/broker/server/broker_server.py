@@ -44,6 +44,7 @@ from kclient.broker.server.quorum_voters import quorum_voters
 from kclient.broker.server.replica_fetchers import ReplicaFetchers
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.broker.server.transaction_verification import TransactionVerification
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime, Task
 from kclient.network.endpoint import Endpoint
@@ -626,6 +627,7 @@ class BrokerServer:
             ),
             fetch_sessions=fetch_sessions,
             auth=AuthHelper(_authorizer(config, storage.metadata), runtime.clock.monotonic_ms),
+            transaction_verification=TransactionVerification(storage.replicas),
         )
 
 

@@ -17,6 +17,7 @@ from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.raft_manager import RaftManager
 from kclient.broker.server.request_parser import ApiVersionManager
+from kclient.broker.server.transaction_verification import TransactionVerification
 from kclient.common.runtime import Clock, Tasks
 from kclient.protocol.message import Request as RequestMessage
 from kclient.protocol.message import Response as ResponseMessage
@@ -42,6 +43,7 @@ class BrokerServices:
         producer_ids: Allocation of producer ids.
         fetch_sessions: Partitions of clients with incremental fetches.
         auth: Authorization of requests.
+        transaction_verification: Verification of transactions before their first append.
     """
 
     config: BrokerConfig
@@ -59,6 +61,7 @@ class BrokerServices:
     producer_ids: ProducerIdManager
     fetch_sessions: FetchSessionCache
     auth: AuthHelper
+    transaction_verification: TransactionVerification
 
 
 Handler = Callable[[BrokerServices, Request, Any], ResponseMessage | None]

@@ -64,3 +64,11 @@ def test_read_only_memory_is_copied_once() -> None:
     records.batches[0].assign(77, 3)
     assert memory == FIRST
     assert MemoryRecords(records.content).batches[0].base_offset == 77
+
+
+def test_copy_has_memory_of_its_own() -> None:
+    memory = bytearray(FIRST + SECOND[:-1])
+    copied = MemoryRecords(memory).copy()
+    memory[:] = bytes(len(memory))
+    assert copied.content == FIRST
+    assert copied.batches[0].is_valid()

@@ -16,13 +16,25 @@ from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.broker.server.transaction_verification import (
+    Guards,
+    Refusals,
+    TransactionToVerify,
+)
 from kclient.common.acls import AclOperation, ResourceType
 from kclient.common.broker_errors import (
+    ConcurrentTransactionsError,
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
     InvalidPidMappingError,
     InvalidRecordError,
     InvalidRequestError,
     InvalidRequiredAcksError,
     InvalidTopicError,
+    InvalidTxnStateError,
+    NetworkError,
+    NotCoordinatorError,
+    NotEnoughReplicasError,
     NotLeaderOrFollowerError,
     TopicAuthorizationError,
     TransactionalIdAuthorizationError,
@@ -50,10 +62,20 @@ from kclient.record.batch_header import COMPRESSION_MASK, TRANSACTIONAL_FLAG
 
 _TOPIC_IDS = 13
 _LEADER_HINTS = 10
+_ABORTABLE_ERRORS = 11
+_ADDS_PARTITIONS = 12
 _LOG_START_OFFSETS = 5
 _ZSTD_SINCE = 7
 _ACKS = (-1, 0, 1)
 _ADMIN_CLIENT = "__admin_client"
+_NOT_READY = (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    NetworkError,
+    NotCoordinatorError,
+)
+"""Errors after which a coordinator can be asked again."""
+
 _UNCHANGED_LEADER = LeaderIdAndEpoch()
 """Shared by all responses without a leader hint, so that none is created for each of them."""
 
@@ -68,7 +90,60 @@ def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> 
     production = _Production(services, request, body)
     entries = production.take_records()
     _check_distinct(body)
-    services.replica_manager.append_records(body.acks, entries, body.timeout_ms, production.respond)
+    transaction = production.transaction()
+    if transaction is None:
+        services.replica_manager.append_records(
+            body.acks, entries, body.timeout_ms, production.respond
+        )
+        return
+    started = services.transaction_verification.begin(transaction, _first_sequences(entries))
+    if started.unknown:
+        # The append rejects corrupt batches, whose producer may be any.
+        valid = [key for key in started.unknown if _is_valid(entries[key])]
+        started = started._replace(unknown=valid)
+        # The memory of the request is released before the coordinator responds.
+        entries = {key: records.copy() for key, records in entries.items()}
+
+    def append(guards: Guards, refused: Refusals) -> None:
+        failed = {
+            key: AppendResult(error=_append_error(error, transaction))
+            for key, error in refused.items()
+        }
+        services.replica_manager.append_records(
+            body.acks,
+            {key: records for key, records in entries.items() if key not in failed},
+            body.timeout_ms,
+            lambda results: production.respond({**results, **failed}),
+            guards=guards,
+        )
+
+    services.transaction_verification.complete(started, append)
+
+
+def _is_valid(records: MemoryRecords) -> bool:
+    return all(batch.is_valid() for batch in records.batches)
+
+
+def _first_sequences(entries: dict[TopicPartition, MemoryRecords]) -> dict[TopicPartition, int]:
+    return {
+        key: records.batches[0].base_sequence
+        for key, records in entries.items()
+        if records.attributes & TRANSACTIONAL_FLAG
+    }
+
+
+def _append_error(error: KafkaError, transaction: TransactionToVerify) -> KafkaError:
+    """Return the error of an append whose transaction was not verified.
+
+    Producers handle few errors of a coordinator in a response to Produce, so that they get a
+    retriable one that needs no new metadata (Kafka: ReplicaManager.handleProduceAppend).
+    """
+    is_concurrent = isinstance(error, ConcurrentTransactionsError)
+    if isinstance(error, _NOT_READY) or (is_concurrent and not transaction.adds_partitions):
+        return NotEnoughReplicasError(f"Unable to verify the partition has been added: {error}")
+    if isinstance(error, InvalidTxnStateError):
+        return InvalidTxnStateError("Partition was not added to the transaction")
+    return error
 
 
 _Target = tuple[TopicPartition, KafkaError | None]
@@ -117,12 +192,26 @@ class _Production:
             for producer, batches in self._producers.items()
             if any(batch.is_valid() for batch in batches)
         ]
+        self._producers = {each: self._producers[each] for each in writers}
         if writers and not is_allowed:
             raise TransactionalIdAuthorizationError("Transactional Id authorization failed.")
         if len(writers) > 1:
             raise InvalidPidMappingError(
                 "Transactional records contained more than one producer ID"
             )
+
+    def transaction(self) -> TransactionToVerify | None:
+        """Return the transaction that batches of the request are part of, or None."""
+        if not self._producers:
+            return None
+        producer_id, producer_epoch = next(iter(self._producers))
+        return TransactionToVerify(
+            self._body.transactional_id or "",
+            producer_id,
+            producer_epoch,
+            adds_partitions=self._version >= _ADDS_PARTITIONS,
+            has_abortable_error=self._version >= _ABORTABLE_ERRORS,
+        )
 
     def _may_write_transactions(self) -> bool:
         transactional_id = self._body.transactional_id
