@@ -9,6 +9,12 @@ from kclient.common import broker_errors as e
 from kclient.common.broker_errors import NONE, code_of
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
+from kclient.protocol.messages.committed_offsets import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
 from kclient.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -18,7 +24,13 @@ from kclient.protocol.messages.produce import (
 from kclient.record.batch_header import ATTRIBUTES_AT, TRANSACTIONAL_FLAG
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.transactions import end_transaction, transactional_batch
+from tests.support.clients.transactions import (
+    commit_in_transaction,
+    end_group_transaction,
+    end_transaction,
+    fetch_offset,
+    transactional_batch,
+)
 from tests.support.clients.wire import Wire, batch, records_of
 
 PID = 4000
@@ -188,3 +200,85 @@ def test_corrupt_batch_is_refused_without_the_coordinator(
 def test_plain_batch_is_not_verified(wire: Wire, topic: str, coordinator: Coordinator) -> None:
     assert wire.produce(topic, batch([b"a"]), transactional_id="id").error_code == NONE
     assert coordinator.asked == []
+
+
+def commit_offset(wire: Wire, group: str, *, version: int = 4) -> int:
+    (code,) = commit_in_transaction(wire, group, group, 7, PID, version=version)
+    return code
+
+
+@pytest.fixture
+def group(wire: Wire, topic: str) -> str:
+    """A group, named as a topic."""
+    wire.metadata("__consumer_offsets", create=True)
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("version", "adds", "abortable"), [(3, False, False), (4, False, True), (5, True, True)]
+)
+def test_coordinator_is_asked_before_the_first_offset(
+    wire: Wire,
+    group: str,
+    cluster: EmbeddedCluster,
+    coordinator: Coordinator,
+    version: int,
+    *,
+    adds: bool,
+    abortable: bool,
+) -> None:
+    assert [commit_offset(wire, group, version=version) for _ in range(2)] == [NONE, NONE]
+    transaction = TransactionToVerify("id", PID, 0, adds, abortable)
+    key = cluster.broker.services.groups.partition_of(group)
+    assert coordinator.asked == [(transaction, [key])]
+    assert end_group_transaction(wire, group, PID) == NONE
+    assert commit_offset(wire, group, version=version) == NONE
+    assert len(coordinator.asked) == 2
+    assert end_group_transaction(wire, group, PID) == NONE
+
+
+@pytest.mark.parametrize(
+    ("version", "error", "expected"),
+    [
+        (4, e.InvalidTxnStateError(), e.InvalidTxnStateError),
+        (4, e.ProducerFencedError(), e.InvalidProducerEpochError),
+        (4, e.NotCoordinatorError(), e.NotCoordinatorError),
+        (4, e.NetworkError(), e.CoordinatorLoadInProgressError),
+        (1, e.NetworkError(), e.CoordinatorNotAvailableError),
+        (3, e.TransactionAbortableError(), e.InvalidTxnStateError),
+        (4, e.TransactionAbortableError(), e.TransactionAbortableError),
+    ],
+)
+def test_refused_offset_has_an_error_that_the_producer_handles(
+    wire: Wire,
+    group: str,
+    coordinator: Coordinator,
+    version: int,
+    error: KafkaError,
+    expected: type[KafkaError],
+) -> None:
+    coordinator.error, coordinator.refuses = error, range(50)
+    assert commit_offset(wire, group, version=version) == code_of(expected)
+    assert fetch_offset(wire, group, group, require_stable=True) == (-1, NONE)
+
+
+def test_offset_that_is_verified_after_the_end_of_its_transaction_is_refused(
+    wire: Wire, other: Wire, group: str, coordinator: Coordinator
+) -> None:
+    coordinator.held = []
+    part = TxnOffsetCommitRequestPartition(
+        partition_index=0, committed_offset=7, committed_metadata=""
+    )
+    request = TxnOffsetCommitRequest(
+        transactional_id="id",
+        group_id=group,
+        producer_id=PID,
+        topics=[TxnOffsetCommitRequestTopic(name=group, partitions=[part])],
+    )
+    wire.send(request, 4)
+    wait_until(lambda: coordinator.held, "the coordinator is asked", 10)
+    assert end_group_transaction(other, group, PID, commit=False) == NONE
+    coordinator.held.pop()()
+    _, response = wire.receive(TxnOffsetCommitResponse, 4)
+    assert response.topics[0].partitions[0].error_code == code_of(e.InvalidTxnStateError)
+    assert fetch_offset(other, group, group, require_stable=True) == (-1, NONE)

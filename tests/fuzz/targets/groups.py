@@ -16,8 +16,8 @@ from kclient.broker.coordinator.runtime.partition_log import (
     KeyAndValue,
     LogBatch,
     LogChunk,
-    ProducerIdAndEpoch,
     ReadBounds,
+    TransactionalProducer,
     TransactionEnd,
 )
 from kclient.client.client_metadata import ConsumerMetadata
@@ -160,7 +160,7 @@ class _OffsetsLog:
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
-        transaction_of: ProducerIdAndEpoch | None = None,
+        transaction_of: TransactionalProducer | None = None,
     ) -> None:
         self.records.extend(records)
         on_done(None, len(self.records))

@@ -14,6 +14,7 @@ from kclient.broker.coordinator.runtime.partition_log import (
     LogChunk,
     ProducerIdAndEpoch,
     ReadBounds,
+    TransactionalProducer,
     TransactionEnd,
 )
 from kclient.common.errors import KafkaError
@@ -69,7 +70,7 @@ class MemoryLog:
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
-        transaction_of: ProducerIdAndEpoch | None = None,
+        transaction_of: TransactionalProducer | None = None,
     ) -> None:
         of_records = None if transaction_of is None else (transaction_of.producer_id, None)
         self._append(partition, leader_epoch, records, on_done, of_records)
@@ -273,7 +274,7 @@ class World:
             "g",
             (member_id, None, generation),
             {partition: CommittedOffset(offset, -1, "", self.clock.wall_ms())},
-            ProducerIdAndEpoch(producer_id, 0),
+            TransactionalProducer(producer_id, 0),
             replies.append,
         )
         return replies

@@ -116,6 +116,7 @@ class Replica:
         on_done: Callable[[AppendResults], None],
         _origin: str,
         _transaction_version: int,
+        _guards: object,
     ) -> None:
         error, self.failure = self.failure, None
         if self.leader != self.node:

@@ -12,10 +12,11 @@ from kclient.broker.coordinator.group.membership import RequestContext, join_fai
 from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from kclient.broker.coordinator.runtime.partition_log import (
     PartitionLog,
-    ProducerIdAndEpoch,
+    TransactionalProducer,
     TransactionEnd,
 )
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.common.broker_errors import (
     NONE,
     CoordinatorLoadInProgressError,
@@ -206,7 +207,7 @@ class GroupCoordinator:
         group_id: str,
         member: MemberEpoch,
         offsets: Mapping[TopicPartition, CommittedOffset],
-        producer: ProducerIdAndEpoch,
+        producer: TransactionalProducer,
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
         """Write offsets of a transaction, which take effect when it is committed.
@@ -249,6 +250,11 @@ class GroupCoordinator:
             KafkaError: As `fetch_offsets`.
         """
         return self._run(group_id, lambda shard: shard.unstable_partitions(group_id))
+
+    def partition_of(self, group_id: str) -> TopicPartition:
+        """Return the partition of ``__consumer_offsets`` with the offsets of a group."""
+        number = partition_for(group_id, self._log.partition_count)
+        return TopicPartition(CONSUMER_OFFSETS, number)
 
     def fetch_offsets(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
         """Return all committed offsets of a group.
@@ -308,7 +314,7 @@ class GroupCoordinator:
         Raises:
             KafkaError: As `CoordinatorRuntime.run`, or the group id is empty.
         """
-        partition = partition_for(group_id, self._log.partition_count)
+        partition = self.partition_of(group_id).partition
         return self._runtime.run(partition, partial(_checked, group_id, operation))
 
 

@@ -26,7 +26,7 @@ from kclient.broker.coordinator.group.offsets import OffsetMetadataManager
 from kclient.broker.coordinator.group.rebalance import Rebalancer
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
 from kclient.broker.coordinator.runtime.partition_log import (
-    ProducerIdAndEpoch,
+    TransactionalProducer,
     TransactionEnd,
     operation_error,
 )
@@ -270,7 +270,7 @@ class GroupShard:
         group_id: str,
         member: MemberEpoch,
         offsets: Mapping[TopicPartition, CommittedOffset],
-        producer: ProducerIdAndEpoch,
+        producer: TransactionalProducer,
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
         """Write offsets of a transaction, as `commit_offsets`; its end applies them."""

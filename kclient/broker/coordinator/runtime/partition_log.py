@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from kclient.broker.log.memory_records import MemoryRecords, keyed_batch
 from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
+from kclient.broker.log.transaction_verification import VerificationGuard
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.partition import ACKS_ALL
 from kclient.broker.replication.replica_manager import ReplicaManager
@@ -75,6 +76,20 @@ class ProducerIdAndEpoch(NamedTuple):
 
     producer_id: int
     producer_epoch: int
+
+
+class TransactionalProducer(NamedTuple):
+    """Producer whose transaction records are part of.
+
+    Attributes:
+        producer_id: Producer id.
+        producer_epoch: Producer epoch.
+        guard: Guard of the append to the transaction; None if transactions are not verified.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    guard: VerificationGuard | None = None
 
 
 class TransactionEnd(NamedTuple):
@@ -150,7 +165,7 @@ class PartitionLog(Protocol):
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
-        transaction_of: ProducerIdAndEpoch | None = None,
+        transaction_of: TransactionalProducer | None = None,
     ) -> None:
         """Append records in one batch; `on_done` is called when they are committed or failed.
 
@@ -218,15 +233,17 @@ class ReplicatedLog:
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
-        transaction_of: ProducerIdAndEpoch | None = None,
+        transaction_of: TransactionalProducer | None = None,
     ) -> None:
         """Append records in one batch; `on_done` is called when they are committed or failed.
 
         Errors are those that clients of a coordinator handle: COORDINATOR_NOT_AVAILABLE is retried,
         NOT_COORDINATOR makes them look up the coordinator again.
         """
-        batch = keyed_batch(self._clock.wall_ms(), records, transaction_of)
-        self._append(partition, leader_epoch, batch, on_done)
+        producer = None if transaction_of is None else transaction_of[:2]
+        batch = keyed_batch(self._clock.wall_ms(), records, producer)
+        guard = None if transaction_of is None else transaction_of.guard
+        self._append(partition, leader_epoch, batch, on_done, guard=guard)
 
     def append_marker(
         self, partition: int, leader_epoch: int, end: TransactionEnd, on_done: AppendCallback
@@ -242,6 +259,7 @@ class ReplicatedLog:
         batch: memoryview,
         on_done: AppendCallback,
         transaction_version: int = 0,
+        guard: VerificationGuard | None = None,
     ) -> None:
         key = TopicPartition(self._topic, partition)
         error = self._leadership_error(key, leader_epoch)
@@ -252,7 +270,7 @@ class ReplicatedLog:
         def on_appended(results: AppendResults) -> None:
             result = results[key]
             # As epochs do not fall, the epoch was the same all the time if it is now.
-            error = _coordinator_error(key, result.error)
+            error = coordinator_error(key, result.error)
             error = error or self._leadership_error(key, leader_epoch)
             on_done(error, -1 if error is not None else result.end_offset)
 
@@ -263,6 +281,7 @@ class ReplicatedLog:
             on_appended,
             "coordinator",
             transaction_version,
+            None if guard is None else {key: guard},
         )
 
     def _leadership_error(self, key: TopicPartition, leader_epoch: int) -> KafkaError | None:
@@ -272,7 +291,7 @@ class ReplicatedLog:
         except _WRONG_EPOCH as error:
             return NotCoordinatorError(str(error))
         except KafkaError as error:
-            return _coordinator_error(key, error)
+            return coordinator_error(key, error)
         return None
 
     def read(self, partition: int, offset: int) -> LogChunk:
@@ -304,7 +323,7 @@ def _is_committed(batch: RecordBatch) -> bool | None:
     return None
 
 
-def _coordinator_error(key: TopicPartition, error: KafkaError | None) -> KafkaError | None:
+def coordinator_error(key: TopicPartition, error: KafkaError | None) -> KafkaError | None:
     """Return the error of a coordinator for that of an append (Kafka: handleOperationException)."""
     if isinstance(error, _NOT_AVAILABLE):
         return CoordinatorNotAvailableError(f"{key}: the write is not committed: {error}")

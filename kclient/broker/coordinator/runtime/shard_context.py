@@ -13,7 +13,7 @@ from kclient.broker.coordinator.runtime.coordinator_record import (
 )
 from kclient.broker.coordinator.runtime.partition_log import (
     PartitionLog,
-    ProducerIdAndEpoch,
+    TransactionalProducer,
     TransactionEnd,
 )
 from kclient.broker.coordinator.runtime.timers import Timers
@@ -35,7 +35,7 @@ class _Write:
     records: Sequence[CoordinatorRecord]
     on_done: WriteCallback | None
     replay: bool = True
-    transaction_of: ProducerIdAndEpoch | None = None
+    transaction_of: TransactionalProducer | None = None
     end: TransactionEnd | None = None
     end_offset: int = -1
     is_done: bool = False
@@ -164,7 +164,7 @@ class ShardContext:
         on_done: WriteCallback | None = None,
         *,
         replay: bool = True,
-        transaction_of: ProducerIdAndEpoch | None = None,
+        transaction_of: TransactionalProducer | None = None,
     ) -> None:
         """Append records at the end of the current action; without records, wait for earlier ones.
 

@@ -4,10 +4,21 @@ They take effect when the transaction is committed. Until then OffsetFetch retur
 UNSTABLE_OFFSET_COMMIT to consumers that require stable offsets.
 """
 
+from collections.abc import Callable
+
 from kclient.broker.coordinator.group.group_records import CommittedOffset
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
+from kclient.broker.coordinator.runtime.partition_log import (
+    TransactionalProducer,
+    coordinator_error,
+)
+from kclient.broker.log.transaction_verification import OPEN_TRANSACTION, VerificationGuard
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.broker.server.transaction_verification import (
+    Guards,
+    Refusals,
+    TransactionToVerify,
+)
 from kclient.common.acls import AclOperation, ResourceType
 from kclient.common.broker_errors import (
     CoordinatorLoadInProgressError,
@@ -30,6 +41,12 @@ from kclient.protocol.messages.committed_offsets import (
 
 _LOAD_IN_PROGRESS = 2
 """First version whose clients retry COORDINATOR_LOAD_IN_PROGRESS."""
+
+_ABORTABLE_ERRORS = 4
+_ADDS_PARTITIONS = 5
+_NO_SEQUENCE = -1
+
+_OnCommitted = Callable[[dict[TopicPartition, int]], None]
 
 
 def handle(services: BrokerServices, request: Request, body: TxnOffsetCommitRequest) -> None:
@@ -56,11 +73,56 @@ def handle(services: BrokerServices, request: Request, body: TxnOffsetCommitRequ
     def on_done(committed: dict[TopicPartition, int]) -> None:
         request.respond(_response(body, codes | committed, request.header.api_version))
 
+    if wanted and body.group_id:
+        _commit_verified(services, request, body, wanted, on_done)
+    else:
+        _commit(services, body, wanted, None, on_done)
+
+
+def _commit_verified(
+    services: BrokerServices,
+    request: Request,
+    body: TxnOffsetCommitRequest,
+    wanted: dict[TopicPartition, CommittedOffset],
+    on_done: _OnCommitted,
+) -> None:
+    """Commit offsets in a transaction that its coordinator knows (KIP-890)."""
+    key = services.groups.partition_of(body.group_id)
+    transaction = TransactionToVerify(
+        body.transactional_id,
+        body.producer_id,
+        body.producer_epoch,
+        adds_partitions=request.header.api_version >= _ADDS_PARTITIONS,
+        has_abortable_error=request.header.api_version >= _ABORTABLE_ERRORS,
+    )
+    started = services.transaction_verification.begin(transaction, {key: _NO_SEQUENCE})
+    if key in started.refused:
+        # Not the coordinator. Should it become one meanwhile, the transaction must be open.
+        _commit(services, body, wanted, OPEN_TRANSACTION, on_done)
+        return
+
+    def on_verified(guards: Guards, refused: Refusals) -> None:
+        error = coordinator_error(key, refused.get(key))
+        if error is None:
+            _commit(services, body, wanted, guards.get(key), on_done)
+        else:
+            on_done(dict.fromkeys(wanted, code_of(error)))
+
+    services.transaction_verification.complete(started, on_verified)
+
+
+def _commit(
+    services: BrokerServices,
+    body: TxnOffsetCommitRequest,
+    wanted: dict[TopicPartition, CommittedOffset],
+    guard: VerificationGuard | None,
+    on_done: _OnCommitted,
+) -> None:
     services.groups.commit_transactional_offsets(
         body.group_id,
         (body.member_id, body.group_instance_id, body.generation_id_or_member_epoch),
         wanted,
-        ProducerIdAndEpoch(body.producer_id, body.producer_epoch),
+        TransactionalProducer(body.producer_id, body.producer_epoch, guard),
         on_done,
     )
 

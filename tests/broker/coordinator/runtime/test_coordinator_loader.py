@@ -8,8 +8,8 @@ from kclient.broker.coordinator.runtime.partition_log import (
     AppendCallback,
     LogBatch,
     LogChunk,
-    ProducerIdAndEpoch,
     ReadBounds,
+    TransactionalProducer,
     TransactionEnd,
 )
 from kclient.common.broker_errors import FencedLeaderEpochError, UnknownLeaderEpochError
@@ -43,7 +43,7 @@ class ChunkedLog:
         leader_epoch: int,
         records: object,
         on_done: AppendCallback,
-        transaction_of: ProducerIdAndEpoch | None = None,
+        transaction_of: TransactionalProducer | None = None,
     ) -> None:
         raise AssertionError
 

@@ -9,10 +9,12 @@ import pytest
 from kclient.broker.coordinator.runtime.partition_log import (
     ProducerIdAndEpoch,
     ReplicatedLog,
+    TransactionalProducer,
     TransactionEnd,
 )
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.memory_records import MemoryRecords
+from kclient.broker.log.transaction_verification import OPEN_TRANSACTION, VerificationGuard
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult
@@ -24,6 +26,7 @@ from kclient.common.broker_errors import (
     CorruptRecordError,
     FencedLeaderEpochError,
     InvalidProducerEpochError,
+    InvalidTxnStateError,
     KafkaStorageError,
     NetworkError,
     NotCoordinatorError,
@@ -61,6 +64,7 @@ class Replicas:
         on_done: Callable[[AppendResults], None],
         origin: str,
         transaction_version: int,
+        guards: Mapping[TopicPartition, VerificationGuard] | None,
     ) -> None:
         assert (acks, origin, [*entries]) == (ACKS_ALL, "coordinator", [PARTITION])
         assert timeout_ms > 1e9
@@ -69,6 +73,7 @@ class Replicas:
             EPOCH,
             origin="coordinator",
             transaction_version=transaction_version,
+            guard=guards[PARTITION] if guards else None,
         )
         self.on_done.append(on_done)
 
@@ -206,7 +211,7 @@ def test_log_after_last_batch_is_empty(log: ReplicatedLog, replicas: Replicas) -
 
 
 def test_transaction_is_read_back_with_its_marker(log: ReplicatedLog, replicas: Replicas) -> None:
-    producer = ProducerIdAndEpoch(7, 2)
+    producer = TransactionalProducer(7, 2)
     log.append(3, EPOCH, [(b"a", b"1")], Outcomes().add)
     log.append(3, EPOCH, [(b"b", b"2"), (b"c", None)], Outcomes().add, producer)
     assert replicas.log.last_stable_offset == 0
@@ -230,11 +235,23 @@ def test_transaction_is_read_back_with_its_marker(log: ReplicatedLog, replicas: 
 def test_marker_is_checked_by_the_version_of_its_transaction(
     log: ReplicatedLog, replicas: Replicas
 ) -> None:
-    log.append(3, EPOCH, [(b"a", b"1")], Outcomes().add, ProducerIdAndEpoch(7, 2))
+    log.append(3, EPOCH, [(b"a", b"1")], Outcomes().add, TransactionalProducer(7, 2))
     end = TransactionEnd(ProducerIdAndEpoch(7, 2), True, 9, transaction_version=2)
     with pytest.raises(InvalidProducerEpochError):
         log.append_marker(3, EPOCH, end, Outcomes().add)
     log.append_marker(3, EPOCH, end._replace(transaction_version=1), Outcomes().add)
+    assert replicas.log.log_end_offset == 2
+
+
+def test_transaction_is_written_with_its_guard(log: ReplicatedLog, replicas: Replicas) -> None:
+    with pytest.raises(InvalidTxnStateError):
+        log.append(
+            3, EPOCH, [(b"a", b"1")], Outcomes().add, TransactionalProducer(7, 2, OPEN_TRANSACTION)
+        )
+    guard = replicas.log.begin_verification(7, 2, -1, supports_epoch_bump=True)
+    for each in (guard, OPEN_TRANSACTION):
+        producer = TransactionalProducer(7, 2, each)
+        log.append(3, EPOCH, [(b"a", b"1")], Outcomes().add, producer)
     assert replicas.log.log_end_offset == 2
 
 
