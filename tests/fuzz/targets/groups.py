@@ -67,6 +67,7 @@ from kclient.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kclient.record import Record
 from tests.fuzz.message_mutation import MessageMutator
 from tests.fuzz.mutation import spoil
 from tests.fuzz.oracle import refusals
@@ -173,7 +174,7 @@ class _OffsetsLog:
     def read(self, partition: int, offset: int) -> LogChunk:
         """Return each record in a batch; every third is of a transaction."""
         batches = [
-            LogBatch([(at, *record)], at // 3 % 2 if at % 3 == 2 else -1)
+            LogBatch([Record(at, -1, *record, [])], at // 3 % 2 if at % 3 == 2 else -1)
             for at, record in enumerate(self.records)
             if at >= offset
         ]

@@ -31,6 +31,7 @@ from kclient.protocol.messages.group_membership import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from kclient.record import Record
 from tests.support.virtual.virtual_home import VirtualHome
 
 TP = TopicPartition("t", 0)
@@ -128,7 +129,7 @@ class MemoryLog:
 
     def _batch(self, partition: int, offset: int, record: KeyAndValue) -> LogBatch:
         producer_id, committed = self.transactions.get((partition, offset), (-1, None))
-        return LogBatch([(offset, *record)], producer_id, committed)
+        return LogBatch([Record(offset, -1, *record, [])], producer_id, committed)
 
 
 class World:

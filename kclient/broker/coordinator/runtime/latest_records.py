@@ -37,16 +37,29 @@ class LatestRecords:
             self._end(batch.producer_id, committed=batch.committed)
             return
         is_plain = batch.producer_id == NO_PRODUCER_ID
-        for offset, raw_key, value in batch.records:
-            if raw_key is None:
+        if is_plain and not self._open:
+            self._add_plain(batch)
+            return
+        for record in batch.records:
+            if record.key is None:
                 continue
-            key = bytes(raw_key)
+            key, value = bytes(record.key), record.value
             if is_plain or value is None:
-                _put(self._applied, key, offset, value)
+                _put(self._applied, key, record.offset, value)
                 if value is None and self._open:
                     self._drop_open(key)
             else:
-                _put(self._open.setdefault(batch.producer_id, {}), key, offset, value)
+                _put(self._open.setdefault(batch.producer_id, {}), key, record.offset, value)
+
+    def _add_plain(self, batch: LogBatch) -> None:
+        """Add a batch while no transaction is open, as nearly all are; without a call for each."""
+        applied = self._applied
+        for record in batch.records:
+            raw_key, value = record.key, record.value
+            if raw_key is not None:
+                key = bytes(raw_key)
+                applied.pop(key, None)  # keeps the order of the log
+                applied[key] = (record.offset, None if value is None else bytes(value))
 
     def _drop_open(self, key: bytes) -> None:
         for versions in self._open.values():

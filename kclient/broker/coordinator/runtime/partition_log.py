@@ -29,12 +29,14 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
 )
 from kclient.common.errors import KafkaError
-from kclient.common.files import FileSlice, WireBytes
+from kclient.common.files import FileSlice
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.record import (
+    ConsumerRecord,
     ControlRecordType,
     EndTxnMarker,
+    Record,
     RecordBatch,
     build_end_txn_batch,
     iter_records,
@@ -118,12 +120,12 @@ class LogBatch(NamedTuple):
     """Batch that a read has returned: records, or the marker that ends a transaction.
 
     Attributes:
-        records: Offsets, keys and values, oldest first.
+        records: Records, oldest first; none of a marker.
         producer_id: Producer id of a batch that is part of a transaction or ends it, else -1.
         committed: Whether the transaction that a marker ends is committed; None for records.
     """
 
-    records: Iterable[tuple[int, WireBytes | None, WireBytes | None]]
+    records: Iterable[ConsumerRecord | Record]
     producer_id: int = NO_PRODUCER_ID
     committed: bool | None = None
 
@@ -310,8 +312,8 @@ class ReplicatedLog:
 def _log_batch(batch: RecordBatch) -> LogBatch:
     if batch.is_control:
         return LogBatch((), batch.producer_id, _is_committed(batch))
-    records = ((record.offset, record.key, record.value) for record in iter_records(batch))
-    return LogBatch(records, batch.producer_id if batch.is_transactional else NO_PRODUCER_ID)
+    producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+    return LogBatch(iter_records(batch), producer_id)
 
 
 def _is_committed(batch: RecordBatch) -> bool | None:

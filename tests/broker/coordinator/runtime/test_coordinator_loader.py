@@ -14,6 +14,7 @@ from kclient.broker.coordinator.runtime.partition_log import (
 )
 from kclient.common.broker_errors import FencedLeaderEpochError, UnknownLeaderEpochError
 from kclient.common.errors import KafkaError
+from kclient.record import Record
 
 EPOCH = 5
 
@@ -56,7 +57,9 @@ class ChunkedLog:
         self.reads.append(offset)
         at = offset - self.start
         keys = self.keys[at : at + 2]
-        records = [(offset + n, bytes([key]), b"%d" % (at + n)) for n, key in enumerate(keys)]
+        records = [
+            Record(offset + n, -1, bytes([key]), b"%d" % (at + n), []) for n, key in enumerate(keys)
+        ]
         return LogChunk([LogBatch(records)], offset + len(keys))
 
 
@@ -146,7 +149,8 @@ def test_end_of_a_transaction_that_was_applied_as_open_is_applied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log, shard = ChunkedLog(b"a"), Shard()
-    chunks = [LogChunk([LogBatch([(0, b"a", b"0")], 7)], 1), LogChunk([LogBatch((), 7, True)], 2)]
+    opening = LogBatch([Record(0, -1, b"a", b"0", [])], 7)
+    chunks = [LogChunk([opening], 1), LogChunk([LogBatch((), 7, True)], 2)]
     monkeypatch.setattr(log, "read", lambda _partition, offset: chunks[offset])
     log.high_watermark = 0
     loader = CoordinatorLoader(log, 0, EPOCH, shard)

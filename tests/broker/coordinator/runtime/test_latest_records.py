@@ -2,6 +2,7 @@
 
 from kclient.broker.coordinator.runtime.latest_records import LatestRecords, LoadedRecord
 from kclient.broker.coordinator.runtime.partition_log import LogBatch
+from kclient.record import Record
 
 A, B = b"a", b"b"
 PID = 7
@@ -19,11 +20,11 @@ def records(*batches: LogBatch) -> list[LoadedRecord]:
 
 
 def plain(offset: int, key: bytes = A, value: bytes | None = b"plain") -> LogBatch:
-    return LogBatch([(offset, key, value)])
+    return LogBatch([Record(offset, -1, key, value, [])])
 
 
 def transactional(offset: int, key: bytes = A, producer_id: int = PID) -> LogBatch:
-    return LogBatch([(offset, key, b"txn")], producer_id)
+    return LogBatch([Record(offset, -1, key, b"txn", [])], producer_id)
 
 
 COMMIT, ABORT = LogBatch((), PID, True), LogBatch((), PID, False)
@@ -60,7 +61,7 @@ def test_tombstone_removes_records_of_open_transactions() -> None:
 
 
 def test_records_without_key_are_left_out() -> None:
-    assert records(LogBatch([(0, None, b"v")])) == []
+    assert records(LogBatch([Record(0, -1, None, b"v", [])])) == []
 
 
 def test_only_ends_of_returned_transactions_are_returned() -> None:

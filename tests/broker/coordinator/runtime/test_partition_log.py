@@ -109,8 +109,8 @@ def read_all(log: ReplicatedLog) -> list[tuple[bytes, bytes | None]]:
         chunk = log.read(3, offset)
         for batch in chunk.batches:
             found += [
-                (bytes(key or b""), None if value is None else bytes(value))
-                for _, key, value in batch.records
+                (bytes(record.key or b""), None if record.value is None else bytes(record.value))
+                for record in batch.records
             ]
         assert chunk.next_offset > offset
         offset = chunk.next_offset
@@ -219,7 +219,7 @@ def test_transaction_is_read_back_with_its_marker(log: ReplicatedLog, replicas: 
         end = TransactionEnd(ProducerIdAndEpoch(7, 3), committed, 9, transaction_version=2)
         log.append_marker(3, EPOCH, end, Outcomes().add)
     found = [
-        ([(offset, bytes(key or b"")) for offset, key, _ in batch.records], *batch[1:])
+        ([(each.offset, bytes(each.key or b"")) for each in batch.records], *batch[1:])
         for batch in log.read(3, 0).batches
     ]
     assert found == [
