@@ -13,7 +13,12 @@ from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.group_records import CommittedOffset, decode_record
 from kclient.broker.coordinator.group.membership import RequestContext
-from kclient.broker.coordinator.runtime.partition_log import ReplicatedLog
+from kclient.broker.coordinator.runtime.partition_log import (
+    ProducerIdAndEpoch,
+    ReplicatedLog,
+    TransactionalProducer,
+    TransactionEnd,
+)
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult
@@ -46,6 +51,7 @@ OFFSETS = TopicPartition("__consumer_offsets", 0)
 TP = TopicPartition("t", 0)
 NODES = 3
 GROUPS = ("a", "b")
+PRODUCER_ID = 9
 
 
 class Entry(NamedTuple):
@@ -174,6 +180,44 @@ class Replica:
         self.complete()
 
 
+class Transactions:
+    """Producer that commits offsets of group "x" in one transaction after the other.
+
+    It repeats the marker until it is acknowledged, as a transaction coordinator does.
+
+    Attributes:
+        value: Offset of the present transaction, or None.
+        is_acknowledged: Whether the offset is acknowledged, so that it may be committed.
+        is_waiting: Whether a response is outstanding.
+        commits: Decision about the transaction once its marker was sent, else None.
+        committed: Offset of the last committed transaction, -1 before the first.
+        epoch: Epoch of the coordinator that acknowledged the last marker.
+        ended: Number of transactions that have ended.
+    """
+
+    def __init__(self) -> None:
+        self.value: int | None = None
+        self.is_acknowledged = self.is_waiting = False
+        self.commits: bool | None = None
+        self.committed = -1
+        self.epoch = -1
+        self.ended = 0
+
+    def possible_values(self) -> set[int]:
+        """Return the offsets that a coordinator may have committed."""
+        if self.commits and self.value is not None:
+            return {self.committed, self.value}
+        return {self.committed}
+
+    def end(self, epoch: int) -> None:
+        if self.commits and self.value is not None:
+            self.committed = self.value
+        self.value = self.commits = None
+        self.is_acknowledged = False
+        self.epoch = max(self.epoch, epoch)
+        self.ended += 1
+
+
 class Member:
     """Client that joins group "m" again and again."""
 
@@ -204,6 +248,7 @@ class ReplicatedGroups:
         self.attempts = 0
         self.acknowledged = 0
         self.members = [Member(), Member()]
+        self.transactions = Transactions()
         self.change_leader()
 
     def _coordinator(self, replica: Replica) -> GroupCoordinator:
@@ -258,7 +303,7 @@ class ReplicatedGroups:
 
     def _count_values(self, data: bytes) -> None:
         for batch in read_batches(data):
-            for record in batch.records():
+            for record in () if batch.is_control else batch.records():
                 decoded = decode_record(
                     bytes(record.key or b""), bytes(record.value or b"") or None
                 )
@@ -313,6 +358,69 @@ class ReplicatedGroups:
         if value >= 0 and (group, value) not in self.committed_values:
             raise ViolationError(f"G2: {value} of {group} is read, but not committed")
         self.seen.append((epoch, group, value))
+
+    def step_transaction(self, node: int) -> None:
+        """Send the next request of the transactional producer, or of its coordinator."""
+        ongoing = self.transactions
+        if ongoing.is_waiting:
+            return
+        ongoing.is_waiting = True
+        if ongoing.value is None:
+            self._commit_in_transaction(node)
+        else:
+            self._end_transaction(node)
+
+    def _commit_in_transaction(self, node: int) -> None:
+        ongoing = self.transactions
+        self.issued += 1
+        ongoing.value = self.issued
+
+        def on_done(codes: dict[TopicPartition, int]) -> None:
+            ongoing.is_waiting = False
+            ongoing.is_acknowledged = codes[TP] == NONE
+
+        self.coordinators[node].commit_transactional_offsets(
+            "x",
+            ("", None, -1),
+            {TP: CommittedOffset(self.issued, -1, "", 0)},
+            TransactionalProducer(PRODUCER_ID, 0),
+            on_done,
+        )
+
+    def _end_transaction(self, node: int) -> None:
+        ongoing = self.transactions
+        if ongoing.commits is None:
+            ongoing.commits = ongoing.is_acknowledged and self.random.random() < 0.6
+
+        def on_done(error: KafkaError | None) -> None:
+            ongoing.is_waiting = False
+            if error is None:
+                ongoing.end(self.epoch_of(node))
+
+        end = TransactionEnd(ProducerIdAndEpoch(PRODUCER_ID, 0), ongoing.commits, 0)
+        self.coordinators[node].end_transaction(0, end, on_done)
+
+    def read_stable_offset(self, node: int) -> None:
+        """Check the offset of group "x" if no transaction holds it open."""
+        ongoing = self.transactions
+        try:
+            unstable = self.coordinators[node].unstable_partitions("x")
+            found = self.coordinators[node].fetch_offsets("x").get(TP)
+        except KafkaError:
+            return
+        if TP in unstable or self.epoch_of(node) < ongoing.epoch:
+            return
+        value = -1 if found is None else found.offset
+        if value not in ongoing.possible_values():
+            raise ViolationError(
+                f"G4: {value} is read, expected one of {ongoing.possible_values()}"
+            )
+        if ongoing.is_acknowledged and ongoing.commits is None and self.is_newest(node):
+            raise ViolationError(f"G4: the transaction of {ongoing.value} is open, but not seen")
+
+    def is_newest(self, node: int) -> bool:
+        """Return whether no other broker can be the coordinator."""
+        return self.epoch_of(node) == self.epoch
 
     def join(self, node: int) -> None:
         member = self.random.choice(self.members)
@@ -391,6 +499,8 @@ class ReplicatedGroups:
                 (self.step_broker, node),
                 (self.commit_offset, node),
                 (self.read_offset, node),
+                (self.step_transaction, node),
+                (self.read_stable_offset, node),
                 (self.join, node),
                 (self.sync, node),
             ]
@@ -413,6 +523,7 @@ class ReplicatedGroups:
             self.coordinators[self.leader].fetch_offsets(group)
         for _ in range(6):
             self.read_offset(self.leader)
+        self._heal_transaction()
         for _ in range(4):
             # The first may find records of an append that failed in its flush.
             self.commit_offset(self.leader)
@@ -422,6 +533,24 @@ class ReplicatedGroups:
             self.coordinators[self.leader].load_now()
         if self.acknowledged == before:
             raise ViolationError("L3: the leader does not acknowledge commits")
+
+    def _heal_transaction(self) -> None:
+        """Let the present transaction end; then its offset must be stable."""
+        ongoing = self.transactions
+        for _ in range(40):
+            if ongoing.value is None:
+                break
+            self.step_transaction(self.leader)
+            self.home.clock.now_ms += 1_000
+            for node in range(NODES):
+                self.fetch(node)
+                self.step_broker(node)
+            self.coordinators[self.leader].load_now()
+        if ongoing.value is not None:
+            raise ViolationError("L4: the transaction does not end")
+        if self.coordinators[self.leader].unstable_partitions("x"):
+            raise ViolationError("L4: the offset is unstable after the end of its transaction")
+        self.read_stable_offset(self.leader)
 
 
 def run(seed: int, actions: int = 1_200, *, checks_leader: bool = True) -> ReplicatedGroups:
