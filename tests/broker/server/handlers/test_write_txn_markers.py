@@ -5,6 +5,7 @@ import pytest
 from kclient.common.broker_errors import (
     InvalidProducerEpochError,
     InvalidRequestError,
+    NotLeaderOrFollowerError,
     TransactionCoordinatorFencedError,
     UnknownTopicOrPartitionError,
     code_of,
@@ -14,6 +15,7 @@ from kclient.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from kclient.testing import EmbeddedCluster
 from tests.broker.server.handlers.test_log_offsets import list_offset
 from tests.support.clients.transactions import (
     end_transaction,
@@ -146,3 +148,19 @@ def test_response_lists_a_producer_once(wire: Wire, topic: str) -> None:
     assert [each.producer_id for each in response.markers] == [PID]
     (found,) = response.markers[0].topics
     assert [each.partition_index for each in found.partitions] == [0, 1]
+
+
+def test_marker_is_repeated_while_the_group_coordinator_is_not_ready(
+    wire: Wire, cluster: EmbeddedCluster
+) -> None:
+    """The transaction coordinator looks for the leader again, and not for another coordinator."""
+    wire.metadata("__consumer_offsets", create=True)
+    groups = cluster.broker.services.groups
+    offsets = groups.partition_of("moved")
+    groups.on_resignation(offsets.partition, 1_000)
+    written = write_markers(
+        wire, marker(PID, "__consumer_offsets", partitions=(offsets.partition,))
+    )
+    (code,) = written.values()
+    assert code == code_of(NotLeaderOrFollowerError)
+    assert cluster.broker.services.replica_manager.partition(offsets).log.log_end_offset == 0
