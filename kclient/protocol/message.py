@@ -211,6 +211,25 @@ class Request(Message):
         cls.response_type = response
 
 
+class CoordinatorKey(Message):
+    """Key of a record of a coordinator; the int16 before it is the kind of record.
+
+    Attributes:
+        record_type: Kind of record, in front of the key.
+    """
+
+    record_type: ClassVar[int]
+
+    def __init_subclass__(cls, *, record_type: int) -> None:
+        """Set the kind of record from the class statement; a key has version 0 only."""
+        super().__init_subclass__(versions="0")
+        cls.record_type = record_type
+
+    def encode_versioned(self) -> bytes:
+        """Return the kind of record and the body; raises what `encode` raises."""
+        return INT16.pack(self.record_type) + self.encode_bytes(0)
+
+
 class VersionedRecord(Message):
     """Message that is stored in a record's key or value, after its version as int16."""
 

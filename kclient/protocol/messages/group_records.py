@@ -3,30 +3,9 @@
 The int16 before a key is the kind of record, the one before a value is its version.
 """
 
-from typing import ClassVar
-
 from kclient.common.files import WireBytes
 from kclient.protocol.fields import Struct, array, binary, int32, int64, string, uuid
-from kclient.protocol.message import INT16, Message, VersionedRecord, read_version
-
-
-class CoordinatorKey(Message):
-    """A record's key.
-
-    Attributes:
-        record_type: Kind of record, in front of the key.
-    """
-
-    record_type: ClassVar[int]
-
-    def __init_subclass__(cls, *, record_type: int) -> None:
-        """Set the kind of record from the class statement; a key has version 0 only."""
-        super().__init_subclass__(versions="0")
-        cls.record_type = record_type
-
-    def encode_versioned(self) -> bytes:
-        """Return the kind of record and the body; raises what `encode` raises."""
-        return INT16.pack(self.record_type) + self.encode_bytes(0)
+from kclient.protocol.message import INT16, CoordinatorKey, VersionedRecord, read_version
 
 
 class OffsetCommitKey(CoordinatorKey, record_type=1):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kclient.broker.coordinator.group.group_records import partition_for
+from kclient.broker.coordinator.runtime.partition_log import partition_for
 from kclient.protocol.messages.committed_offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

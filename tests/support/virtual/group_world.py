@@ -5,7 +5,7 @@ from typing import Any
 
 from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
-from kclient.broker.coordinator.group.group_records import CommittedOffset, partition_for
+from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.coordinator.group.membership import RequestContext
 from kclient.broker.coordinator.runtime.partition_log import (
     AppendCallback,
@@ -16,6 +16,7 @@ from kclient.broker.coordinator.runtime.partition_log import (
     ReadBounds,
     TransactionalProducer,
     TransactionEnd,
+    partition_for,
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from kclient.broker.coordinator.group.classic_group import JoinReply, SyncReply
 from kclient.broker.coordinator.group.group import GroupConfig
-from kclient.broker.coordinator.group.group_records import CommittedOffset, partition_for
+from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.coordinator.group.group_shard import GroupShard, MemberEpoch
 from kclient.broker.coordinator.group.membership import RequestContext, join_failure
 from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
@@ -14,6 +14,7 @@ from kclient.broker.coordinator.runtime.partition_log import (
     PartitionLog,
     TransactionalProducer,
     TransactionEnd,
+    partition_for,
 )
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS

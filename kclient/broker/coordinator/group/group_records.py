@@ -46,19 +46,6 @@ class CommittedOffset:
     record_offset: int = -1
 
 
-def partition_for(group_id: str, partition_count: int) -> int:
-    """Return the partition of a group's records: the absolute value of Java's string hash.
-
-    The hash is a signed number of 32 bits; the lowest one counts as 0 (Kafka: Utils.abs).
-    """
-    value = 0
-    units = group_id.encode("utf-16-be")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    absolute = value if value < 1 << 31 else -value & 0x7FFFFFFF
-    return absolute % partition_count
-
-
 def offset_record(
     group_id: str, partition: TopicPartition, offset: CommittedOffset | None
 ) -> CoordinatorRecord:

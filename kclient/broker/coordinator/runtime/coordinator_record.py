@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from kclient.common.errors import KafkaError
-from kclient.protocol.message import VersionedRecord
-from kclient.protocol.messages.group_records import CoordinatorKey
+from kclient.protocol.message import CoordinatorKey, VersionedRecord
 
 WriteCallback = Callable[[KafkaError | None], None]
 """Receives None once the records are committed, or the error."""

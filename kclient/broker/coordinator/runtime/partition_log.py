@@ -65,6 +65,20 @@ AppendCallback = Callable[[KafkaError | None, int], None]
 """Receives the error or None, and the offset after the records, which is -1 with an error."""
 
 
+def partition_for(key: str, partition_count: int) -> int:
+    """Return the partition of a group or transactional id.
+
+    It is the absolute value of Java's string hash, modulo the number of partitions. The hash is a
+    signed number of 32 bits; the lowest one counts as 0 (Kafka: Utils.abs).
+    """
+    value = 0
+    units = key.encode("utf-16-be")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    absolute = value if value < 1 << 31 else -value & 0x7FFFFFFF
+    return absolute % partition_count
+
+
 class ReadBounds(NamedTuple):
     """Offsets of a partition, as its leader knows them."""
 

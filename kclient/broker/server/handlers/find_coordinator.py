@@ -7,7 +7,7 @@ Differences from Apache Kafka: transactions and share groups are not served; the
 never available.
 """
 
-from kclient.broker.coordinator.group.group_records import partition_for
+from kclient.broker.coordinator.runtime.partition_log import partition_for
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi

@@ -4,7 +4,7 @@ import pytest
 
 from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
-from kclient.broker.coordinator.group.group_records import partition_for
+from kclient.broker.coordinator.runtime.partition_log import partition_for
 from kclient.common import broker_errors as e
 from kclient.common.broker_errors import NONE
 from tests.support.virtual.group_world import TP, MemoryLog, World

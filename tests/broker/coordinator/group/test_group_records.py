@@ -12,7 +12,6 @@ from kclient.broker.coordinator.group.group_records import (
     group_record,
     group_tombstone,
     offset_record,
-    partition_for,
     restored_group,
 )
 from kclient.common.types import TopicPartition
@@ -25,22 +24,6 @@ from kclient.protocol.messages.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-
-
-@pytest.mark.parametrize(
-    ("group_id", "partition"),
-    [
-        ("g", 3),
-        ("console-consumer-1234", 9),
-        ("gruppe-ä", 48),
-        ("gruppe-\U0001f600", 11),
-        ("orders", 31),  # its hash is negative
-        ("polygenelubricants", 0),  # the hash without an absolute value
-    ],
-)
-def test_partition_of_group_matches_java(group_id: str, partition: int) -> None:
-    # Reference: Utils.abs(groupId.hashCode()) % 50, computed by a JVM.
-    assert partition_for(group_id, 50) == partition
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from kclient.broker.coordinator.runtime.partition_log import (
     ReplicatedLog,
     TransactionalProducer,
     TransactionEnd,
+    partition_for,
 )
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.memory_records import MemoryRecords
@@ -285,3 +286,19 @@ def test_read_that_makes_no_progress_is_an_error(
     monkeypatch.setattr(replicas.log, "read", lambda _offset, _size: found)
     with pytest.raises(CorruptRecordError, match="topic-0: no batch at offset 0"):
         log.read(3, 0)
+
+
+@pytest.mark.parametrize(
+    ("key", "partition"),
+    [
+        ("g", 3),
+        ("console-consumer-1234", 9),
+        ("gruppe-ä", 48),
+        ("gruppe-\U0001f600", 11),
+        ("orders", 31),  # its hash is negative
+        ("polygenelubricants", 0),  # the hash without an absolute value
+    ],
+)
+def test_partition_of_key_matches_java(key: str, partition: int) -> None:
+    # Reference: Utils.abs(key.hashCode()) % 50, computed by a JVM.
+    assert partition_for(key, 50) == partition

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from kclient.broker.coordinator.group.group_records import partition_for
+from kclient.broker.coordinator.runtime.partition_log import partition_for
 from kclient.broker.metadata.metadata_image import (
     CONSUMER_OFFSETS,
     BrokerRegistration,
