@@ -69,7 +69,8 @@ def parse_field(line: str, path: str) -> Fact:
     found: dict[str, Any] = {"default": None if kind == "records" else EMPTY.get(kind)}
     if kind.startswith("[]"):
         found["default"] = []
-    versions = rest.pop(0)
+    # the versions of some tagged fields are those of the tag alone
+    versions = rest[0].partition(" @ ")[2] if rest[0].startswith("tag ") else rest.pop(0)
     for word in rest:
         if word.startswith("null "):
             found["nullable"] = word.removeprefix("null ")

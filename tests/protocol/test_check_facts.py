@@ -14,6 +14,7 @@ from tests.protocol.check_facts import (
     differences,
     main,
     parse_api,
+    parse_field,
     parse_records,
     snake_case,
 )
@@ -38,6 +39,12 @@ GroupMetadataValue  apiKey 2  valid 0-4  flexible 4+
     sessionTimeout  int32  0+
   currentStateTimestamp  int64  2+  = -1  ignorable
 """
+
+
+def test_field_with_versions_of_its_tag_alone() -> None:
+    plain = parse_field("NextProducerId  int64  1+  tag 1 @ 1+  = -1", "")
+    assert parse_field("NextProducerId  int64    tag 1 @ 1+  = -1", "") == plain
+    assert (plain.versions, plain.tag) == ("1+", 1)
 
 
 def test_equal_definitions_have_no_difference() -> None:

@@ -1,0 +1,1 @@
+"""Transaction coordinator: its records, decisions, shards and markers."""
