@@ -277,8 +277,9 @@ class CoordinatorRuntime(Generic[ShardT]):
         while next_ms is not None and next_ms <= now_ms:
             now_ms = clock.monotonic_ms()
             if budget_ms is not None and now_ms - started_ms > budget_ms:
-                return
+                break
             next_ms = self.load_step(now_ms)
+        self.wakeup()  # loaded shards have timers
 
     def load_step(self, now_ms: float) -> float | None:
         """Run one step of loading; return the time of the next one, or None.

@@ -74,6 +74,8 @@ class ShardContext:
     cannot follow the log any more: the context ends, and the partition is loaded again.
 
     Attributes:
+        partition: Partition of the log.
+        leader_epoch: Leader epoch in which this broker leads it.
         timers: Timers of the shard.
         on_diverged: Called after the lock is released when the shard differs from its log.
     """
@@ -90,8 +92,8 @@ class ShardContext:
         self.on_diverged: Callable[[], None] = _nothing
         self._clock = runtime.clock
         self._log = log
-        self._partition = partition
-        self._leader_epoch = leader_epoch
+        self.partition = partition
+        self.leader_epoch = leader_epoch
         self._timeout_ms = timeout_ms
         self._lock = runtime.tasks.condition()
         self._depth = 0
@@ -124,7 +126,7 @@ class ShardContext:
         """
         if self._is_closed or self._pending:
             return False
-        self._leader_epoch = leader_epoch
+        self.leader_epoch = leader_epoch
         return True
 
     def run(self, action: Callable[[], T], *, is_request: bool = False) -> T:
@@ -238,7 +240,7 @@ class ShardContext:
             self.run(partial(self._complete, write, error, end_offset))
 
         self._appending = write
-        where = (self._partition, self._leader_epoch)
+        where = (self.partition, self.leader_epoch)
         if write.end is not None:
             self._log.append_marker(*where, write.end, on_appended)
         else:
