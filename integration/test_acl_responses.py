@@ -407,6 +407,15 @@ def one(request: type[Request], **fields: Any) -> Callable[[Broker], Request]:
     return lambda _broker: request(**fields)
 
 
+def add_partitions(_broker: Broker) -> Request:
+    return transactions.AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="t",
+        v3_and_below_topics=[
+            transactions.AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in NAMED
+        ],
+    )
+
+
 CASES: tuple[Case, ...] = (
     ("produce", produce_request, (7, 9, 12)),
     ("produce by id", partial(produce_request, by_id=True), (13,)),
@@ -463,6 +472,17 @@ CASES: tuple[Case, ...] = (
     ("delete groups", one(groups.DeleteGroupsRequest, groups_names=["g-seen", "g-none"]), (0, 2)),
     ("producer id", one(init_producer_id.InitProducerIdRequest, transactional_id=None), (1, 4)),
     ("transaction", one(init_producer_id.InitProducerIdRequest, transactional_id="t"), (1, 4)),
+    ("partitions in a transaction", add_partitions, (0, 2, 3)),
+    (
+        "offsets in a transaction",
+        one(transactions.AddOffsetsToTxnRequest, transactional_id="t", group_id="g-open"),
+        (0, 2, 4),
+    ),
+    (
+        "end of a transaction",
+        one(transactions.EndTxnRequest, transactional_id="t", producer_id=5),
+        (0, 2, 4),
+    ),
     (
         "transaction markers",
         one(transactions.WriteTxnMarkersRequest, markers=[marker(77, *NAMED)]),

@@ -13,7 +13,7 @@ from kclient.broker.metadata.metadata_image import NO_LEADER, MetadataImage
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.broker.server.local_cluster import (
     CONTROLLER,
-    GROUP_SETTINGS,
+    COORDINATOR_SETTINGS,
     MAX_BROKERS,
     local_cluster_settings,
 )
@@ -33,7 +33,7 @@ from kclient.testing.broker_faults import BrokerFaults
 from kclient.testing.cluster_security import ClusterSecurity, Mechanism, parse_security
 from kclient.testing.embedded_node import EmbeddedNode
 
-_ONE: Mapping[str, object] = {"listeners": "127.0.0.1:0", **GROUP_SETTINGS}
+_ONE: Mapping[str, object] = {"listeners": "127.0.0.1:0", **COORDINATOR_SETTINGS}
 
 _IMAGES_MS = 10_000.0
 

@@ -1,8 +1,8 @@
 """Automatic creation of topics."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.controller_channel import ControllerChannel, are_created
 from kclient.common.broker_errors import (
@@ -50,19 +50,45 @@ class AutoTopicCreationManager:
         self._controller.change(request, on_created, are_created)
 
     def _topic(self, name: str) -> CreatableTopic:
-        if name != CONSUMER_OFFSETS:
-            return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-        configs = {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(self._config.offsets_topic_segment_bytes),
-        }
-        return CreatableTopic(
-            name=name,
-            num_partitions=self._config.offsets_topic_num_partitions,
-            replication_factor=self._config.offsets_topic_replication_factor,
-            configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
-        )
+        config = self._config
+        if name == CONSUMER_OFFSETS:
+            return _internal(
+                name,
+                config.offsets_topic_num_partitions,
+                config.offsets_topic_replication_factor,
+                {
+                    "cleanup.policy": "compact",
+                    "compression.type": "producer",
+                    "segment.bytes": config.offsets_topic_segment_bytes,
+                },
+            )
+        if name == TRANSACTION_STATE:
+            return _internal(
+                name,
+                config.transaction_state_log_num_partitions,
+                config.transaction_state_log_replication_factor,
+                {
+                    "cleanup.policy": "compact",
+                    "compression.type": "uncompressed",
+                    "min.insync.replicas": config.transaction_state_log_min_isr,
+                    "segment.bytes": config.transaction_state_log_segment_bytes,
+                    "unclean.leader.election.enable": "false",
+                },
+            )
+        return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+
+
+def _internal(
+    name: str, partitions: int, replicas: int, configs: Mapping[str, object]
+) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
+        configs=[
+            CreatableTopicConfig(name=key, value=str(value)) for key, value in configs.items()
+        ],
+    )
 
 
 def _error(result: CreatableTopicResult) -> KafkaError:

@@ -2,7 +2,8 @@
 
 Defaults that differ from Apache Kafka's, because this broker is one process of CPython on one
 machine: listeners (loopback), num.network.threads, num.io.threads, replication factor and segment
-size of ``__consumer_offsets`` (its last segments are read at each start), node.id, group.max.size.
+size of ``__consumer_offsets`` and ``__transaction_state`` (their last segments are read at each
+start), node.id, group.max.size.
 
 Keys that only this broker has, each a bound on the memory that clients can occupy:
 control.request.max.bytes, max.partitions, max.producer.ids.per.partition, max.groups,
@@ -22,7 +23,6 @@ from kclient.broker.authorizer.standard_authorizer import (
 from kclient.broker.log.log_config import TOPIC_CONFIG, LogConfig
 from kclient.broker.network.listener_security import ListenerSecurity
 from kclient.broker.server.broker_keys import boolean, names, number, string
-from kclient.broker.server.cluster_keys import ClusterKeys
 from kclient.broker.server.listener_keys import override_key, resolve, values_of
 from kclient.broker.server.listeners import (
     ADVERTISED,
@@ -46,6 +46,7 @@ from kclient.broker.server.peer_security import (
     peer_security,
 )
 from kclient.broker.server.quorum_voters import quorum_voters
+from kclient.broker.server.transaction_keys import TransactionKeys
 from kclient.broker.server.unused_keys import refused_keys, unused_keys
 from kclient.common.config_def import ConfigDef, ConfigType
 from kclient.common.config_keys import LONG_MAX, fraction, other_value
@@ -57,7 +58,7 @@ _SHORT = ConfigType.SHORT
 _UNITS = {"hours": 3600 * 1000, "minutes": 60 * 1000}
 
 
-class BrokerConfig(ClusterKeys):
+class BrokerConfig(TransactionKeys):
     """Configuration of a broker.
 
     Attributes:

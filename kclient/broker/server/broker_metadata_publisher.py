@@ -1,7 +1,7 @@
 """Publisher of the cluster metadata to the components of a broker."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.unified_log import UnifiedLog
@@ -21,7 +21,7 @@ Follower = Callable[[MetadataDelta, MetadataImage], None]
 
 
 class BrokerMetadataPublisher:
-    """Applies each image to logs, partitions and groups, and then to the cache.
+    """Applies each image to logs, partitions and coordinators, and then to the cache.
 
     (Kafka: BrokerMetadataPublisher)
     """
@@ -33,7 +33,7 @@ class BrokerMetadataPublisher:
         logs: LogManager,
         topic_config: TopicConfigReader,
         replicas: ReplicaManager,
-        groups: Follower,
+        coordinators: Sequence[Follower],
         metadata: MetadataCache,
         removed_topics: Callable[[], set[bytes]],
     ) -> None:
@@ -43,14 +43,14 @@ class BrokerMetadataPublisher:
             logs: The logs, which are loaded with the first image.
             topic_config: Returns the configuration of a topic.
             replicas: The partitions.
-            groups: Follows the leaders of the group coordinator's partitions.
+            coordinators: Each follows the leaders of a coordinator's partitions.
             metadata: The cache.
             removed_topics: Returns the ids of the topics that were deleted before the first image.
         """
         self._logs = logs
         self._topic_config = topic_config
         self._replicas = replicas
-        self._groups = groups
+        self._coordinators = coordinators
         self._metadata = metadata
         self._removed_topics = removed_topics
         self._has_loaded = False
@@ -63,7 +63,7 @@ class BrokerMetadataPublisher:
             self._load(image)
             self._has_loaded = True
         try:
-            for follow in (self._replicas.publish, self._groups):
+            for follow in (self._replicas.publish, *self._coordinators):
                 _follow(follow, delta, image)
         finally:
             # Last, so that a topic can be used as soon as the image has it.

@@ -9,6 +9,7 @@ from math import inf
 from typing import NamedTuple
 
 from kclient.broker.authorizer.standard_authorizer import StandardAuthorizer, parse_super_users
+from kclient.broker.coordinator.transaction.transaction_markers import OnMarkers
 from kclient.broker.network.inter_broker_sender import InterBrokerSender, Step
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
 from kclient.broker.network.request_channel import RequestChannel
@@ -19,6 +20,7 @@ from kclient.broker.network.socket_server import SocketServer, SocketServerConfi
 from kclient.broker.replication.alter_partition_manager import AlterPartitionManager
 from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
+from kclient.broker.server.broker_channel import BrokerChannel
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_lifecycle_manager import (
     BrokerLifecycleManager,
@@ -31,6 +33,7 @@ from kclient.broker.server.config_helper import ConfigHelper
 from kclient.broker.server.controller_channel import ControllerChannel
 from kclient.broker.server.controller_connections import ControllerConnections
 from kclient.broker.server.fetch_session import FetchSessionCache
+from kclient.broker.server.handlers.write_txn_markers import write_markers
 from kclient.broker.server.kafka_apis import (
     API_TABLE,
     CONTROLLER_API_TABLE,
@@ -50,6 +53,11 @@ from kclient.common.runtime import Runtime, Task
 from kclient.network.endpoint import Endpoint
 from kclient.network.sasl.scram_server import ScramCredentials
 from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Response
+from kclient.protocol.messages.transactions import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +70,8 @@ _CONTROLLED_SHUTDOWN_MS = 5000.0
 
 _LEAVE_MS = 2000.0
 """Longest wait for the other voters, which a leader that stops informs."""
+
+_MARKER_VERSIONS = range(1, 3)
 
 _LONG_REQUESTS = 2**31 - 1
 """A connection has at most one request in progress, so the connections bound the queue."""
@@ -81,6 +91,7 @@ class _Parts(NamedTuple):
         channel: Way to the active controller.
         lifecycle: Registration of the broker, and its heartbeats.
         isr_changes: Changes of in-sync replicas that wait for the controller.
+        markers: Way of the markers of transactions to other brokers, None if there are none.
     """
 
     server: SocketServer
@@ -93,6 +104,7 @@ class _Parts(NamedTuple):
     channel: ControllerChannel
     lifecycle: BrokerLifecycleManager
     isr_changes: AlterPartitionManager
+    markers: BrokerChannel | None
 
 
 class BrokerServer:
@@ -436,8 +448,27 @@ class BrokerServer:
             channel,
             lifecycle,
             isr_changes,
+            self._connect_markers(storage, services, has_others=connections is not None),
         )
         return self._parts
+
+    def _connect_markers(
+        self, storage: BrokerStorage, services: BrokerServices, *, has_others: bool
+    ) -> BrokerChannel | None:
+        """Connect the markers of transactions with the logs of this and of other brokers."""
+        channel = BrokerChannel(self._config, self._runtime, "txn-markers") if has_others else None
+        if channel is not None:
+            self._stack.callback(channel.sender.close)
+
+        def send(leader: int, request: WriteTxnMarkersRequest, on_response: OnMarkers) -> None:
+            if channel is None or leader == self._config.node_id:
+                write_markers(services, request, on_response)
+            else:
+                image = storage.replicas.hosted.image
+                channel.send(image, leader, request, _MARKER_VERSIONS, partial(_take, on_response))
+
+        storage.markers.send = send
+        return channel
 
     @staticmethod
     def _authentication_context(apis: KafkaApis, storage: BrokerStorage) -> AuthenticationContext:
@@ -496,7 +527,12 @@ class BrokerServer:
             self._tasks,
             self._runtime.clock,
             replicas.timer,
-            (storage.groups.step, replicas.shrink_isrs, *heartbeats),
+            (
+                storage.groups.step,
+                storage.transactions.step,
+                replicas.shrink_isrs,
+                *heartbeats,
+            ),
             replicas.step,
         )
 
@@ -509,6 +545,7 @@ class BrokerServer:
             lifecycle.step(now_ms())
             storage.raft.events.step()
         storage.groups.load_now()
+        storage.transactions.runtime.load_now()
 
     def _leave(self, storage: BrokerStorage) -> None:
         if self._clean:
@@ -565,6 +602,8 @@ class BrokerServer:
                 "kclient-to-controller",
                 lambda now_ms: min(parts.channel.step(now_ms), parts.isr_changes.step(now_ms)),
             )
+            if parts.markers is not None:
+                self._start_sender(parts.markers.sender, "kclient-txn-markers", _idle)
             parts.lifecycle.start(self._runtime.clock.monotonic_ms(), parts.server.start)
             self._start_sender(
                 connections.lifecycle, "kclient-lifecycle", partial(self._step_lifecycle, parts)
@@ -606,6 +645,10 @@ class BrokerServer:
             runtime.tasks.condition(),
         )
         storage.replicas.changed = fetch_sessions.partition_changed
+        producer_ids = ProducerIdManager(
+            config.node_id, lambda: self._broker_epoch, channel, runtime.tasks.condition()
+        )
+        storage.transactions.producer_ids = producer_ids.generate
         return BrokerServices(
             config=config,
             clock=runtime.clock,
@@ -616,15 +659,11 @@ class BrokerServer:
             metadata=storage.metadata,
             replica_manager=storage.replicas,
             groups=storage.groups,
+            transactions=storage.transactions,
             api_versions=ApiVersionManager(version_spans(API_TABLE)),
             topic_creation=AutoTopicCreationManager(config, channel),
             configs=ConfigHelper(config, static),
-            producer_ids=ProducerIdManager(
-                config.node_id,
-                lambda: self._broker_epoch,
-                channel,
-                runtime.tasks.condition(),
-            ),
+            producer_ids=producer_ids,
             fetch_sessions=fetch_sessions,
             auth=AuthHelper(_authorizer(config, storage.metadata), runtime.clock.monotonic_ms),
             transaction_verification=TransactionVerification(storage.replicas),
@@ -633,6 +672,11 @@ class BrokerServer:
 
 def _idle(_now_ms: float) -> float:
     return inf
+
+
+def _take(on_response: OnMarkers, response: Response | KafkaError) -> None:
+    if isinstance(response, WriteTxnMarkersResponse | KafkaError):
+        on_response(response)
 
 
 def _authorizer(config: BrokerConfig, metadata: MetadataCache) -> StandardAuthorizer | None:

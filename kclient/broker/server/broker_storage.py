@@ -1,13 +1,20 @@
-"""Storage half of a broker: data directory, logs, metadata, partitions and groups."""
+"""Storage half of a broker: data directory, logs, metadata, partitions and coordinators."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kclient.broker.controller.quorum_controller import ControllerSettings
 from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
 from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
+from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from kclient.broker.coordinator.runtime.partition_log import ReplicatedLog
+from kclient.broker.coordinator.transaction.transaction_coordinator import (
+    TransactionConfig,
+    TransactionCoordinator,
+)
+from kclient.broker.coordinator.transaction.transaction_markers import TransactionMarkers
+from kclient.broker.coordinator.transaction.transaction_shard import TransactionShard
 from kclient.broker.log.log_cleaner import CleanerSettings
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
@@ -16,12 +23,17 @@ from kclient.broker.metadata.bootstrap_metadata import bootstrap_records, read_b
 from kclient.broker.metadata.features import (
     KRAFT_VERSION,
     SUPPORTED_FEATURES,
+    TRANSACTION_VERSION,
     default_levels,
 )
 from kclient.broker.metadata.meta_properties import MetaProperties, MetaPropertiesEnsemble
 from kclient.broker.metadata.metadata_batch_loader import Fault
 from kclient.broker.metadata.metadata_delta import MetadataDelta
-from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, MetadataImage, TopicImage
+from kclient.broker.metadata.metadata_image import (
+    CONSUMER_OFFSETS,
+    TRANSACTION_STATE,
+    MetadataImage,
+)
 from kclient.broker.metadata.metadata_loader import MetadataLoader
 from kclient.broker.metadata.metadata_version import LATEST_SERVED, METADATA_VERSION
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
@@ -39,7 +51,7 @@ from kclient.common.uuids import random_uuid, uuid_to_text
 from kclient.protocol.messages.metadata_records import FeatureLevelRecord, MetadataRecord
 
 _LOADING_BUDGET_MS = 20.0
-"""Time for which a change of the metadata waits for the loading of groups: enough for new logs."""
+"""Time for which a change of the metadata waits for the loading of a coordinator's new logs."""
 
 
 class BrokerStorage(NamedTuple):
@@ -53,6 +65,8 @@ class BrokerStorage(NamedTuple):
     metadata: MetadataCache
     replicas: ReplicaManager
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    markers: TransactionMarkers
 
 
 def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
@@ -111,20 +125,32 @@ def open_storage(
     )
     metadata = MetadataCache(runtime.tasks, replicas.timer)
     groups = _groups(config, runtime, replicas, metadata)
+    markers = TransactionMarkers(runtime.clock, runtime.tasks, lambda: replicas.hosted.image)
+    markers.wakeup = replicas.timer.wakeup
+    transactions = _transactions(config, runtime, replicas, markers)
     loader = MetadataLoader(lambda: raft.client.high_watermark, _raise_fatal)
     loader.add_publisher(
         BrokerMetadataPublisher(
             logs,
             topic_config,
             replicas,
-            _follow_groups(config, groups),
+            (_follow_groups(config, groups), _follow_transactions(config, transactions.runtime)),
             metadata,
             lambda: loader.removed_topics,
         )
     )
     publications = MetadataQueue(loader, runtime.tasks)
     return BrokerStorage(
-        identity, incarnation_id, logs, raft, publications, metadata, replicas, groups
+        identity,
+        incarnation_id,
+        logs,
+        raft,
+        publications,
+        metadata,
+        replicas,
+        groups,
+        transactions,
+        markers,
     )
 
 
@@ -211,19 +237,51 @@ def _imbalance_interval_ms(config: BrokerConfig) -> float:
 def _groups(
     config: BrokerConfig, runtime: Runtime, replicas: ReplicaManager, metadata: MetadataCache
 ) -> GroupCoordinator:
-    def count_partitions() -> int:
-        topics = metadata.image.topics
-        topic = topics.get(CONSUMER_OFFSETS)
-        if topic is not None:
-            return len(topic.partitions)
-        planned: int = config.offsets_topic_num_partitions
-        return planned
-
-    log = ReplicatedLog(CONSUMER_OFFSETS, replicas, runtime.clock, count_partitions)
+    log = ReplicatedLog(
+        CONSUMER_OFFSETS,
+        replicas,
+        runtime.clock,
+        lambda: _count(metadata.image, CONSUMER_OFFSETS, config.offsets_topic_num_partitions),
+    )
     groups = GroupCoordinator(_group_config(config), log, runtime)
     groups.startup()
     groups.wakeup = replicas.timer.wakeup
     return groups
+
+
+def _transactions(
+    config: BrokerConfig, runtime: Runtime, replicas: ReplicaManager, markers: TransactionMarkers
+) -> TransactionCoordinator:
+    def image() -> MetadataImage:
+        return replicas.hosted.image
+
+    log = ReplicatedLog(
+        TRANSACTION_STATE,
+        replicas,
+        runtime.clock,
+        lambda: _count(image(), TRANSACTION_STATE, config.transaction_state_log_num_partitions),
+    )
+    transactions = TransactionCoordinator(
+        TransactionConfig(
+            config.transaction_max_timeout_ms,
+            config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+            config.transactional_id_expiration_ms,
+            config.transaction_remove_expired_transaction_cleanup_interval_ms,
+        ),
+        log,
+        runtime,
+        markers,
+        lambda: image().features.get(TRANSACTION_VERSION, 0),
+    )
+    transactions.runtime.startup()
+    transactions.runtime.wakeup = replicas.timer.wakeup
+    return transactions
+
+
+def _count(image: MetadataImage, name: str, planned: int) -> int:
+    """Return the number of partitions of a topic, or the planned number if it does not exist."""
+    topic = image.topics.get(name)
+    return planned if topic is None else len(topic.partitions)
 
 
 def _follow_groups(
@@ -232,26 +290,46 @@ def _follow_groups(
     """Return the publisher that loads and unloads groups with the leaders of their partitions."""
 
     def publish(delta: MetadataDelta, image: MetadataImage) -> None:
-        for topic in delta.deleted_topics:
-            if topic.name == CONSUMER_OFFSETS:
-                for number in range(len(topic.partitions)):
-                    groups.on_resignation(number, None)
-        if CONSUMER_OFFSETS in delta.created_topics or CONSUMER_OFFSETS in delta.changed_topics:
-            _follow_leaders(groups, config.node_id, image.topics[CONSUMER_OFFSETS])
-            groups.load_now(_LOADING_BUDGET_MS)
+        _follow_leaders(groups, config.node_id, CONSUMER_OFFSETS, delta, image)
         if delta.deleted_topics:
             groups.on_topics_deleted({topic.name for topic in delta.deleted_topics})
 
     return publish
 
 
-def _follow_leaders(groups: GroupCoordinator, node_id: int, topic: TopicImage) -> None:
-    """Load the partitions of the group coordinator that this broker leads; unload the others."""
-    for number, registration in enumerate(topic.partitions):
+def _follow_transactions(
+    config: BrokerConfig, transactions: CoordinatorRuntime[TransactionShard]
+) -> Callable[[MetadataDelta, MetadataImage], None]:
+    """Return the publisher that loads and unloads transactional ids likewise."""
+    return lambda delta, image: _follow_leaders(
+        transactions, config.node_id, TRANSACTION_STATE, delta, image
+    )
+
+
+class _Coordinator(Protocol):
+    """Coordinator whose partitions follow their leaders."""
+
+    def on_leadership(self, partition: int, leader_epoch: int) -> None: ...
+    def on_resignation(self, partition: int, leader_epoch: int | None) -> None: ...
+    def load_now(self, budget_ms: float | None = None) -> None: ...
+
+
+def _follow_leaders(
+    coordinator: _Coordinator, node_id: int, name: str, delta: MetadataDelta, image: MetadataImage
+) -> None:
+    """Load the partitions of a coordinator that this broker leads; unload the others."""
+    for topic in delta.deleted_topics:
+        if topic.name == name:
+            for number in range(len(topic.partitions)):
+                coordinator.on_resignation(number, None)
+    if name not in delta.created_topics and name not in delta.changed_topics:
+        return
+    for number, registration in enumerate(image.topics[name].partitions):
         if registration.leader == node_id:
-            groups.on_leadership(number, registration.leader_epoch)
+            coordinator.on_leadership(number, registration.leader_epoch)
         else:
-            groups.on_resignation(number, registration.leader_epoch)
+            coordinator.on_resignation(number, registration.leader_epoch)
+    coordinator.load_now(_LOADING_BUDGET_MS)
 
 
 def _group_config(config: BrokerConfig) -> GroupConfig:

@@ -28,6 +28,7 @@ from kclient.broker.server.handlers import (
     sasl,
     scram_credentials,
     topics,
+    transactions,
     txn_offset_commit,
     write_txn_markers,
 )
@@ -71,6 +72,7 @@ API_TABLE: dict[ApiKey, ServedApi] = {
         *sasl.APIS,
         *scram_credentials.APIS,
         *topics.APIS,
+        *transactions.APIS,
         *txn_offset_commit.APIS,
         *write_txn_markers.APIS,
     )

@@ -8,11 +8,12 @@ CONTROLLER = "CONTROLLER"
 MAX_BROKERS = 9
 """All nodes share the processors of one machine; more of them only wait for each other."""
 
-GROUP_SETTINGS: Mapping[str, object] = {
+COORDINATOR_SETTINGS: Mapping[str, object] = {
     # Waiting for more members is useful where consumers start on many machines at once.
     "group.initial.rebalance.delay.ms": 0,
-    # Few brokers do not distribute groups.
+    # Few brokers do not distribute groups or transactional ids.
     "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 4,
 }
 
 
@@ -24,10 +25,12 @@ def local_cluster_settings(brokers: int) -> dict[str, object]:
     """
     replicas = min(3, brokers)
     return {
-        **GROUP_SETTINGS,
+        **COORDINATOR_SETTINGS,
         "controller.listener.names": CONTROLLER,
         "default.replication.factor": replicas,
         "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": max(1, replicas - 1),
         "min.insync.replicas": max(1, replicas - 1),
         "controller.quorum.election.timeout.ms": 200,
         "controller.quorum.fetch.timeout.ms": 1000,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
+from kclient.broker.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.auth_helper import AuthHelper
@@ -37,6 +38,7 @@ class BrokerServices:
         metadata: Cluster metadata that this broker has published.
         replica_manager: Reads and writes records.
         groups: Coordinator of consumer groups.
+        transactions: Coordinator of transactions.
         api_versions: APIs and versions served.
         topic_creation: Automatic creation of topics.
         configs: Descriptions of settings.
@@ -55,6 +57,7 @@ class BrokerServices:
     metadata: MetadataCache
     replica_manager: ReplicaManager
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     api_versions: ApiVersionManager
     topic_creation: AutoTopicCreationManager
     configs: ConfigHelper

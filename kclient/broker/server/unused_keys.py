@@ -46,7 +46,7 @@ _FIXED = {
     "early.start.listeners": ("", "all listeners start at the same time"),
     "max.connections.per.ip.overrides": ("", "set max.connections.per.ip"),
     "remote.log.storage.system.enable": ("false", "tiered storage is not available"),
-    "transaction.two.phase.commit.enable": ("false", "transactions are not available"),
+    "transaction.two.phase.commit.enable": ("false", "two-phase commit is not available"),
 }
 """The only value of a key, and why it has no other."""
 
@@ -158,14 +158,7 @@ _WITHOUT_EFFECT = {
         socket.receive.buffer.bytes
         socket.send.buffer.bytes
         telemetry.max.bytes
-        transaction.abort.timed.out.transaction.cleanup.interval.ms
-        transaction.max.timeout.ms
-        transaction.remove.expired.transaction.cleanup.interval.ms
         transaction.state.log.load.buffer.size
-        transaction.state.log.min.isr
-        transaction.state.log.num.partitions
-        transaction.state.log.segment.bytes
-        transactional.id.expiration.ms
     """,
     ConfigType.LIST: """
         group.consumer.assignors
@@ -193,7 +186,6 @@ _WITHOUT_EFFECT = {
     ConfigType.SHORT: """
         share.coordinator.state.topic.min.isr
         share.coordinator.state.topic.replication.factor
-        transaction.state.log.replication.factor
     """,
     ConfigType.STRING: """
         group.consumer.migration.policy

@@ -10,6 +10,7 @@ from kclient.testing.virtual.virtual_world import VirtualMachine, VirtualWorld
 _DEFAULTS: Mapping[str, object] = {
     "allow.unauthenticated.listeners": True,  # only the test is on this network
     "offsets.topic.num.partitions": 1,
+    "transaction.state.log.num.partitions": 1,
 }
 
 

@@ -103,3 +103,18 @@ def test_offsets_topic_has_settings_of_its_own() -> None:
         "compression.type": "producer",
         "segment.bytes": "2000000",
     }
+
+
+def test_state_of_transactions_is_compacted_and_safe() -> None:
+    controller = Controller()
+    manager = AutoTopicCreationManager(CONFIG, cast("ControllerChannel", controller))
+    manager.create(["__transaction_state"], lambda _errors: None)
+    (topic,) = controller.requests
+    assert (topic.num_partitions, topic.replication_factor) == (50, 1)
+    assert {each.name: each.value for each in topic.configs} == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "1",
+        "segment.bytes": "4194304",
+        "unclean.leader.election.enable": "false",
+    }

@@ -62,7 +62,7 @@ class Components:
             cast("LogManager", self),
             lambda image, topic: LogConfig.parse(image.topic_config(topic), DEFAULTS),
             cast("ReplicaManager", replicas),
-            lambda _delta, _image: self._call("groups"),
+            [lambda _delta, _image: self._call("groups")],
             self.metadata,
             lambda: set(removed),
         )

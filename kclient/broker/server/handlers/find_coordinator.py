@@ -1,14 +1,13 @@
-"""FindCoordinator, versions 0-6: the coordinator of a group.
+"""FindCoordinator, versions 0-6: the coordinator of a group or transactional id.
 
-The first request creates ``__consumer_offsets`` and fails with COORDINATOR_NOT_AVAILABLE, which
-clients retry.
+The first request creates ``__consumer_offsets`` or ``__transaction_state``, and fails with
+COORDINATOR_NOT_AVAILABLE, which clients retry.
 
-Differences from Apache Kafka: transactions and share groups are not served; their coordinators are
-never available.
+Differences from Apache Kafka: share groups are not served; their coordinators are never available.
 """
 
 from kclient.broker.coordinator.runtime.partition_log import partition_for
-from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
+from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation, ResourceType
@@ -32,18 +31,21 @@ _BATCHED = 4
 _GROUP = 0
 _TRANSACTION = 1
 _KEY_TYPES = (0, 1, 2)
+_TOPICS = {_GROUP: CONSUMER_OFFSETS, _TRANSACTION: TRANSACTION_STATE}
+"""Topic of a coordinator's records by type of key."""
 
 
 def handle(
     services: BrokerServices, request: Request, body: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | None:
-    """Return the coordinator of each key; create the offsets topic first if it is missing."""
+    """Return the coordinator of each key; create its topic first if that is missing."""
     response = _response(services, request, body)
     batched = request.header.api_version >= _BATCHED
-    has_groups = body.key_type == _GROUP and (body.coordinator_keys or not batched)
-    if not has_groups or not _must_create_topic(services):
+    topic = _TOPICS.get(body.key_type)
+    has_keys = bool(body.coordinator_keys) or not batched
+    if topic is None or not has_keys or topic in services.metadata.image.topics:
         return response
-    services.topic_creation.create([CONSUMER_OFFSETS], lambda _errors: request.respond(response))
+    services.topic_creation.create([topic], lambda _errors: request.respond(response))
     return None
 
 
@@ -95,12 +97,12 @@ def _coordinator_node(services: BrokerServices, request: Request, key: str, key_
     if key_type not in _KEY_TYPES:
         raise InvalidRequestError(f"coordinator type: got {key_type}, expected 0, 1 or 2")
     _authorize(services, request, key, key_type)
-    if key_type != _GROUP:
-        raise CoordinatorNotAvailableError("this broker coordinates consumer groups only")
+    if key_type not in _TOPICS:
+        raise CoordinatorNotAvailableError("this broker does not coordinate share groups")
     image = services.metadata.image
-    topic = image.topics.get(CONSUMER_OFFSETS)
+    topic = image.topics.get(_TOPICS[key_type])
     if topic is None:
-        raise CoordinatorNotAvailableError("the offsets topic is being created")
+        raise CoordinatorNotAvailableError(f"{_TOPICS[key_type]} is being created")
     leader = topic.partitions[partition_for(key, len(topic.partitions))].leader
     broker = image.brokers.get(leader)
     if broker is None or broker.fenced:
@@ -125,12 +127,6 @@ def _authorize(services: BrokerServices, request: Request, key: str, key_type: i
             raise TransactionalIdAuthorizationError("Transactional Id authorization failed.")
     else:
         auth.require_cluster(request, AclOperation.CLUSTER_ACTION)
-
-
-def _must_create_topic(services: BrokerServices) -> bool:
-    """Return whether the offsets topic has to be created."""
-    image = services.metadata.image
-    return CONSUMER_OFFSETS not in image.topics
 
 
 def _failed(body: FindCoordinatorRequest, code: int) -> FindCoordinatorResponse:

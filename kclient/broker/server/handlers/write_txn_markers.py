@@ -49,19 +49,31 @@ def handle(services: BrokerServices, request: Request, body: WriteTxnMarkersRequ
     for marker in body.markers:
         if marker.producer_id < 0:
             raise InvalidRequestError(f"producer id: got {marker.producer_id}, expected >= 0")
-    _Writing(services, request, body).start()
+    write_markers(services, body, request.respond)
+
+
+def write_markers(
+    services: BrokerServices,
+    body: WriteTxnMarkersRequest,
+    reply: Callable[[WriteTxnMarkersResponse], None],
+) -> None:
+    """Append the markers to the logs of this broker; reply when each is committed or has failed."""
+    _Writing(services, body, reply).start()
 
 
 class _Writing:
     """A WriteTxnMarkers request in progress; the lock guards the results."""
 
     def __init__(
-        self, services: BrokerServices, request: Request, body: WriteTxnMarkersRequest
+        self,
+        services: BrokerServices,
+        body: WriteTxnMarkersRequest,
+        reply: Callable[[WriteTxnMarkersResponse], None],
     ) -> None:
         self._replicas = services.replica_manager
         self._groups = services.groups
         self._now_ms = services.clock.wall_ms()
-        self._request = request
+        self._reply = reply
         self._markers = body.markers
         self._lock = services.tasks.lock()
         self._codes: dict[int, dict[TopicPartition, int]] = {}
@@ -133,7 +145,7 @@ class _Writing:
             self._respond()
 
     def _respond(self) -> None:
-        self._request.respond(
+        self._reply(
             WriteTxnMarkersResponse(
                 markers=[_result(producer_id, codes) for producer_id, codes in self._codes.items()]
             )

@@ -1,0 +1,242 @@
+"""AddPartitionsToTxn, AddOffsetsToTxn and EndTxn requests."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kclient.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kclient.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kclient.protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+    EndTxnRequest,
+    EndTxnResponse,
+)
+from kclient.testing import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.transactions import transactional_batch
+from tests.support.clients.wire import Wire
+
+FENCED, OLD_FENCED, MAPPING = 90, 47, 49
+TOPIC_UNKNOWN, TOPIC_REFUSED, NOT_ATTEMPTED, ABORTABLE = 3, 29, 55, 120
+
+
+@pytest.fixture(scope="module")
+def coordinator() -> Iterator[Wire]:
+    """A connection to a broker that has ``__transaction_state`` and the topic ``t``."""
+    with EmbeddedCluster() as cluster, Wire(cluster.bootstrap_servers) as wire:
+        wire.create_topic("t", 2)
+        assert find(wire) == 15
+        wait_until(lambda: find(wire) == 0, "the coordinator to be available")
+        yield wire
+
+
+def find(wire: Wire) -> int:
+    request = FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])
+    response = wire.ask(request, 6, FindCoordinatorResponse)
+    return response.coordinators[0].error_code
+
+
+def init(
+    wire: Wire, name: str, producer: tuple[int, int] = (-1, -1), version: int = 4
+) -> InitProducerIdResponse:
+    request = InitProducerIdRequest(
+        transactional_id=name,
+        transaction_timeout_ms=60_000,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+    )
+    return wire.ask(request, version, InitProducerIdResponse)
+
+
+def new_producer(wire: Wire, name: str) -> tuple[int, int]:
+    response = init(wire, name)
+    assert response.error_code == 0
+    return response.producer_id, response.producer_epoch
+
+
+def topics(partitions: dict[str, list[int]]) -> list[AddPartitionsToTxnTopic]:
+    return [
+        AddPartitionsToTxnTopic(name=name, partitions=numbers)
+        for name, numbers in partitions.items()
+    ]
+
+
+def codes(results: list[AddPartitionsToTxnTopicResult]) -> dict[tuple[str, int], int]:
+    return {
+        (topic.name, each.partition_index): each.partition_error_code
+        for topic in results
+        for each in topic.results_by_partition
+    }
+
+
+def add(
+    wire: Wire,
+    name: str,
+    producer: tuple[int, int],
+    partitions: dict[str, list[int]],
+    version: int = 3,
+) -> dict[tuple[str, int], int]:
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=name,
+        v3_and_below_producer_id=producer[0],
+        v3_and_below_producer_epoch=producer[1],
+        v3_and_below_topics=topics(partitions),
+    )
+    response = wire.ask(request, version, AddPartitionsToTxnResponse)
+    return codes(response.results_by_topic_v3_and_below)
+
+
+def ask_as_broker(
+    wire: Wire, *transactions: AddPartitionsToTxnTransaction, version: int = 5
+) -> dict[str, dict[tuple[str, int], int]]:
+    request = AddPartitionsToTxnRequest(transactions=list(transactions))
+    response = wire.ask(request, version, AddPartitionsToTxnResponse)
+    assert response.error_code == 0
+    return {
+        result.transactional_id: codes(result.topic_results)
+        for result in response.results_by_transaction
+    }
+
+
+def of_broker(
+    name: str, producer: tuple[int, int], *, verify_only: bool = False, **partitions: list[int]
+) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=name,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        verify_only=verify_only,
+        topics=topics(partitions),
+    )
+
+
+def end(
+    wire: Wire, name: str, producer: tuple[int, int], *, commit: bool = True, version: int = 3
+) -> tuple[int, int, int]:
+    request = EndTxnRequest(
+        transactional_id=name,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        committed=commit,
+    )
+    response = wire.ask(request, version, EndTxnResponse)
+    return response.error_code, response.producer_id, response.producer_epoch
+
+
+@pytest.mark.parametrize("version", [0, 3, 4])
+def test_committed_records_are_readable_and_aborted_ones_are_not(
+    coordinator: Wire, version: int
+) -> None:
+    topic = f"records-{version}"
+    coordinator.create_topic(topic)
+    producer = new_producer(coordinator, topic)
+    for sequence, commit in enumerate((True, False, True)):
+        assert add(coordinator, topic, producer, {topic: [0]}) == {(topic, 0): 0}
+        batch = transactional_batch([b"v"], producer[0], sequence)
+        sent = coordinator.produce(topic, batch, transactional_id=topic)
+        assert sent.error_code == 0
+        assert end(coordinator, topic, producer, commit=commit, version=version)[0] == 0
+    found = coordinator.fetch(topic, 2, isolation=1)
+    assert [each.first_offset for each in found.aborted_transactions or ()] == [2]
+    assert found.last_stable_offset == found.high_watermark == 6
+
+
+def test_end_in_version_5_returns_the_next_epoch(coordinator: Wire) -> None:
+    producer_id, epoch = new_producer(coordinator, "bump")
+    assert end(coordinator, "bump", (producer_id, epoch), commit=False, version=5) == (
+        0,
+        producer_id,
+        epoch + 1,
+    )
+    add(coordinator, "bump", (producer_id, epoch + 1), {"t": [0]})
+    for _attempt in range(2):  # the response may be lost
+        ended = end(coordinator, "bump", (producer_id, epoch + 1), version=5)
+        assert ended == (0, producer_id, epoch + 2)
+    assert end(coordinator, "bump", (producer_id, epoch), version=5) == (FENCED, -1, -1)
+
+
+def test_producer_of_the_same_id_fences_the_former(coordinator: Wire) -> None:
+    former = new_producer(coordinator, "fence")
+    assert new_producer(coordinator, "fence") == (former[0], former[1] + 1)
+    assert add(coordinator, "fence", former, {"t": [0]}) == {("t", 0): FENCED}
+    assert add(coordinator, "fence", former, {"t": [0]}, version=1) == {("t", 0): OLD_FENCED}
+    assert end(coordinator, "fence", former)[0] == FENCED
+    assert end(coordinator, "fence", former, version=1)[0] == OLD_FENCED
+    assert init(coordinator, "fence", (former[0], former[1] + 7)).error_code == FENCED
+    assert init(coordinator, "fence", (former[0], former[1] + 7), 3).error_code == OLD_FENCED
+
+
+@pytest.mark.parametrize("producer", [(-1, 0), (5, -1)])
+def test_producer_id_needs_its_epoch(coordinator: Wire, producer: tuple[int, int]) -> None:
+    assert init(coordinator, "half", producer).error_code == 42
+
+
+def test_empty_transactional_id_is_refused(coordinator: Wire) -> None:
+    assert init(coordinator, "").error_code == 42
+
+
+def test_no_partition_is_added_if_one_is_unknown(coordinator: Wire) -> None:
+    producer = new_producer(coordinator, "unknown")
+    for unknown in ({"t": [0, 2]}, {"t": [0, -1]}):
+        number = unknown["t"][1]
+        found = add(coordinator, "unknown", producer, unknown)
+        assert found == {("t", 0): NOT_ATTEMPTED, ("t", number): TOPIC_UNKNOWN}
+    found = add(coordinator, "unknown", producer, {"t": [0], "none": [0]})
+    assert found == {("t", 0): NOT_ATTEMPTED, ("none", 0): TOPIC_UNKNOWN}
+    found = add(coordinator, "unknown", producer, {"t": [0], "__transaction_state": [0]})
+    assert found == {("t", 0): NOT_ATTEMPTED, ("__transaction_state", 0): TOPIC_REFUSED}
+    assert end(coordinator, "unknown", producer)[0] == 48
+
+
+def test_broker_adds_and_verifies_partitions(coordinator: Wire) -> None:
+    one, two = new_producer(coordinator, "one"), new_producer(coordinator, "two")
+    found = ask_as_broker(
+        coordinator,
+        of_broker("one", one, t=[0]),
+        of_broker("two", two, verify_only=True, t=[0]),
+        of_broker("none", (1, 1), t=[0, 1]),
+        of_broker("odd", one, t=[0, 5]),
+    )
+    assert found == {
+        "one": {("t", 0): 0},
+        "two": {("t", 0): ABORTABLE},
+        "none": {("t", 0): MAPPING, ("t", 1): MAPPING},
+        "odd": {("t", 0): NOT_ATTEMPTED, ("t", 5): TOPIC_UNKNOWN},
+    }
+    found = ask_as_broker(
+        coordinator,
+        of_broker("one", one, verify_only=True, t=[0, 1]),
+        of_broker("two", (two[0], two[1] + 1), verify_only=True, t=[0]),
+        version=4,
+    )
+    assert found == {"one": {("t", 0): 0, ("t", 1): ABORTABLE}, "two": {("t", 0): FENCED}}
+    assert ask_as_broker(coordinator) == {}
+    assert end(coordinator, "one", one, version=5) == (0, one[0], one[1] + 1)
+
+
+def test_offsets_of_a_group_are_a_partition_of_the_transaction(coordinator: Wire) -> None:
+    producer = new_producer(coordinator, "offsets")
+    request = AddOffsetsToTxnRequest(
+        transactional_id="offsets",
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        group_id="g",
+    )
+    for version in (0, 4):
+        assert coordinator.ask(request, version, AddOffsetsToTxnResponse).error_code == 0
+    request.producer_epoch = 9
+    assert coordinator.ask(request, 2, AddOffsetsToTxnResponse).error_code == FENCED
+    assert coordinator.ask(request, 1, AddOffsetsToTxnResponse).error_code == OLD_FENCED
+    assert end(coordinator, "offsets", producer)[0] == 0
