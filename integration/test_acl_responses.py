@@ -52,6 +52,7 @@ from kclient.protocol.messages import (
     produce,
     quorum,
     topics,
+    transaction_descriptions,
     transactions,
     user_scram_credentials,
 )
@@ -482,6 +483,19 @@ CASES: tuple[Case, ...] = (
         "end of a transaction",
         one(transactions.EndTxnRequest, transactional_id="t", producer_id=5),
         (0, 2, 4),
+    ),
+    (
+        "describe transactions",
+        one(
+            transaction_descriptions.DescribeTransactionsRequest,
+            transactional_ids=["t-open", "t-secret"],
+        ),
+        (0,),
+    ),
+    (
+        "list transactions",
+        one(transaction_descriptions.ListTransactionsRequest, state_filters=["Empty", "odd"]),
+        (0, 1),
     ),
     (
         "transaction markers",

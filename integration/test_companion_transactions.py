@@ -153,3 +153,30 @@ def test_java_producer_commits_transactions(cluster: EmbeddedCluster, java: Kafk
         ],
     )
     assert len(read(cluster.bootstrap_servers)) == 2000
+
+
+def test_kafka_transactions_shows_an_open_transaction(
+    cluster: EmbeddedCluster, java: KafkaTools
+) -> None:
+    bootstrap = cluster.bootstrap_servers
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": "x"})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce("t", b"open", partition=1)
+    producer.flush(20)
+
+    def shown(*arguments: str) -> list[list[str]]:
+        tool = "org.apache.kafka.tools.TransactionsCommand"
+        output = java.run(tool, ["--bootstrap-server", bootstrap, *arguments]).stdout.decode()
+        return [line.split() for line in output.splitlines()]
+
+    header, row = shown("list")
+    listed = dict(zip(header, row, strict=True))
+    assert (listed["TransactionalId"], listed["TransactionState"]) == ("x", "Ongoing")
+    header, row = shown("describe", "--transactional-id", "x")
+    described = dict(zip(header, row, strict=True))
+    assert (described["TransactionState"], described["TopicPartitions"]) == ("Ongoing", "t-1")
+    assert described["ProducerId"] == listed["ProducerId"]
+    producer.abort_transaction(20)
+    _header, row = shown("list")
+    assert row[-1] == "CompleteAbort"
