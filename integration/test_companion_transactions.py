@@ -13,8 +13,10 @@ from integration.conftest import ToolsFor
 from integration.harness.discovery import chosen_versions
 from integration.harness.kafka_tools import KafkaTools
 from kclient import AdminClient, Consumer
-from kclient.common.types import NewTopic
+from kclient.broker.coordinator.runtime.partition_log import partition_for
+from kclient.common.types import NewTopic, TopicPartition
 from kclient.testing import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 
@@ -133,6 +135,54 @@ def test_second_producer_aborts_and_fences_the_first(cluster: EmbeddedCluster) -
     second.produce("t", b"next")
     second.commit_transaction(20)
     assert read(bootstrap) == [b"next"]
+
+
+def opened(bootstrap: str, **settings: object) -> confluent_kafka.Producer:
+    """Return the producer of an open transaction, with a record in each partition."""
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": "x", **settings}
+    )
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for number in range(3):
+        producer.produce("t", b"%d" % number, partition=number)
+    producer.flush(20)
+    return producer
+
+
+def test_transaction_is_committed_at_the_next_coordinator() -> None:
+    with EmbeddedCluster(3) as cluster:
+        bootstrap = cluster.bootstrap_servers
+        with AdminClient(bootstrap_servers=bootstrap) as admin:
+            admin.create_topics([NewTopic("t", 3)])
+        producer = opened(bootstrap)
+        partition = partition_for("x", 4)
+        coordinator = cluster.leader_of("__transaction_state", partition)
+        assert coordinator is not None
+        cluster.kill(coordinator)
+        producer.commit_transaction(30)
+        assert cluster.leader_of("__transaction_state", partition) != coordinator
+        assert read(bootstrap) == [b"0", b"1", b"2"]
+
+
+def test_transaction_that_lasts_too_long_does_not_block_readers() -> None:
+    settings = {
+        "num.partitions": 3,
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,
+    }
+    with EmbeddedCluster(config=settings) as cluster:
+        bootstrap = cluster.bootstrap_servers
+        producer = opened(bootstrap, **{"transaction.timeout.ms": 1000})
+        other = kafka.KafkaProducer(bootstrap_servers=bootstrap)
+        other.send("t", b"plain", partition=1).get(10)
+        assert read(bootstrap) == []
+        with Consumer(bootstrap_servers=bootstrap, isolation_level="read_committed") as consumer:
+            partition = TopicPartition("t", 1)
+            wait_until(lambda: consumer.end_offsets([partition])[partition] == 3, "the abort")
+        assert read(bootstrap) == [b"plain"]
+        with pytest.raises(confluent_kafka.KafkaException) as caught:
+            producer.commit_transaction(20)
+        assert caught.value.args[0].fatal()
 
 
 @pytest.fixture(params=chosen_versions())
