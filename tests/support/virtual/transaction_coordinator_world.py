@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.transaction_coordinator import (
     TransactionConfig,
     TransactionCoordinator,
@@ -10,10 +11,7 @@ from kclient.broker.coordinator.transaction.transaction_markers import (
     OnMarkers,
     TransactionMarkers,
 )
-from kclient.broker.coordinator.transaction.transaction_metadata import (
-    ProducerIdAndEpoch,
-    TransactionMetadata,
-)
+from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
 from kclient.broker.metadata.metadata_image import (
     BrokerRegistration,
     MetadataImage,

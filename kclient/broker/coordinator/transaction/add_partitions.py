@@ -2,11 +2,9 @@
 
 from collections.abc import Collection
 
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.decision import Decision
-from kclient.broker.coordinator.transaction.transaction_metadata import (
-    ProducerIdAndEpoch,
-    TransactionMetadata,
-)
+from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
 from kclient.common.broker_errors import (
     ConcurrentTransactionsError,
@@ -65,9 +63,9 @@ def check_producer(
         raise InvalidPidMappingError(
             f"{name}: got producer id {producer.producer_id}, expected {metadata.producer_id}"
         )
-    if producer.epoch != metadata.producer_epoch:
+    if producer.producer_epoch != metadata.producer_epoch:
         raise ProducerFencedError(
-            f"{name}: got epoch {producer.epoch}, expected {metadata.producer_epoch}"
+            f"{name}: got epoch {producer.producer_epoch}, expected {metadata.producer_epoch}"
         )
     if metadata.state.is_prepared:
         raise ConcurrentTransactionsError(f"{name}: the last transaction has not ended")

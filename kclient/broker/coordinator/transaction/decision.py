@@ -2,10 +2,8 @@
 
 from typing import NamedTuple
 
-from kclient.broker.coordinator.transaction.transaction_metadata import (
-    ProducerIdAndEpoch,
-    TransactionMetadata,
-)
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
+from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
 from kclient.common.errors import KafkaError
 
 

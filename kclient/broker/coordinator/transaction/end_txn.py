@@ -5,15 +5,14 @@ that a delayed request of one transaction cannot end the next one (KIP-890); the
 epoch of the next transaction, and a repeated request has the epoch before.
 """
 
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.decision import Decision
 from kclient.broker.coordinator.transaction.transaction_metadata import (
     EXHAUSTED_EPOCH,
-    NO_PRODUCER_ID,
-    SERVES_BUMPS,
-    ProducerIdAndEpoch,
     TransactionMetadata,
 )
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
+from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID, TRANSACTION_V2
 from kclient.common.broker_errors import (
     ConcurrentTransactionsError,
     InvalidPidMappingError,
@@ -50,8 +49,8 @@ def end_txn(
     """
     if producer.producer_id != metadata.producer_id:
         raise InvalidPidMappingError(_text(metadata, f"producer id {producer.producer_id}"))
-    if producer.epoch != metadata.producer_epoch:
-        raise ProducerFencedError(_text(metadata, f"epoch {producer.epoch}"))
+    if producer.producer_epoch != metadata.producer_epoch:
+        raise ProducerFencedError(_text(metadata, f"epoch {producer.producer_epoch}"))
     if is_pending:
         raise ConcurrentTransactionsError(_text(metadata, "a transition is pending"))
     if metadata.state is not TransactionState.ONGOING:
@@ -92,16 +91,18 @@ def end_txn_and_bump(
     is_repeated = _is_repeated(metadata, producer)
     if producer.producer_id != metadata.producer_id and not is_repeated:
         raise InvalidPidMappingError(_text(metadata, f"producer id {producer.producer_id}"))
-    is_current = producer.epoch == metadata.producer_epoch and not metadata.state.is_prepared
+    is_current = (
+        producer.producer_epoch == metadata.producer_epoch and not metadata.state.is_prepared
+    )
     at_end = metadata.state.is_prepared or metadata.state in _COMPLETE
     if not (is_current or (is_repeated and at_end)):
-        raise ProducerFencedError(_text(metadata, f"epoch {producer.epoch}"))
+        raise ProducerFencedError(_text(metadata, f"epoch {producer.producer_epoch}"))
     if at_end and not is_current:
         return _repeated(metadata, commits=commits)
     if commits and metadata.state is not TransactionState.ONGOING:
         raise InvalidTxnStateError(_text(metadata, "no transaction is open"))
     # An abort without a transaction is legal: its first produce may have failed.
-    return _prepared(metadata, SERVES_BUMPS, new_producer_id, now_ms, commits=commits)
+    return _prepared(metadata, TRANSACTION_V2, new_producer_id, now_ms, commits=commits)
 
 
 def fence(
@@ -132,7 +133,7 @@ def _prepared(
     *,
     commits: bool,
 ) -> Decision | None:
-    rotates = metadata.is_exhausted and version >= SERVES_BUMPS
+    rotates = metadata.is_exhausted and version >= TRANSACTION_V2
     if rotates and new_producer_id == NO_PRODUCER_ID:
         return None
     moved = metadata.prepared(
@@ -148,7 +149,7 @@ def _prepared(
 def _is_repeated(metadata: TransactionMetadata, producer: ProducerIdAndEpoch) -> bool:
     """Return whether a request is that which has led to the present epoch."""
     if producer.producer_id == metadata.producer_id:
-        return metadata.producer_epoch == producer.epoch + 1
+        return metadata.producer_epoch == producer.producer_epoch + 1
     return (
         producer == (metadata.previous_producer_id, EXHAUSTED_EPOCH)
         and metadata.producer_epoch == 0

@@ -1,29 +1,19 @@
 """Transaction of a transactional id, as its coordinator keeps it."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.transaction_state import (
     TransactionState,
     check_transition,
 )
+from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.common.types import TopicPartition
 
-NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 MAX_EPOCH = 32767
 EXHAUSTED_EPOCH = MAX_EPOCH - 1
 """Last epoch of a producer; the one after it only fences."""
-
-SERVES_BUMPS = 2
-"""Level of transaction.version from which each end of a transaction raises the epoch."""
-
-
-class ProducerIdAndEpoch(NamedTuple):
-    """Producer id with its epoch."""
-
-    producer_id: int
-    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +112,7 @@ class TransactionMetadata:
             now_ms,
             partitions=frozenset(),
             producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
+            producer_epoch=producer.producer_epoch,
             previous_producer_id=self.producer_id if has_next else self.previous_producer_id,
             next_producer_id=NO_PRODUCER_ID,
         )

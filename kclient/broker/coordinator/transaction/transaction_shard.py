@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
-from kclient.broker.coordinator.runtime.partition_log import operation_error
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, operation_error
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.broker.coordinator.transaction.add_partitions import add_partitions, check_producer
 from kclient.broker.coordinator.transaction.decision import Decision
@@ -17,17 +17,13 @@ from kclient.broker.coordinator.transaction.transaction_markers import (
     MarkerTask,
     TransactionMarkers,
 )
-from kclient.broker.coordinator.transaction.transaction_metadata import (
-    NO_PRODUCER_ID,
-    SERVES_BUMPS,
-    ProducerIdAndEpoch,
-    TransactionMetadata,
-)
+from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
 from kclient.broker.coordinator.transaction.transaction_records import (
     decode_record,
     transaction_record,
 )
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
+from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID, TRANSACTION_V2
 from kclient.common.broker_errors import (
     ConcurrentTransactionsError,
     InvalidPidMappingError,
@@ -220,7 +216,7 @@ class TransactionShard:
         is_pending = transactional_id in self._pending
         now_ms = self._clock.wall_ms()
         decision: Decision | None
-        if client_version < SERVES_BUMPS:
+        if client_version < TRANSACTION_V2:
             decision = end_txn(
                 metadata, producer, commits=commits, is_pending=is_pending, now_ms=now_ms
             )

@@ -1,10 +1,8 @@
 """InitProducerId, versions 0-5: the id and epoch of an idempotent or transactional producer."""
 
-from kclient.broker.coordinator.transaction.transaction_metadata import (
-    NO_EPOCH,
-    NO_PRODUCER_ID,
-    ProducerIdAndEpoch,
-)
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
+from kclient.broker.coordinator.transaction.transaction_metadata import NO_EPOCH
+from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation, ResourceType
@@ -56,9 +54,10 @@ def _initialize(
     if not transactional_id:
         raise InvalidRequestError("the transactional id is empty")
     given = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
-    if (given.producer_id == NO_PRODUCER_ID) != (given.epoch == NO_EPOCH):
+    if (given.producer_id == NO_PRODUCER_ID) != (given.producer_epoch == NO_EPOCH):
         raise InvalidRequestError(
-            f"producer: got id {given.producer_id} and epoch {given.epoch}, expected both or none"
+            f"producer: got id {given.producer_id} and epoch {given.producer_epoch}, "
+            "expected both or none"
         )
 
     def reply(result: ProducerIdAndEpoch | KafkaError) -> None:
@@ -69,7 +68,9 @@ def _initialize(
             request.respond(_failed(body, code))
         else:
             request.respond(
-                InitProducerIdResponse(producer_id=result.producer_id, producer_epoch=result.epoch)
+                InitProducerIdResponse(
+                    producer_id=result.producer_id, producer_epoch=result.producer_epoch
+                )
             )
 
     services.transactions.init_producer_id(

@@ -9,12 +9,9 @@
 
 from collections.abc import Callable, Iterable
 
-from kclient.broker.coordinator.runtime.partition_log import partition_for
-from kclient.broker.coordinator.transaction.transaction_metadata import (
-    SERVES_BUMPS,
-    ProducerIdAndEpoch,
-)
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, partition_for
 from kclient.broker.coordinator.transaction.transaction_shard import Reply
+from kclient.broker.log.producer_state_entry import TRANSACTION_V2
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, INTERNAL_TOPICS, MetadataImage
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
@@ -159,7 +156,7 @@ class _Adding:
                 transactional_id,
                 producer,
                 partitions,
-                SERVES_BUMPS,
+                TRANSACTION_V2,
                 lambda result: self._on_done(
                     transactional_id, dict.fromkeys(partitions, _code(self._request, result))
                 ),
@@ -212,7 +209,7 @@ def _end_txn(services: BrokerServices, request: Request, body: EndTxnRequest) ->
     services.transactions.end_txn(
         body.transactional_id,
         ProducerIdAndEpoch(body.producer_id, body.producer_epoch),
-        SERVES_BUMPS if raises_epoch else 0,
+        TRANSACTION_V2 if raises_epoch else 0,
         _responder(request, _ended),
         commits=body.committed,
     )
@@ -220,7 +217,7 @@ def _end_txn(services: BrokerServices, request: Request, body: EndTxnRequest) ->
 
 def _ended(code: int, producer: ProducerIdAndEpoch) -> EndTxnResponse:
     return EndTxnResponse(
-        error_code=code, producer_id=producer.producer_id, producer_epoch=producer.epoch
+        error_code=code, producer_id=producer.producer_id, producer_epoch=producer.producer_epoch
     )
 
 

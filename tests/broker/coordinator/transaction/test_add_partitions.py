@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.add_partitions import add_partitions
 from kclient.broker.coordinator.transaction.decision import Decision
-from kclient.broker.coordinator.transaction.transaction_metadata import (
-    ProducerIdAndEpoch,
-    TransactionMetadata,
-)
+from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
 from kclient.common.broker_errors import (
     ConcurrentTransactionsError,

@@ -4,15 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.decision import Decision
 from kclient.broker.coordinator.transaction.init_producer_id import (
     first_decision,
     init_producer_id,
 )
-from kclient.broker.coordinator.transaction.transaction_metadata import (
-    ProducerIdAndEpoch,
-    TransactionMetadata,
-)
+from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
 from kclient.common.broker_errors import ConcurrentTransactionsError, ProducerFencedError
 from kclient.common.types import TopicPartition

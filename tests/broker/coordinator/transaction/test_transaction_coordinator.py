@@ -2,7 +2,7 @@
 
 import pytest
 
-from kclient.broker.coordinator.transaction.transaction_metadata import ProducerIdAndEpoch
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.common.broker_errors import (
     ConcurrentTransactionsError,
     CoordinatorNotAvailableError,
