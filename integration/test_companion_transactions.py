@@ -185,6 +185,51 @@ def test_transaction_that_lasts_too_long_does_not_block_readers() -> None:
         assert caught.value.args[0].fatal()
 
 
+def test_copied_records_are_in_the_output_once(cluster: EmbeddedCluster) -> None:
+    """Every third transaction is aborted, and its records are read again."""
+    bootstrap = cluster.bootstrap_servers
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics([NewTopic("input", 2)])
+    source = kafka.KafkaProducer(bootstrap_servers=bootstrap)
+    for number in range(200):
+        source.send("input", b"%d" % number, partition=number % 2)
+    source.flush(20)
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "copier",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["input"])
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": "c"})
+    producer.init_transactions(20)
+    turn = copied = 0
+    while copied < 200:
+        records = consumer.consume(20, 1.0)
+        if not records:
+            continue
+        turn += 1
+        producer.begin_transaction()
+        for record in records:
+            producer.produce("t", record.value())
+        positions = consumer.position(consumer.assignment())
+        read_positions = [each for each in positions if each.offset >= 0]
+        producer.send_offsets_to_transaction(read_positions, consumer.consumer_group_metadata(), 20)
+        if turn % 3:
+            producer.commit_transaction(20)
+            copied += len(records)
+        else:
+            producer.abort_transaction(20)
+            for each in consumer.committed(consumer.assignment(), 20):
+                consumer.seek(
+                    confluent_kafka.TopicPartition(each.topic, each.partition, max(0, each.offset))
+                )
+    consumer.close()
+    assert read(bootstrap) == sorted(b"%d" % number for number in range(200))
+
+
 @pytest.fixture(params=chosen_versions())
 def java(
     request: pytest.FixtureRequest, cluster: EmbeddedCluster, tools_for: ToolsFor
