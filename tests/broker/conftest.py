@@ -15,7 +15,9 @@ from tests.support.disks.log_bench import LogBench, ManagerBench, ManualClock, b
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
     """One broker for the tests of a module; each test uses topics of its own."""
-    with EmbeddedCluster() as running:
+    # Tests of logs send batches and markers of transactions that have no coordinator.
+    settings = {"transaction.partition.verification.enable": False}
+    with EmbeddedCluster(config=settings) as running:
         yield running
 
 

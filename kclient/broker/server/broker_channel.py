@@ -18,19 +18,20 @@ from kclient.protocol.message import Request
 class BrokerChannel:
     """Connections to the listeners of other brokers, for one purpose.
 
-    A broker has one request in flight; others wait.
-
     Attributes:
         sender: The connections.
     """
 
-    def __init__(self, config: BrokerConfig, runtime: Runtime, purpose: str) -> None:
+    def __init__(
+        self, config: BrokerConfig, runtime: Runtime, purpose: str, max_in_flight: int = 1
+    ) -> None:
         """Open no connection yet.
 
         Args:
             config: Settings of this broker.
             runtime: Clock, tasks and network.
             purpose: Part of the client id.
+            max_in_flight: Requests in flight per broker; others wait.
 
         Raises:
             ConfigError: The security of the listener for brokers is incomplete, or a certificate
@@ -41,7 +42,7 @@ class BrokerChannel:
         self._listener_name = listener.name
         self.sender = InterBrokerSender(
             runtime,
-            SenderSettings(client_id),
+            SenderSettings(client_id, max_in_flight=max_in_flight),
             listener,
             LogContext("Broker", {"clientId": client_id}),
         )

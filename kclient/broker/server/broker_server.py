@@ -9,7 +9,6 @@ from math import inf
 from typing import NamedTuple
 
 from kclient.broker.authorizer.standard_authorizer import StandardAuthorizer, parse_super_users
-from kclient.broker.coordinator.transaction.transaction_markers import OnMarkers
 from kclient.broker.network.inter_broker_sender import InterBrokerSender, Step
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
 from kclient.broker.network.request_channel import RequestChannel
@@ -20,7 +19,6 @@ from kclient.broker.network.socket_server import SocketServer, SocketServerConfi
 from kclient.broker.replication.alter_partition_manager import AlterPartitionManager
 from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
-from kclient.broker.server.broker_channel import BrokerChannel
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_lifecycle_manager import (
     BrokerLifecycleManager,
@@ -33,7 +31,6 @@ from kclient.broker.server.config_helper import ConfigHelper
 from kclient.broker.server.controller_channel import ControllerChannel
 from kclient.broker.server.controller_connections import ControllerConnections
 from kclient.broker.server.fetch_session import FetchSessionCache
-from kclient.broker.server.handlers.write_txn_markers import write_markers
 from kclient.broker.server.kafka_apis import (
     API_TABLE,
     CONTROLLER_API_TABLE,
@@ -47,17 +44,13 @@ from kclient.broker.server.quorum_voters import quorum_voters
 from kclient.broker.server.replica_fetchers import ReplicaFetchers
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.broker.server.served_api import BrokerServices, ServedApi
+from kclient.broker.server.transaction_channels import TransactionChannels
 from kclient.broker.server.transaction_verification import TransactionVerification
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime, Task
 from kclient.network.endpoint import Endpoint
 from kclient.network.sasl.scram_server import ScramCredentials
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.message import Response
-from kclient.protocol.messages.transactions import (
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
 
 _log = logging.getLogger(__name__)
 
@@ -70,8 +63,6 @@ _CONTROLLED_SHUTDOWN_MS = 5000.0
 
 _LEAVE_MS = 2000.0
 """Longest wait for the other voters, which a leader that stops informs."""
-
-_MARKER_VERSIONS = range(1, 3)
 
 _LONG_REQUESTS = 2**31 - 1
 """A connection has at most one request in progress, so the connections bound the queue."""
@@ -91,7 +82,7 @@ class _Parts(NamedTuple):
         channel: Way to the active controller.
         lifecycle: Registration of the broker, and its heartbeats.
         isr_changes: Changes of in-sync replicas that wait for the controller.
-        markers: Way of the markers of transactions to other brokers, None if there are none.
+        transactions: Ways of requests about transactions to other brokers.
     """
 
     server: SocketServer
@@ -104,7 +95,7 @@ class _Parts(NamedTuple):
     channel: ControllerChannel
     lifecycle: BrokerLifecycleManager
     isr_changes: AlterPartitionManager
-    markers: BrokerChannel | None
+    transactions: TransactionChannels
 
 
 class BrokerServer:
@@ -403,6 +394,11 @@ class BrokerServer:
             sender,
         )
         services = self._new_services(storage, advertised, channel)
+        transactions = TransactionChannels(
+            config, runtime, storage, has_others=connections is not None
+        )
+        self._stack.callback(transactions.close)
+        transactions.connect(services)
         long_requests = RequestChannel(_LONG_REQUESTS, runtime.tasks.condition())
         now_ns = runtime.clock.monotonic_ns
         apis = KafkaApis(services, API_TABLE, long_requests, now_ns)
@@ -442,33 +438,15 @@ class BrokerServer:
             controllers,
             KafkaRequestHandlerPool(requests, apis.handle, config.num_io_threads),
             KafkaRequestHandlerPool(long_requests, apis.process, 1, "kclient-long-requests"),
-            self._new_scheduler(storage, lifecycle, connections),
+            self._new_scheduler(storage, transactions, lifecycle, connections),
             apis,
             storage,
             channel,
             lifecycle,
             isr_changes,
-            self._connect_markers(storage, services, has_others=connections is not None),
+            transactions,
         )
         return self._parts
-
-    def _connect_markers(
-        self, storage: BrokerStorage, services: BrokerServices, *, has_others: bool
-    ) -> BrokerChannel | None:
-        """Connect the markers of transactions with the logs of this and of other brokers."""
-        channel = BrokerChannel(self._config, self._runtime, "txn-markers") if has_others else None
-        if channel is not None:
-            self._stack.callback(channel.sender.close)
-
-        def send(leader: int, request: WriteTxnMarkersRequest, on_response: OnMarkers) -> None:
-            if channel is None or leader == self._config.node_id:
-                write_markers(services, request, on_response)
-            else:
-                image = storage.replicas.hosted.image
-                channel.send(image, leader, request, _MARKER_VERSIONS, partial(_take, on_response))
-
-        storage.markers.send = send
-        return channel
 
     @staticmethod
     def _authentication_context(apis: KafkaApis, storage: BrokerStorage) -> AuthenticationContext:
@@ -515,6 +493,7 @@ class BrokerServer:
     def _new_scheduler(
         self,
         storage: BrokerStorage,
+        transactions: TransactionChannels,
         lifecycle: BrokerLifecycleManager,
         connections: ControllerConnections | None,
     ) -> BrokerScheduler:
@@ -530,6 +509,7 @@ class BrokerServer:
             (
                 storage.groups.step,
                 storage.transactions.step,
+                transactions.manager.step,
                 replicas.shrink_isrs,
                 *heartbeats,
             ),
@@ -602,8 +582,8 @@ class BrokerServer:
                 "kclient-to-controller",
                 lambda now_ms: min(parts.channel.step(now_ms), parts.isr_changes.step(now_ms)),
             )
-            if parts.markers is not None:
-                self._start_sender(parts.markers.sender, "kclient-txn-markers", _idle)
+            for name, sender in parts.transactions.senders.items():
+                self._start_sender(sender, name, _idle)
             parts.lifecycle.start(self._runtime.clock.monotonic_ms(), parts.server.start)
             self._start_sender(
                 connections.lifecycle, "kclient-lifecycle", partial(self._step_lifecycle, parts)
@@ -672,11 +652,6 @@ class BrokerServer:
 
 def _idle(_now_ms: float) -> float:
     return inf
-
-
-def _take(on_response: OnMarkers, response: Response | KafkaError) -> None:
-    if isinstance(response, WriteTxnMarkersResponse | KafkaError):
-        on_response(response)
 
 
 def _authorizer(config: BrokerConfig, metadata: MetadataCache) -> StandardAuthorizer | None:

@@ -1,6 +1,6 @@
 """Keys of transactions and of ``__transaction_state``."""
 
-from kclient.broker.server.broker_keys import number
+from kclient.broker.server.broker_keys import boolean, number
 from kclient.broker.server.cluster_keys import ClusterKeys
 from kclient.common.config_def import ConfigType
 
@@ -30,6 +30,25 @@ class TransactionKeys(ClusterKeys):
         3600000,
         "Time between two searches for transactional ids that have expired.",
         low=1,
+    )
+    transaction_partition_verification_enable: bool = boolean(
+        "transaction.partition.verification.enable",
+        "Whether a leader asks the coordinator before the first append of a transaction.",
+        default=True,
+    )
+    add_partitions_to_txn_retry_backoff_ms: int = number(
+        "add.partitions.to.txn.retry.backoff.ms",
+        _INT,
+        20,
+        "Time between two attempts of a leader to add a partition to a transaction while the one"
+        " before it is being ended.",
+        low=1,
+    )
+    add_partitions_to_txn_retry_backoff_max_ms: int = number(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        _INT,
+        100,
+        "Time after which the producer gets the error and tries again itself.",
     )
     transactional_id_expiration_ms: int = number(
         "transactional.id.expiration.ms",

@@ -53,15 +53,12 @@ _FIXED = {
 _WITHOUT_EFFECT = {
     ConfigType.BOOLEAN: """
         follower.fetch.last.tiered.offset.enable
-        transaction.partition.verification.enable
     """,
     ConfigType.DOUBLE: """
         log.cleaner.io.buffer.load.factor
         log.cleaner.io.max.bytes.per.second
     """,
     ConfigType.INT: """
-        add.partitions.to.txn.retry.backoff.max.ms
-        add.partitions.to.txn.retry.backoff.ms
         alter.log.dirs.replication.quota.window.num
         alter.log.dirs.replication.quota.window.size.seconds
         background.threads

@@ -35,7 +35,7 @@ def group(wire: Wire, topic: str) -> str:
     return topic
 
 
-@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("version", range(5))
 def test_offset_takes_effect_with_the_commit(wire: Wire, group: str, version: int) -> None:
     assert commit_in_transaction(wire, group, group, 7, PID, version=version) == [NONE]
     assert fetch_offset(wire, group, group) == (1, NONE)
