@@ -4,7 +4,9 @@ Each case is a function that sends requests over a bare connection and returns w
 against both brokers, and the results have to be equal.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -70,6 +72,12 @@ from kclient.protocol.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from kclient.protocol.messages.transaction_descriptions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 from kclient.protocol.messages.user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -82,6 +90,13 @@ from kclient.protocol.messages.user_scram_credentials import (
 from kclient.record import CompressionType, Record, read_batches
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
+from tests.support.clients.transaction_requests import (
+    add,
+    end,
+    init,
+    new_producer,
+    prepare_coordinator,
+)
 from tests.support.clients.transactions import (
     commit_in_transaction,
     described_producers,
@@ -116,7 +131,8 @@ def apache(
 
 @pytest.fixture(scope="module")
 def companion() -> Iterator[str]:
-    with EmbeddedCluster() as cluster:
+    settings = {"transaction.partition.verification.enable": False}
+    with EmbeddedCluster(config=settings) as cluster:
         _await_coordinator(cluster.bootstrap_servers)
         yield cluster.bootstrap_servers
 
@@ -679,6 +695,94 @@ def committed_and_aborted_transactions(wire: Wire) -> object:
     return seen
 
 
+def coordinated_transactions(wire: Wire) -> object:
+    """Return error codes, and epochs in relation to the first."""
+    prepare_coordinator(wire)
+    topic = new_topic(wire)
+    name = f"id-{topic}"
+    pid, first = new_producer(wire, name)
+    seen: list[object] = []
+
+    def ended(epoch: int, version: int, *, commit: bool = True) -> None:
+        code, found, next_epoch = end(
+            wire, name, (pid, first + epoch), commit=commit, version=version
+        )
+        seen.append((code, found == pid, next_epoch - first if next_epoch >= 0 else None))
+
+    def added(epoch: int, version: int, number: int = 0) -> None:
+        codes = add(wire, name, (pid, first + epoch), {topic: [number]}, version)
+        seen.append(sorted(codes.values()))
+
+    ended(0, 3)
+    ended(0, 3, commit=False)
+    for version in (0, 3):
+        added(0, version)
+        added(1, version)
+        added(0, version, 99)
+        ended(1, version)
+        until_done(seen, partial(ended, 0, version))
+        until_done(seen, partial(ended, 0, version))
+        ended(0, version, commit=False)
+    until_done(seen, lambda: added(0, 3))
+    ended(0, 5)
+    until_done(seen, lambda: ended(0, 5))
+    ended(0, 5, commit=False)
+    ended(1, 5)
+    ended(1, 5, commit=False)
+    until_done(seen, lambda: ended(1, 5, commit=False))
+    ended(0, 5)
+    ended(7, 5)
+    response = init(wire, name)
+    seen.append((response.error_code, response.producer_id == pid, response.producer_epoch - first))
+    for given in ((pid, first + 9), (pid + 1, first), (pid, -1)):
+        seen.append(init(wire, name, given).error_code)
+        seen.append(init(wire, name, given, 3).error_code)
+    return seen
+
+
+def until_done(seen: list[object], attempt: Callable[[], None]) -> None:
+    """Repeat an attempt while the markers of the last transaction are being written."""
+    deadline = time.monotonic() + 30
+    attempt()
+    concurrent = ((51, False, None), [51])
+    while seen[-1] in concurrent and time.monotonic() < deadline:
+        seen.pop()
+        attempt()
+
+
+def described_transactions(wire: Wire) -> object:
+    prepare_coordinator(wire)
+    topic = new_topic(wire)
+    name = f"id-{topic}"
+    producer = new_producer(wire, name)
+    add(wire, name, producer, {topic: [0]})
+    request = DescribeTransactionsRequest(transactional_ids=[name, "", "unknown", name])
+    response = wire.ask(request, 0, DescribeTransactionsResponse)
+    described = [
+        (
+            each.error_code,
+            each.transactional_id == name,
+            each.transaction_state,
+            each.transaction_timeout_ms,
+            bool(each.error_code) or each.producer_id == producer[0],
+            [(found.topic == topic, found.partitions) for found in each.topics],
+        )
+        for each in response.transaction_states
+    ]
+    listed = []
+    for states in ([], ["Ongoing", "Odd"], ["Empty"]):
+        filters = ListTransactionsRequest(producer_id_filters=[producer[0]], state_filters=states)
+        found = wire.ask(filters, 1, ListTransactionsResponse)
+        listed.append(
+            (
+                found.error_code,
+                found.unknown_state_filters,
+                [each.transaction_state for each in found.transaction_states],
+            )
+        )
+    return described, listed
+
+
 def refused_in_transactions(wire: Wire) -> object:
     topic = new_topic(wire)
     plain = {"producer_id": 900_000, "producer_epoch": 0}
@@ -794,6 +898,8 @@ CASES: list[Callable[[Wire], object]] = [
     markers,
     offsets_in_transactions,
     members_offsets_in_transactions,
+    coordinated_transactions,
+    described_transactions,
 ]
 
 

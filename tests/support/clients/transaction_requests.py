@@ -24,6 +24,7 @@ from tests.support.clients.wire import Wire
 def prepare_coordinator(wire: Wire) -> None:
     """Create ``__transaction_state``, and wait until its coordinators are available."""
     wait_until(lambda: find(wire) == 0, "the coordinator to be available")
+    wait_until(lambda: init(wire, "first").error_code == 0, "its partition to be loaded")
 
 
 def find(wire: Wire) -> int:

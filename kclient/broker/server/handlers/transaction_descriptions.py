@@ -32,11 +32,9 @@ _WITHOUT_PATTERN = 1
 def _describe(
     services: BrokerServices, request: Request, body: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    """Describe each transactional id once."""
+    """Describe each transactional id as often as it is named."""
     return DescribeTransactionsResponse(
-        transaction_states=[
-            _described(services, request, name) for name in dict.fromkeys(body.transactional_ids)
-        ]
+        transaction_states=[_described(services, request, name) for name in body.transactional_ids]
     )
 
 
