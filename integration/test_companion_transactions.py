@@ -237,7 +237,9 @@ def java(
     return tools_for(cluster.bootstrap_servers, None, request.param)
 
 
-def test_java_producer_commits_transactions(cluster: EmbeddedCluster, java: KafkaTools) -> None:
+def test_java_producer_commits_transactions(
+    cluster: EmbeddedCluster, java: KafkaTools, request: pytest.FixtureRequest
+) -> None:
     java.run(
         "org.apache.kafka.tools.ProducerPerformance",
         [
@@ -248,6 +250,14 @@ def test_java_producer_commits_transactions(cluster: EmbeddedCluster, java: Kafk
         ],
     )
     assert len(read(cluster.bootstrap_servers)) == 2000
+    coordinator = cluster.leader_of("__transaction_state", partition_for("java", 4))
+    assert coordinator is not None
+    found = cluster.brokers[coordinator].services.transactions.describe("java")
+    # From Kafka 4.0 on the producer follows transaction.version 2: each end raises the epoch.
+    is_second_version = str(request.node.callspec.params["java"]).startswith("4.")
+    assert (found.client_version, found.producer_epoch > 1) == (
+        (2, True) if is_second_version else (0, False)
+    )
 
 
 def test_kafka_transactions_shows_an_open_transaction(

@@ -39,13 +39,21 @@ def test_random_uuid_is_one(capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("options", "version", "expected"),
     [
-        ((), "4.0-IV3", {"metadata.version": 25}),
+        ((), "4.0-IV3", {"metadata.version": 25, "transaction.version": 2}),
         (("--release-version", "3.9"), "3.9-IV0", {"metadata.version": 21}),
-        (("-f", "metadata.version=24"), "4.0-IV2", {"metadata.version": 24}),
+        (
+            ("-f", "metadata.version=24"),
+            "4.0-IV2",
+            {"metadata.version": 24, "transaction.version": 2},
+        ),
         (
             ("--feature", "eligible.leader.replicas.version=1"),
             "4.0-IV3",
-            {"metadata.version": 25, "eligible.leader.replicas.version": 1},
+            {
+                "metadata.version": 25,
+                "eligible.leader.replicas.version": 1,
+                "transaction.version": 2,
+            },
         ),
     ],
 )

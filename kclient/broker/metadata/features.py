@@ -58,6 +58,7 @@ SUPPORTED_FEATURES: FeatureRanges = MappingProxyType(
     {
         METADATA_VERSION: (MINIMUM_VERSION.value, LATEST_PRODUCTION.value),
         KRAFT_VERSION: (0, 1),
+        TRANSACTION_VERSION: (0, 2),
         ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     }
 )

@@ -21,10 +21,8 @@ from kclient.broker.log.log_manager import LogManager, LogManagerSettings
 from kclient.broker.log.producer_state_manager import ProducerLimits
 from kclient.broker.metadata.bootstrap_metadata import bootstrap_records, read_bootstrap
 from kclient.broker.metadata.features import (
-    KRAFT_VERSION,
     SUPPORTED_FEATURES,
     TRANSACTION_VERSION,
-    default_levels,
 )
 from kclient.broker.metadata.meta_properties import MetaProperties, MetaPropertiesEnsemble
 from kclient.broker.metadata.metadata_batch_loader import Fault
@@ -174,13 +172,11 @@ def _identity(config: BrokerConfig, runtime: Runtime, voters: VoterSet) -> MetaP
                 f"cluster.id: got none for the new directory {config.data_dir}, expected the same "
                 "for all voters; or format each directory with kclient storage format"
             )
-        others = default_levels(LATEST_SERVED).keys() - {METADATA_VERSION, KRAFT_VERSION}
         options = FormatOptions(
             cluster_id=config.cluster_id or uuid_to_text(random_uuid(runtime.random)),
             node_id=config.node_id,
             directories=[config.data_dir],
             release_version=LATEST_SERVED,
-            features=dict.fromkeys(others, 0),
         )
         format_storage(runtime, options)
         ensemble = MetaPropertiesEnsemble.load(runtime.files, [config.data_dir])
@@ -348,8 +344,7 @@ def _group_config(config: BrokerConfig) -> GroupConfig:
 def _without_unsupported_features(records: Sequence[MetadataRecord]) -> list[MetadataRecord]:
     """Return first records without levels of features that only Apache Kafka has.
 
-    Kafka's tool writes group.version and transaction.version, with which this broker could not
-    register.
+    Kafka's tool writes group.version, with which this broker could not register.
     """
     return [
         record

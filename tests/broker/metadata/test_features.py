@@ -7,6 +7,7 @@ from kclient.broker.metadata.features import (
     GROUP_VERSION,
     KRAFT_VERSION,
     SUPPORTED_FEATURES,
+    TRANSACTION_VERSION,
     FeaturePlan,
     FeatureUpdate,
     NodeFeatures,
@@ -110,10 +111,20 @@ def test_kraft_version_is_written_by_the_quorum() -> None:
     assert refused.kraft_version is None
 
 
-@pytest.mark.parametrize(("level", "elr"), [(7, None), (25, None), (26, 1), (30, 1)])
-def test_default_levels_of_a_release(level: int, elr: int | None) -> None:
+@pytest.mark.parametrize(
+    ("level", "others"),
+    [
+        (7, {}),
+        (23, {}),
+        (24, {TRANSACTION_VERSION: 2}),
+        (25, {TRANSACTION_VERSION: 2}),
+        (26, {TRANSACTION_VERSION: 2, ELR: 1}),
+        (30, {TRANSACTION_VERSION: 2, ELR: 1}),
+    ],
+)
+def test_default_levels_of_a_release(level: int, others: dict[str, int]) -> None:
     found = default_levels(MetadataVersion(level))
-    assert found == {METADATA_VERSION: level} | ({} if elr is None else {ELR: elr})
+    assert found == {METADATA_VERSION: level} | others
     check_levels(found)
     for name, value in found.items():
         lowest, highest = SUPPORTED_FEATURES[name]

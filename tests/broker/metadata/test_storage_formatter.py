@@ -53,7 +53,7 @@ def test_every_directory_has_an_id_and_the_first_records(
 ) -> None:
     result = format_storage(runtime, options)
     assert set(result.formatted) == set(options.directories)
-    assert result.levels == {"metadata.version": 25, "kraft.version": 0}
+    assert result.levels == {"metadata.version": 25, "transaction.version": 2, "kraft.version": 0}
     first, second = properties(runtime, options)
     assert first is not None
     assert second is not None
@@ -62,7 +62,8 @@ def test_every_directory_has_an_id_and_the_first_records(
     assert first.directory_id != second.directory_id
     for directory in options.directories:
         assert read_bootstrap(runtime.files, directory) == [
-            FeatureLevelRecord(name="metadata.version", feature_level=25)
+            FeatureLevelRecord(name="metadata.version", feature_level=25),
+            FeatureLevelRecord(name="transaction.version", feature_level=2),
         ]
         assert sorted(runtime.files.list_directory(directory)) == [
             "bootstrap.checkpoint",
@@ -112,12 +113,13 @@ def test_levels_of_features(runtime: Runtime, options: FormatOptions) -> None:
     assert read_bootstrap(runtime.files, options.directories[0]) == [
         FeatureLevelRecord(name="metadata.version", feature_level=25),
         FeatureLevelRecord(name=ELR, feature_level=1),
+        FeatureLevelRecord(name="transaction.version", feature_level=2),
     ]
 
 
 def test_newest_release_is_the_default(runtime: Runtime, options: FormatOptions) -> None:
     levels = format_storage(runtime, replace(options, release_version=None)).levels
-    assert levels == {"metadata.version": 30, ELR: 1, "kraft.version": 0}
+    assert levels == {"metadata.version": 30, "transaction.version": 2, ELR: 1, "kraft.version": 0}
 
 
 def test_voters_of_a_dynamic_quorum(runtime: Runtime, options: FormatOptions) -> None:

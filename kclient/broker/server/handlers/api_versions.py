@@ -29,6 +29,8 @@ from kclient.protocol.messages.api_versions import (
 )
 
 _SOFTWARE_VERSION = 3
+_FEATURES_FROM_0 = 4
+"""First version whose clients accept a feature whose lowest level is 0."""
 _ANY = (None, -1)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 
@@ -52,17 +54,17 @@ def response_to(
         return ApiVersionsResponse(error_code=code_of(InvalidRequestError()))
     expected = (body.cluster_id, body.node_id)
     if expected == _ANY:
-        return _response(services, NONE)
+        return _response(services, NONE, version)
     if body.cluster_id is None or body.node_id < 0:
         return ApiVersionsResponse(error_code=code_of(InvalidRequestError()))
     if expected != (services.cluster_id, services.config.node_id):
         return ApiVersionsResponse(error_code=code_of(RebootstrapRequiredError()))
-    return _response(services, NONE)
+    return _response(services, NONE, version)
 
 
 def unsupported_version_response(services: BrokerServices) -> ApiVersionsResponse:
     """Return the response to a version that is not served; it is encoded in version 0."""
-    return _response(services, code_of(UnsupportedVersionError()))
+    return _response(services, code_of(UnsupportedVersionError()), 0)
 
 
 def only_api_versions_response(services: BrokerServices) -> ApiVersionsResponse:
@@ -75,7 +77,7 @@ def only_api_versions_response(services: BrokerServices) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=code, api_keys=[row])
 
 
-def _response(services: BrokerServices, error_code: int) -> ApiVersionsResponse:
+def _response(services: BrokerServices, error_code: int, version: int) -> ApiVersionsResponse:
     image = services.metadata.image
     spans = services.api_versions.spans
     return ApiVersionsResponse(
@@ -87,7 +89,7 @@ def _response(services: BrokerServices, error_code: int) -> ApiVersionsResponse:
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
-            if low > 0  # older clients refuse the others
+            if low > 0 or version >= _FEATURES_FROM_0
         ],
         finalized_features_epoch=image.offset,
         finalized_features=[

@@ -9,10 +9,10 @@
 
 from collections.abc import Callable, Iterable
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, partition_for
+from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.transaction_shard import Reply
 from kclient.broker.log.producer_state_entry import TRANSACTION_V2
-from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS, INTERNAL_TOPICS, MetadataImage
+from kclient.broker.metadata.metadata_image import INTERNAL_TOPICS, MetadataImage
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation, ResourceType
@@ -189,13 +189,10 @@ def _add_offsets(services: BrokerServices, request: Request, body: AddOffsetsToT
         raise TransactionalIdAuthorizationError("Transactional Id authorization failed.")
     if not services.auth.authorize_group(request, AclOperation.READ, body.group_id):
         raise GroupAuthorizationError("Group authorization failed.")
-    topic = services.metadata.image.topics.get(CONSUMER_OFFSETS)
-    planned = services.config.offsets_topic_num_partitions
-    count = planned if topic is None else len(topic.partitions)
     services.transactions.add_partitions(
         body.transactional_id,
         ProducerIdAndEpoch(body.producer_id, body.producer_epoch),
-        [TopicPartition(CONSUMER_OFFSETS, partition_for(body.group_id, count))],
+        [services.groups.partition_of(body.group_id)],
         0,
         _responder(request, lambda code, _: AddOffsetsToTxnResponse(error_code=code)),
     )

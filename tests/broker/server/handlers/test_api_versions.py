@@ -36,6 +36,18 @@ def test_unsupported_api_versions_gets_version_0_response(wire: Wire) -> None:
     assert wire.ask(request, 4, ApiVersionsResponse).error_code == 0
 
 
+def test_features_that_begin_with_0_are_supported_from_version_4(wire: Wire) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    for version, expected in ((3, None), (4, (0, 2))):
+        response = wire.ask(request, version, ApiVersionsResponse)
+        supported = {
+            each.name: (each.min_version, each.max_version) for each in response.supported_features
+        }
+        assert supported.get("transaction.version") == expected
+        finalized = {each.name: each.max_version_level for each in response.finalized_features}
+        assert finalized["transaction.version"] == 2
+
+
 def test_invalid_client_software_name(wire: Wire) -> None:
     request = ApiVersionsRequest(client_software_name="bad name!", client_software_version="1")
     assert wire.ask(request, 3, ApiVersionsResponse).error_code == 42

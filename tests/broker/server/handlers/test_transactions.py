@@ -19,10 +19,14 @@ from tests.support.clients.transaction_requests import (
     of_broker,
     prepare_coordinator,
 )
-from tests.support.clients.transactions import transactional_batch
+from tests.support.clients.transactions import (
+    commit_in_transaction,
+    fetch_offset,
+    transactional_batch,
+)
 from tests.support.clients.wire import Wire
 
-FENCED, OLD_FENCED, MAPPING = 90, 47, 49
+FENCED, OLD_FENCED, MAPPING, UNSTABLE = 90, 47, 49, 88
 TOPIC_UNKNOWN, TOPIC_REFUSED, NOT_ATTEMPTED, ABORTABLE = 3, 29, 55, 120
 
 
@@ -141,3 +145,59 @@ def test_offsets_of_a_group_are_a_partition_of_the_transaction(coordinator: Wire
     assert coordinator.ask(request, 2, AddOffsetsToTxnResponse).error_code == FENCED
     assert coordinator.ask(request, 1, AddOffsetsToTxnResponse).error_code == OLD_FENCED
     assert end(coordinator, "offsets", producer)[0] == 0
+
+
+def test_leader_adds_the_partitions_of_version_2_transactions(coordinator: Wire) -> None:
+    """A producer of transaction.version 2 sends neither AddPartitionsToTxn nor AddOffsetsToTxn."""
+    coordinator.create_topic("added")
+    producer_id, epoch = new_producer(coordinator, "v2")
+    for commit in (True, False, True):
+        batch = transactional_batch([b"v"], producer_id, 0, epoch)
+        sent = coordinator.produce("added", batch, version=12, transactional_id="v2")
+        assert sent.error_code == 0
+        code, producer_id, epoch = end(
+            coordinator, "v2", (producer_id, epoch), commit=commit, version=5
+        )
+        assert code == 0
+    assert epoch == 3
+    found = coordinator.fetch("added", 2, isolation=1)
+    assert [each.first_offset for each in found.aborted_transactions or ()] == [2]
+    assert found.last_stable_offset == found.high_watermark == 6
+
+
+def test_delayed_batch_of_an_ended_transaction_is_refused(coordinator: Wire) -> None:
+    coordinator.create_topic("delayed")
+    producer = new_producer(coordinator, "delayed")
+    assert add(coordinator, "delayed", producer, {"delayed": [0]}) == {("delayed", 0): 0}
+    assert end(coordinator, "delayed", producer)[0] == 0
+    batch = transactional_batch([b"late"], producer[0], 0, producer[1])
+    for version, code in ((9, 48), (11, ABORTABLE)):
+        sent = coordinator.produce("delayed", batch, version=version, transactional_id="delayed")
+        assert sent.error_code == code
+    assert coordinator.fetch("delayed", 0).high_watermark == 1  # the marker alone
+
+
+def test_batch_of_a_fenced_producer_is_refused(coordinator: Wire) -> None:
+    coordinator.create_topic("zombie")
+    former = new_producer(coordinator, "zombie")
+    new_producer(coordinator, "zombie")
+    batch = transactional_batch([b"late"], former[0], 0, former[1])
+    for version in (11, 12):
+        sent = coordinator.produce("zombie", batch, version=version, transactional_id="zombie")
+        assert sent.error_code == OLD_FENCED
+
+
+def test_group_coordinator_adds_the_offsets_of_version_2_transactions(coordinator: Wire) -> None:
+    coordinator.metadata("__consumer_offsets", create=True)
+    producer_id, epoch = new_producer(coordinator, "id")
+    for offset, commit, expected in ((5, True, 5), (6, False, 5), (7, True, 7)):
+        committed = commit_in_transaction(
+            coordinator, "g", "t", offset, producer_id, epoch=epoch, version=5
+        )
+        assert committed == [0]
+        assert fetch_offset(coordinator, "g", "t", require_stable=True) == (-1, UNSTABLE)
+        code, producer_id, epoch = end(
+            coordinator, "id", (producer_id, epoch), commit=commit, version=5
+        )
+        assert code == 0
+        assert fetch_offset(coordinator, "g", "t", require_stable=True) == (expected, 0)
