@@ -50,11 +50,13 @@ class MarkerTask(NamedTuple):
         prepared: The transaction.
         partition: Partition of ``__transaction_state`` that it belongs to.
         coordinator_epoch: Leader epoch of that partition.
+        owner: The coordinator of the partition, which may give the markers up.
     """
 
     prepared: TransactionMetadata
     partition: int
     coordinator_epoch: int
+    owner: object
 
 
 OnMarkers = Callable[[WriteTxnMarkersResponse | KafkaError], None]
@@ -129,11 +131,11 @@ class TransactionMarkers:
         else:
             self._finish([writing])
 
-    def cancel(self, partition: int) -> None:
-        """Give up the markers of a partition of ``__transaction_state``."""
+    def cancel(self, owner: object) -> None:
+        """Give up the markers of a coordinator that has been unloaded."""
         with self._lock:
             for transactional_id, writing in list(self._writings.items()):
-                if writing.task.partition == partition:
+                if writing.task.owner is owner:
                     writing.is_cancelled = True
                     del self._writings[transactional_id]
 

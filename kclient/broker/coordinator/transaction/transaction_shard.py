@@ -113,7 +113,7 @@ class TransactionShard:
 
     def on_unloaded(self, _error: KafkaError) -> None:
         """Give up the markers: the next coordinator writes them."""
-        self._context.reply(self._markers.cancel, self._context.partition)
+        self._context.reply(self._markers.cancel, self)
 
     # -- requests --------------------------------------------------------------------------
 
@@ -343,5 +343,6 @@ class TransactionShard:
 
     def _write_markers(self, prepared: TransactionMetadata) -> None:
         """Queue the markers of a transaction, after the lock is released."""
-        task = MarkerTask(prepared, self._context.partition, self._context.leader_epoch)
+        context = self._context
+        task = MarkerTask(prepared, context.partition, context.leader_epoch, self)
         self._context.reply(self._markers.add, task)
