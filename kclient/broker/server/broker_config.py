@@ -7,7 +7,7 @@ start), node.id, group.max.size.
 
 Keys that only this broker has, each a bound on the memory that clients can occupy:
 control.request.max.bytes, max.partitions, max.producer.ids.per.partition, max.groups,
-group.member.metadata.max.bytes.
+max.transactional.ids, group.member.metadata.max.bytes.
 """
 
 from collections.abc import Mapping

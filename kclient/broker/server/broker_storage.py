@@ -263,6 +263,7 @@ def _transactions(
             config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
             config.transactional_id_expiration_ms,
             config.transaction_remove_expired_transaction_cleanup_interval_ms,
+            config.max_transactional_ids,
         ),
         log,
         runtime,

@@ -57,6 +57,9 @@ class TransactionKeys(ClusterKeys):
         "Life of a transactional id without transactions.",
         low=1,
     )
+    max_transactional_ids: int = number(
+        "max.transactional.ids", _INT, 10000, "Most transactional ids. Not a key of Kafka.", low=1
+    )
     transaction_state_log_num_partitions: int = number(
         "transaction.state.log.num.partitions",
         _INT,

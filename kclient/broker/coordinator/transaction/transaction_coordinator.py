@@ -39,12 +39,14 @@ class TransactionConfig(NamedTuple):
         abort_interval_ms: Time between two searches for transactions that have timed out.
         expiration_ms: Time after which an unused transactional id is forgotten.
         expiration_interval_ms: Time between two searches for such ids.
+        max_ids: Maximum number of transactional ids of this broker.
     """
 
     max_timeout_ms: int = 900_000
     abort_interval_ms: int = 10_000
     expiration_ms: int = 604_800_000
     expiration_interval_ms: int = 3_600_000
+    max_ids: int = 10_000
 
 
 ProducerIds = Callable[[Callable[[int | KafkaError], None]], None]
@@ -77,7 +79,9 @@ class TransactionCoordinator:
         transaction_version: Callable[[], int],
     ) -> None:
         def make_shard(context: ShardContext) -> TransactionShard:
-            return TransactionShard(context, runtime.clock, transaction_version, markers)
+            return TransactionShard(
+                context, runtime.clock, transaction_version, markers, self._has_space
+            )
 
         self._config = config
         self._log = log
@@ -87,6 +91,7 @@ class TransactionCoordinator:
             runtime, log, make_shard, _WRITE_TIMEOUT_MS
         )
         self.producer_ids: ProducerIds = _no_producer_ids
+        self._has_reported_limit = False
         now_ms = runtime.clock.monotonic_ms()
         self._next_abort_ms = now_ms + config.abort_interval_ms
         self._next_expiration_ms = now_ms + config.expiration_interval_ms
@@ -223,6 +228,16 @@ class TransactionCoordinator:
         return [metadata for shard in found for metadata in shard]
 
     # -- internals ---------------------------------------------------------------------------
+
+    def _has_space(self) -> bool:
+        count = sum(shard.id_count for shard in self.runtime.shards())
+        if count < self._config.max_ids:
+            return True
+        # A warning once: clients repeat the request.
+        level = logging.DEBUG if self._has_reported_limit else logging.WARNING
+        self._has_reported_limit = True
+        _log.log(level, "an id is refused, there are %d (max.transactional.ids)", count)
+        return False
 
     def _run(self, transactional_id: str, operation: Callable[[TransactionShard], T]) -> T:
         if not transactional_id:

@@ -27,6 +27,7 @@ from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID, TRANSACTION_
 from kclient.common.broker_errors import (
     ConcurrentTransactionsError,
     InvalidPidMappingError,
+    PolicyViolationError,
     TransactionalIdNotFoundError,
 )
 from kclient.common.errors import KafkaError
@@ -54,6 +55,7 @@ class TransactionShard:
         clock: Clock of the broker.
         transaction_version: Returns the finalized level of transaction.version.
         markers: Writes the markers.
+        has_space: Returns whether this broker may coordinate another id.
     """
 
     def __init__(
@@ -62,13 +64,20 @@ class TransactionShard:
         clock: Clock,
         transaction_version: Callable[[], int],
         markers: TransactionMarkers,
+        has_space: Callable[[], bool],
     ) -> None:
         self._context = context
         self._clock = clock
         self._version = transaction_version
         self._markers = markers
+        self._has_space = has_space
         self._transactions: dict[str, TransactionMetadata] = {}
         self._pending: dict[str, TransactionMetadata] = {}
+
+    @property
+    def id_count(self) -> int:
+        """Number of transactional ids; may be read without the lock."""
+        return len(self._transactions)
 
     # -- loading and replay ----------------------------------------------------------------
 
@@ -145,6 +154,8 @@ class TransactionShard:
             )
         elif is_pending:
             raise ConcurrentTransactionsError(f"transactional id {transactional_id!r} is created")
+        elif not self._has_space():
+            raise PolicyViolationError("there are too many ids (max.transactional.ids)")
         elif new_producer_id == NO_PRODUCER_ID:
             decision = None
         else:

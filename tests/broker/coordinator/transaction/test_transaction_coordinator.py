@@ -10,6 +10,7 @@ from kclient.common.broker_errors import (
     InvalidTxnStateError,
     InvalidTxnTimeoutError,
     NotCoordinatorError,
+    PolicyViolationError,
     ProducerFencedError,
     RequestTimedOutError,
     TransactionalIdNotFoundError,
@@ -257,6 +258,18 @@ def test_unused_ids_expire() -> None:
     with pytest.raises(TransactionalIdNotFoundError):
         again.described()
     assert again.state("open") == "Ongoing"
+
+
+def test_number_of_ids_is_limited(caplog: pytest.LogCaptureFixture) -> None:
+    world = TransactionWorld(max_ids=2, expiration_ms=10_000, expiration_interval_ms=1_000)
+    world.init(name="a")
+    world.init(name="b")
+    for _attempt in range(2):
+        assert error_of(world.init(name="c")) is PolicyViolationError
+    assert world.init(name="a") == [(100, 1)]
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+    world.pass_time(12_000)
+    assert world.init(name="c") == [(102, 0)]
 
 
 # -- change of the coordinator -----------------------------------------------------------------
