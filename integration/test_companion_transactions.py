@@ -12,7 +12,7 @@ import pytest
 from integration.conftest import ToolsFor
 from integration.harness.discovery import chosen_versions
 from integration.harness.kafka_tools import KafkaTools
-from kclient import AdminClient, Consumer
+from kclient import AdminClient, Consumer, Producer
 from kclient.broker.coordinator.runtime.partition_log import partition_for
 from kclient.common.types import NewTopic, TopicPartition
 from kclient.testing import EmbeddedCluster
@@ -102,10 +102,25 @@ def with_aiokafka(bootstrap: str) -> None:
     asyncio.run(produce())
 
 
+def with_kclient(bootstrap: str) -> None:
+    with Producer(bootstrap_servers=bootstrap, transactional_id="kclient") as producer:
+        producer.init_transactions()
+        for turn in range(ROUNDS):
+            producer.begin_transaction()
+            for number in range(5):
+                producer.send("t", b"%d-%d" % (turn, number), partition=number % 3)
+            producer.flush(20)
+            if turn % 2:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+
+
 CLIENTS = {
     "aiokafka": with_aiokafka,
     "confluent-kafka": with_confluent,
     "kafka-python": with_kafka_python,
+    "kclient": with_kclient,
 }
 
 
