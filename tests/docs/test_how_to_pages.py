@@ -48,8 +48,10 @@ def committed(clients: Clients, group: str) -> int | None:
     return None if found is None else found.offset
 
 
-def read(clients: Clients, topic: str, count: int) -> list[Any]:
-    consumer = clients.consumer()
+def read(
+    clients: Clients, topic: str, count: int, options: dict[str, Any] | None = None
+) -> list[Any]:
+    consumer = clients.consumer(**(options or {}))
     consumer.assign([place(topic)])
     records: list[Any] = []
     while len(records) < count:
@@ -116,6 +118,24 @@ def test_replay(clients: Clients, tmp_path: Path) -> None:
     other.assign([place("orders")])
     with pytest.raises(CommitFailedError):
         other.commit({place("orders"): 0})
+
+
+def test_transactions(clients: Clients, tmp_path: Path) -> None:
+    transfer, loop = code_of("transactions", clients)
+    output_of(tmp_path, transfer)
+    committed_only = {"isolation_level": "read_committed"}
+    for topic in ("debits", "credits"):
+        (record,) = read(clients, topic, 1, committed_only)
+        assert record.value in {b"-10", b"10"}
+    clients.topic(name="payments")
+    clients.fill("payments", 3)
+    with script(tmp_path, loop) as process:
+        booked = read(clients, "bookings", 3, committed_only)
+        process.interrupt()
+        process.wait()
+    assert [record.value for record in booked] == [b"0", b"1", b"2"]
+    found = clients.admin().list_consumer_group_offsets("booking")
+    assert found[place("payments")].offset == 3
 
 
 def test_graceful_stop(clients: Clients, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "fault-cases.md"
 
-_TRANSACTIONS = "transactions are not available yet"
 _REPLICATION = "three nodes are not tested with unclean elections yet"
 
 
@@ -273,7 +272,6 @@ PRODUCER = Chapter(
         "W21": Case(
             "A transaction coordinator moves, is busy, or returns no definite result",
             "retried; no commit is reported that did not happen",
-            _TRANSACTIONS,
         ),
         "W22": Case(
             "An asyncio task is cancelled in the middle",
@@ -366,7 +364,6 @@ CONSUMER = Chapter(
         "R18": Case(
             "Transactions were aborted, in every form that the log can have",
             "only committed records are returned, without a stall",
-            _TRANSACTIONS,
         ),
         "R19": Case(
             "Records are missing in a log: compacted, or before a position within a batch",
@@ -478,7 +475,6 @@ BROKER = Chapter(
         "B21": Case(
             "A coordinator is killed with open transactions",
             "committed offsets never go back",
-            _TRANSACTIONS,
         ),
         "B22": Case(
             "Two brokers on one directory, a port in use, an owner that has ended",

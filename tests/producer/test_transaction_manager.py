@@ -313,6 +313,7 @@ def test_call_continues_after_its_timeout(kind: type[Request]) -> None:
     assert world.manager.take_outcome(first) is None
 
 
+@pytest.mark.fault("W21")
 def test_end_is_repeated_until_there_is_a_response() -> None:
     world = in_transaction(2)
     world.send(b"x")
@@ -331,6 +332,7 @@ def test_end_is_repeated_until_there_is_a_response() -> None:
     assert commit.error is None
 
 
+@pytest.mark.fault("W21")
 def test_unclear_response_to_a_commit_is_no_success() -> None:
     world = in_transaction(2)
     world.send(b"x")
@@ -502,6 +504,7 @@ def test_reaction_to_each_error(kind: type[KafkaError]) -> None:
     assert tuple(reaction_to(kind(), api) for api in ALL) == TABLE[kind]
 
 
+@pytest.mark.fault("W21")
 @pytest.mark.parametrize("kind", TABLE, ids=lambda kind: kind.error_name)
 @pytest.mark.parametrize("api", [END, PARTITIONS, GROUPS, OFFSET_COMMIT])
 def test_state_after_each_error(kind: type[KafkaError], api: ApiKey) -> None:

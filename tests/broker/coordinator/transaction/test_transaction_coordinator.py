@@ -275,6 +275,7 @@ def test_number_of_ids_is_limited(caplog: pytest.LogCaptureFixture) -> None:
 # -- change of the coordinator -----------------------------------------------------------------
 
 
+@pytest.mark.fault("B21")
 def test_next_coordinator_has_the_open_transaction(world: TransactionWorld) -> None:
     world.init()
     world.add((100, 0), A0, A1)
