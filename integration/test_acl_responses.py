@@ -488,7 +488,7 @@ CASES: tuple[Case, ...] = (
         "describe transactions",
         one(
             transaction_descriptions.DescribeTransactionsRequest,
-            transactional_ids=["t-open", "t-secret"],
+            transactional_ids=["t-secret", "t-none"],
         ),
         (0,),
     ),
