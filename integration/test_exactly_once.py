@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -14,13 +16,30 @@ from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from integration.harness.kafka_runtime import KafkaRuntime
 from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from kclient.admin import TransactionState
+from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 
 RECORDS = 100_000
 PARTITIONS = 6
 COPIERS = 3
 TIMEOUT_S = 150.0
+PROPERTIES = {
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    "group.min.session.timeout.ms": "1000",
+}
 _numbers = itertools.count(1)
+
+
+class Cluster(NamedTuple):
+    """Three brokers.
+
+    Attributes:
+        bootstrap: Their addresses.
+        bounce: Kills a broker and starts it again.
+    """
+
+    bootstrap: str
+    bounce: Callable[[], object]
 
 
 class Fleet:
@@ -124,9 +143,9 @@ class Copy:
 
 @contextmanager
 def copying(
-    cluster: KafkaCluster, mode: str, directory: Path
+    cluster: Cluster, mode: str, directory: Path
 ) -> Iterator[tuple[Fleet, Copy, Callable[[float], None]]]:
-    bootstrap = cluster.bootstrap()
+    bootstrap = cluster.bootstrap
     source, target = f"source-{next(_numbers)}", f"copy-{next(_numbers)}"
     with AdminClient(bootstrap_servers=bootstrap) as admin:
         admin.create_topics(
@@ -154,26 +173,28 @@ def copying(
         copy.close()
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "3.9.2"])
+def kill_and_start(embedded: EmbeddedCluster) -> None:
+    embedded.kill(1)
+    embedded.start(1)
+
+
+@pytest.fixture(scope="module", params=["companion", "4.3.1", "3.9.2"])
 def cluster(
     request: pytest.FixtureRequest,
     runtimes: Callable[[str], KafkaRuntime],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[KafkaCluster]:
+) -> Iterator[Cluster]:
+    if request.param == "companion":
+        with EmbeddedCluster(3, config=PROPERTIES) as embedded:
+            yield Cluster(embedded.bootstrap_servers, partial(kill_and_start, embedded))
+        return
     directory = tmp_path_factory.mktemp(f"exactly-once-{request.param}-")
-    options = ClusterOptions(
-        nodes=3,
-        heap_mb=512,
-        properties={
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
-            "group.min.session.timeout.ms": "1000",
-        },
-    )
+    options = ClusterOptions(nodes=3, heap_mb=512, properties=PROPERTIES)
     with KafkaCluster(runtimes(request.param), directory, options) as started:
-        yield started
+        yield Cluster(started.bootstrap(), started.nodes[0].restart)
 
 
-def test_copy_in_transactions_has_each_record_once(cluster: KafkaCluster, tmp_path: Path) -> None:
+def test_copy_in_transactions_has_each_record_once(cluster: Cluster, tmp_path: Path) -> None:
     with copying(cluster, "exactly-once", tmp_path) as (fleet, copy, progress):
         fleet.start(0, dies_at=20)
         fleet.start(1)
@@ -187,7 +208,7 @@ def test_copy_in_transactions_has_each_record_once(cluster: KafkaCluster, tmp_pa
         fleet.start(2)
         progress(0.4)
         fleet.resume(1)
-        cluster.nodes[0].restart()
+        cluster.bounce()
         progress(0.5)
         fleet.kill(0)
         fleet.start(0)
@@ -197,7 +218,7 @@ def test_copy_in_transactions_has_each_record_once(cluster: KafkaCluster, tmp_pa
             assert values == list(range(partition, RECORDS, PARTITIONS))
 
 
-def test_copy_at_least_once_has_duplicates(cluster: KafkaCluster, tmp_path: Path) -> None:
+def test_copy_at_least_once_has_duplicates(cluster: Cluster, tmp_path: Path) -> None:
     with copying(cluster, "at-least-once", tmp_path) as (fleet, copy, progress):
         fleet.start(0, dies_at=20)
         fleet.start(1)
