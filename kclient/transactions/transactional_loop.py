@@ -106,20 +106,28 @@ class TransactionalLoop(Generic[K_co, V_co]):
             KafkaError: A permanent error, such as a missing ACL.
             Exception: Of `process`; its transaction was aborted.
         """
-        while not self._stopping.is_set():
-            with self._new_producer() as producer:
-                try:
-                    self._run_with(producer)
-                except FatalError as error:
-                    self._check_renewal(producer, error)
-                    _log.warning("continuing with a new producer after: %s", error)
-        self._stopping.clear()
+        try:
+            while not self._stopping.is_set():
+                self._run_with_new_producer()
+        finally:
+            self._stopping.clear()
 
     def stop(self) -> None:
-        """End `run` after the present poll or transaction. For any thread and signal handlers."""
+        """End `run` after the present poll or transaction. For any thread and signal handlers.
+
+        If `run` is not in progress, the next one ends at once.
+        """
         self._stopping.set()
 
     # -- transactions -----------------------------------------------------------------------------
+
+    def _run_with_new_producer(self) -> None:
+        with self._new_producer() as producer:
+            try:
+                self._run_with(producer)
+            except FatalError as error:
+                self._check_renewal(producer, error)
+                _log.warning("continuing with a new producer after: %s", error)
 
     def _run_with(self, producer: Producer[Any, Any]) -> None:
         """Run transactions of one producer."""
