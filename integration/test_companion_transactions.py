@@ -1,10 +1,8 @@
 """Transactions of other clients and of Kafka's tools on the companion broker."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-import aiokafka
 import confluent_kafka
 import kafka
 import pytest
@@ -12,18 +10,14 @@ import pytest
 from integration.conftest import ToolsFor
 from integration.harness.discovery import chosen_versions
 from integration.harness.kafka_tools import KafkaTools
-from kclient import AdminClient, Consumer, Producer
+from integration.harness.transactional_clients import COMMITTED, PRODUCERS, RECORDS
+from kclient import AdminClient, Consumer
 from kclient.broker.coordinator.runtime.partition_log import partition_for
 from kclient.common.types import NewTopic, TopicPartition
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 
 Isolation = Literal["read_committed", "read_uncommitted"]
-
-ROUNDS = 6
-"""Every other transaction is committed."""
-RECORDS = [b"%d-%d" % (turn, number) for turn in range(ROUNDS) for number in range(5)]
-COMMITTED = sorted(value for value in RECORDS if int(value.split(b"-")[0]) % 2 == 0)
 
 
 @pytest.fixture(params=[1, 3], ids=["one", "three"])
@@ -52,83 +46,11 @@ def read(bootstrap: str, isolation: Isolation = "read_committed") -> list[bytes]
                 return sorted(values)
 
 
-def with_confluent(bootstrap: str) -> None:
-    producer = confluent_kafka.Producer(
-        {"bootstrap.servers": bootstrap, "transactional.id": "confluent"}
-    )
-    producer.init_transactions(20)
-    for turn in range(ROUNDS):
-        producer.begin_transaction()
-        for number in range(5):
-            producer.produce("t", b"%d-%d" % (turn, number), partition=number % 3)
-        producer.flush(20)
-        if turn % 2:
-            producer.abort_transaction(20)
-        else:
-            producer.commit_transaction(20)
-
-
-def with_kafka_python(bootstrap: str) -> None:
-    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, transactional_id="kafka-python")
-    producer.init_transactions()
-    for turn in range(ROUNDS):
-        producer.begin_transaction()
-        for number in range(5):
-            producer.send("t", b"%d-%d" % (turn, number), partition=number % 3)
-        producer.flush(20)
-        if turn % 2:
-            producer.abort_transaction()
-        else:
-            producer.commit_transaction()
-    producer.close()
-
-
-def with_aiokafka(bootstrap: str) -> None:
-    async def produce() -> None:
-        async with aiokafka.AIOKafkaProducer(
-            bootstrap_servers=bootstrap, transactional_id="aiokafka"
-        ) as producer:
-            for turn in range(ROUNDS):
-                await producer.begin_transaction()
-                for number in range(5):
-                    await producer.send_and_wait(
-                        "t", b"%d-%d" % (turn, number), partition=number % 3
-                    )
-                if turn % 2:
-                    await producer.abort_transaction()
-                else:
-                    await producer.commit_transaction()
-
-    asyncio.run(produce())
-
-
-def with_kclient(bootstrap: str) -> None:
-    with Producer(bootstrap_servers=bootstrap, transactional_id="kclient") as producer:
-        producer.init_transactions()
-        for turn in range(ROUNDS):
-            producer.begin_transaction()
-            for number in range(5):
-                producer.send("t", b"%d-%d" % (turn, number), partition=number % 3)
-            producer.flush(20)
-            if turn % 2:
-                producer.abort_transaction()
-            else:
-                producer.commit_transaction()
-
-
-CLIENTS = {
-    "aiokafka": with_aiokafka,
-    "confluent-kafka": with_confluent,
-    "kafka-python": with_kafka_python,
-    "kclient": with_kclient,
-}
-
-
-@pytest.mark.parametrize("produce", CLIENTS.values(), ids=CLIENTS)
+@pytest.mark.parametrize("produce", PRODUCERS.values(), ids=PRODUCERS)
 def test_committed_readers_see_the_committed_transactions_alone(
-    cluster: EmbeddedCluster, produce: Callable[[str], None]
+    cluster: EmbeddedCluster, produce: Callable[[str, str], None]
 ) -> None:
-    produce(cluster.bootstrap_servers)
+    produce(cluster.bootstrap_servers, "t")
     assert read(cluster.bootstrap_servers) == COMMITTED
     assert read(cluster.bootstrap_servers, "read_uncommitted") == sorted(RECORDS)
 
