@@ -183,6 +183,8 @@ class ProducerCore:
             IllegalStateError: The producer has no transactional id.
         """
         self.check_usable(call)
+        if self._sender.failure is not None:
+            self.refuse(call)
         if self._transactions is None:
             raise IllegalStateError(
                 f"{call}: the producer has no transactions, expected a transactional_id in its "

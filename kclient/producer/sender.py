@@ -194,6 +194,8 @@ class Sender:
         finally:
             self._metadata.close()
             self._lost = self._accumulator.abort_incomplete(error)
+            if self._transactions is not None:
+                self._transactions.end_calls(error)
 
     def _find_blocking_error(self) -> KafkaError | None:
         """Return the error that keeps all records from being sent, if there is one."""

@@ -227,6 +227,9 @@ class SequenceManager:
         """Return whether a transaction has to be ended before the producer closes."""
         return False
 
+    def end_calls(self, error: KafkaError) -> None:
+        """Fail the calls that wait for a transaction: the sender has ended."""
+
     def queued_error(self) -> KafkaError | None:
         """Return the error to fail queued batches with, if none may be sent any more."""
         return None

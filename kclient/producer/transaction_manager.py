@@ -263,6 +263,12 @@ class TransactionManager(SequenceManager):
             self._end_offsets(failed_transaction(error))
         self._log.warning("the transaction can only be aborted: %s", error)
 
+    def end_calls(self, error: KafkaError) -> None:
+        """Fail the calls that wait: the sender has ended."""
+        with self.changed:
+            self._end_call(error)
+            self._end_offsets(error)
+
     def request_next_epoch(self) -> None:
         """Request the next epoch after the end of the transaction."""
         self._needs_next_epoch = True

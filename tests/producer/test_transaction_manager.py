@@ -38,7 +38,7 @@ from kclient.common.errors import (
     KafkaError,
 )
 from kclient.common.types import OffsetAndMetadata
-from kclient.producer.errors import TransactionAbortedError
+from kclient.producer.errors import ProducerFatalError, TransactionAbortedError
 from kclient.producer.producer import Producer
 from kclient.producer.producer_batch import ProducerIdAndEpoch
 from kclient.producer.transaction_manager import TransactionalCall
@@ -585,3 +585,23 @@ def test_record_that_is_too_large_fails_the_transaction() -> None:
         with pytest.raises(TransactionAbortableError):
             producer.send("t", b"x")
         producer.abort_transaction(5)
+
+
+def test_call_that_waits_fails_with_the_end_of_the_sender() -> None:
+    world = in_transaction(2)
+    offsets = world.send_offsets()
+    commit = world.start("commit_transaction")
+    world.sender.force_close()
+    assert not world.step()
+    for waiting in (offsets, commit):
+        assert has_ended(waiting)
+        assert "was closed before" in str(waiting.error)
+
+
+def test_calls_after_a_crash_of_the_sender_raise_its_error() -> None:
+    with Producer({"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t"}) as producer:
+        producer._core._sender._unexpected = ValueError("a defect")
+        with pytest.raises(ProducerFatalError, match="a defect"):
+            producer.init_transactions(20)
+        with pytest.raises(ProducerFatalError, match="a defect"):
+            producer.begin_transaction()
