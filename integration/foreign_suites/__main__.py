@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from integration.foreign_suites import kafka_python_suite
-from integration.foreign_suites.expectations import KAFKA_PYTHON, KAFKA_PYTHON_LEFT_OUT
+from integration.foreign_suites.expectations import KAFKA_PYTHON
 
 
 def differences(outcomes: Mapping[str, str], failing: Mapping[str, str]) -> list[str]:
@@ -31,9 +31,7 @@ def differences(outcomes: Mapping[str, str], failing: Mapping[str, str]) -> list
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kclient-foreign-") as made:
-        outcomes = kafka_python_suite.run(Path(made), KAFKA_PYTHON_LEFT_OUT)
-    for name, reason in KAFKA_PYTHON_LEFT_OUT.items():
-        print(f"left out: {name}: {reason}")
+        outcomes = kafka_python_suite.run(Path(made))
     for name, reason in KAFKA_PYTHON.items():
         print(f"expected to fail: {name}: {reason}")
     passed = sum(outcome == "passed" for outcome in outcomes.values())
