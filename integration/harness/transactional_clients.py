@@ -7,11 +7,13 @@ import aiokafka
 import confluent_kafka
 import kafka
 
-from kclient import Consumer, Producer
+from kclient import Consumer, Producer, TopicPartition
+from tests.support.checks.waiting import wait_until
 
 ROUNDS = 6
 """Every other transaction is committed."""
-_READ_S = 3.0
+_READ_S = 60.0
+_QUIET_S = 1.0
 RECORDS = [b"%d-%d" % (turn, number) for turn in range(ROUNDS) for number in range(5)]
 COMMITTED = sorted(value for value in RECORDS if int(value.split(b"-")[0]) % 2 == 0)
 
@@ -100,8 +102,9 @@ def _read_with_confluent(bootstrap: str, topic: str, count: int) -> list[bytes]:
     )
     consumer.subscribe([topic])
     try:
-        found = consumer.consume(count + 1, _READ_S)
-        return [each.value() or b"" for each in found]
+        return _collect(
+            lambda: [each.value() or b"" for each in consumer.consume(1000, _QUIET_S)], count
+        )
     finally:
         consumer.close()
 
@@ -112,44 +115,60 @@ def _read_with_kafka_python(bootstrap: str, topic: str, count: int) -> list[byte
         bootstrap_servers=bootstrap,
         auto_offset_reset="earliest",
         isolation_level="read_committed",
-        consumer_timeout_ms=int(_READ_S * 1000),
     )
+
+    def poll() -> list[bytes]:
+        polled = consumer.poll(timeout_ms=int(_QUIET_S * 1000))
+        return [each.value for records in polled.values() for each in records]
+
     try:
-        return [each.value for each in consumer]
+        return _collect(poll, count)
     finally:
         consumer.close()
 
 
 def _read_with_aiokafka(bootstrap: str, topic: str, count: int) -> list[bytes]:
-    async def read() -> list[bytes]:
-        async with aiokafka.AIOKafkaConsumer(
-            topic,
-            bootstrap_servers=bootstrap,
-            auto_offset_reset="earliest",
-            isolation_level="read_committed",
-        ) as consumer:
-            found: list[bytes] = []
-            while batches := await consumer.getmany(timeout_ms=int(_READ_S * 1000)):
-                found += [each.value for records in batches.values() for each in records]
-            return found
+    with asyncio.Runner() as runner:
+        consumer = runner.run(_aiokafka_consumer(bootstrap, topic))
 
-    return asyncio.run(read())
+        def poll() -> list[bytes]:
+            polled = runner.run(consumer.getmany(timeout_ms=int(_QUIET_S * 1000)))
+            return [each.value for records in polled.values() for each in records]
+
+        try:
+            return _collect(poll, count)
+        finally:
+            runner.run(consumer.stop())
+
+
+async def _aiokafka_consumer(bootstrap: str, topic: str) -> aiokafka.AIOKafkaConsumer:
+    consumer = aiokafka.AIOKafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    )
+    await consumer.start()
+    return consumer
 
 
 def _read_with_kclient(bootstrap: str, topic: str, count: int) -> list[bytes]:
-    with Consumer(
-        bootstrap_servers=bootstrap,
-        group_id=f"{topic}-kclient",
-        auto_offset_reset="earliest",
-        isolation_level="read_committed",
-    ) as consumer:
-        consumer.subscribe(topic)
-        found: list[bytes] = []
-        while True:
-            records = consumer.poll(_READ_S)
-            found += [each.value or b"" for each in records]
-            if consumer.assignment() and not records:
-                return found
+    with Consumer(bootstrap_servers=bootstrap, isolation_level="read_committed") as consumer:
+        consumer.assign([TopicPartition(topic, each) for each in range(3)])
+        consumer.seek_to_beginning()
+        return _collect(lambda: [each.value or b"" for each in consumer.poll(_QUIET_S)], count)
+
+
+def _collect(poll: Callable[[], list[bytes]], count: int) -> list[bytes]:
+    """Poll until there are so many records, and once more."""
+    found: list[bytes] = []
+
+    def is_read() -> bool:
+        found.extend(poll())
+        return len(found) >= count
+
+    wait_until(is_read, f"{count} records are read", _READ_S)
+    return found + poll()
 
 
 READERS: Mapping[str, Callable[[str, str, int], list[bytes]]] = {
@@ -158,4 +177,4 @@ READERS: Mapping[str, Callable[[str, str, int], list[bytes]]] = {
     "kafka-python": _read_with_kafka_python,
     "kclient": _read_with_kclient,
 }
-"""Reads a topic with read_committed until nothing comes for a while; an expected count is given."""
+"""Reads a topic with read_committed; waits for a number of records, and returns more if it can."""
