@@ -14,8 +14,9 @@ EXPECTED = {
 }
 # It needs a JVM: tests/spark/session/test_notebook_example.py.
 WITH_SPARK = {"spark_notebook.py"}
-# They run until a signal: tests/aio/test_web_orders.py and tests/aio/test_order_worker.py.
-SERVICES = {"web_orders.py", "order_worker.py"}
+# They run until a signal: tests/aio/test_web_orders.py, tests/aio/test_order_worker.py and
+# tests/transactions/test_booking_worker.py.
+SERVICES = {"web_orders.py", "order_worker.py", "booking_worker.py"}
 
 
 def test_all_examples_are_listed() -> None:
