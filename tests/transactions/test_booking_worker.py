@@ -47,5 +47,5 @@ def booked(bootstrap: str) -> list[int]:
         end = consumer.end_offsets([partition])[partition]
         found: list[int] = []
         while consumer.position(partition) < end:
-            found += [each.value["amount"] for each in consumer.poll(0.2)]
+            found += [each.value["amount"] for each in consumer.poll(0.2) if each.value]
         return found
