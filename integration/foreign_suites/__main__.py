@@ -1,8 +1,8 @@
 """The command line: python -m integration.foreign_suites.
 
-kafka-python's source distribution holds its integration tests, and they take an address. Others
-cannot be run so: aiokafka's holds no tests, and confluent-kafka's none but its verifiable clients,
-which tests.support.clients.foreign_group_member replaces.
+The distributions of kafka-python and franz-go hold their integration tests, and these take an
+address. Others cannot be run so: aiokafka's holds no tests, and confluent-kafka's none but its
+verifiable clients, which tests.support.clients.foreign_group_member replaces.
 """
 
 import sys
@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from integration.foreign_suites import kafka_python_suite
-from integration.foreign_suites.expectations import KAFKA_PYTHON
+from integration.foreign_suites import franz_go_suite, kafka_python_suite
+from integration.foreign_suites.expectations import FAILING
 
 
 def differences(outcomes: Mapping[str, str], failing: Mapping[str, str]) -> list[str]:
@@ -31,12 +31,15 @@ def differences(outcomes: Mapping[str, str], failing: Mapping[str, str]) -> list
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kclient-foreign-") as made:
-        outcomes = kafka_python_suite.run(Path(made))
-    for name, reason in KAFKA_PYTHON.items():
+        outcomes = {
+            **kafka_python_suite.run(Path(made)),
+            **franz_go_suite.run(Path(made) / "franz-go"),
+        }
+    for name, reason in FAILING.items():
         print(f"expected to fail: {name}: {reason}")
     passed = sum(outcome == "passed" for outcome in outcomes.values())
-    print(f"kafka-python: {passed} of {len(outcomes)} tests pass")
-    faults = differences(outcomes, KAFKA_PYTHON)
+    print(f"{passed} of {len(outcomes)} tests pass")
+    faults = differences(outcomes, FAILING)
     for fault in faults:
         print(f"FAULT: {fault}")
     return 1 if faults else 0

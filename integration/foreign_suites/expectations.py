@@ -10,7 +10,7 @@ _REASSIGNMENTS = "reassignments are not served"
 _LOG_DIRS = "AlterReplicaLogDirs is not served"
 
 _ADMIN = "test/integration/test_admin_integration.py"
-KAFKA_PYTHON: Mapping[str, str] = {
+FAILING: Mapping[str, str] = {
     f"{_ADMIN}::test_alter_replica_log_dirs": _LOG_DIRS,
     f"{_ADMIN}::test_alter_partition_reassignments": _REASSIGNMENTS,
     f"{_ADMIN}::test_list_partition_reassignments": _REASSIGNMENTS,

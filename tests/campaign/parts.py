@@ -105,7 +105,7 @@ PARTS = (
     ),
     Part(
         "foreign-suites",
-        "the integration tests of kafka-python, against the companion broker",
+        "the integration tests of kafka-python and franz-go, against the companion broker",
         COMPANION,
         ("foreign-suites",),
     ),
