@@ -258,11 +258,13 @@ def list_consumer_group_offsets(
     group_id: str,
     partitions: TopicPartition | Iterable[TopicPartition] | None = None,
     *,
+    require_stable: bool = False,
     timeout: float | None = None,
 ) -> Steps[dict[TopicPartition, OffsetAndMetadata]]:
     """Return a group's committed offsets, for all partitions or for the given ones.
 
-    Partitions without a committed offset are omitted.
+    Partitions without a committed offset are omitted. With `require_stable`, the call waits for
+    the end of open transactions that have sent offsets of the group (KIP-447); it needs Kafka 2.5.
     """
     check_group_id(group_id)
     wanted = None if partitions is None else check_partitions(partitions)
@@ -272,7 +274,10 @@ def list_consumer_group_offsets(
         return _committed_offsets(response, group_id)
 
     return requester.send_to_coordinator(
-        group_id, _OffsetFetch(group_id, wanted), OffsetFetchResponse, read
+        group_id,
+        _OffsetFetch(group_id, wanted, require_stable=require_stable),
+        OffsetFetchResponse,
+        read,
     )
 
 
@@ -285,11 +290,18 @@ class _OffsetFetch(RequestBuilder):
 
     api_key = ApiKey.OFFSET_FETCH
     request_type = OffsetFetchRequest
-    oldest_allowed_version = 2
     latest_allowed_version = 9
 
-    def __init__(self, group_id: str, partitions: Sequence[TopicPartition] | None) -> None:
+    def __init__(
+        self,
+        group_id: str,
+        partitions: Sequence[TopicPartition] | None,
+        *,
+        require_stable: bool,
+    ) -> None:
         self._group_id = group_id
+        self._stable = require_stable
+        self.oldest_allowed_version = 7 if require_stable else 2
         self._wanted: dict[str, list[int]] | None = None
         if partitions is not None:
             self._wanted = {}
@@ -309,7 +321,7 @@ class _OffsetFetch(RequestBuilder):
                 ]
             )
             group = OffsetFetchRequestGroup(group_id=self._group_id, topics=topics)
-            return OffsetFetchRequest(groups=[group])
+            return OffsetFetchRequest(groups=[group], require_stable=self._stable)
         old = (
             None
             if wanted is None
@@ -318,7 +330,7 @@ class _OffsetFetch(RequestBuilder):
                 for name, indexes in wanted
             ]
         )
-        return OffsetFetchRequest(group_id=self._group_id, topics=old)
+        return OffsetFetchRequest(group_id=self._group_id, topics=old, require_stable=self._stable)
 
 
 def _committed_offsets(response: OffsetFetchResponse, group_id: str) -> CommittedOffsets:

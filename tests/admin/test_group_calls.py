@@ -8,6 +8,7 @@ from kclient.common.broker_errors import (
     GroupAuthorizationError,
     GroupNotEmptyError,
     GroupSubscribedToTopicError,
+    UnstableOffsetCommitError,
     UnsupportedVersionError,
 )
 from kclient.common.types import OffsetAndMetadata, TopicPartition
@@ -207,6 +208,35 @@ def test_committed_offsets_of_both_forms_of_the_request(version: int) -> None:
     world.respond(ApiKey.OFFSET_FETCH, fetched, low=2, high=version)
     found = world.run(group_calls.list_consumer_group_offsets, "g", wanted)
     assert found == {TopicPartition("t", 0): OffsetAndMetadata(5, "m", -1)}
+
+
+def test_stable_offsets_are_awaited_until_transactions_end() -> None:
+    assert UnstableOffsetCommitError.code is not None
+    codes = [UnstableOffsetCommitError.code, 0]
+
+    def fetched(_: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, OffsetFetchRequest)
+        assert request.require_stable
+        assert request.topics is None
+        part = OffsetFetchResponsePartition(
+            partition_index=0, committed_offset=5, error_code=codes.pop(0)
+        )
+        return OffsetFetchResponse(topics=[OffsetFetchResponseTopic(name="t", partitions=[part])])
+
+    world = AdminWorld()
+    world.coordinate("g", 1)
+    world.respond(ApiKey.OFFSET_FETCH, fetched, low=2, high=7)
+    found = world.run(group_calls.list_consumer_group_offsets, "g", require_stable=True)
+    assert found == {TopicPartition("t", 0): OffsetAndMetadata(5)}
+    assert codes == []
+
+
+def test_stable_offsets_need_a_broker_that_knows_them() -> None:
+    world = AdminWorld()
+    world.coordinate("g", 1)
+    world.respond(ApiKey.OFFSET_FETCH, lambda *_: OffsetFetchResponse(), low=2, high=6)
+    with pytest.raises(UnsupportedVersionError):
+        world.run(group_calls.list_consumer_group_offsets, "g", require_stable=True)
 
 
 def test_topic_ids_of_newer_versions_are_not_needed() -> None:
