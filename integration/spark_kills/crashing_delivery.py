@@ -79,6 +79,8 @@ class _RecordedChunk:
         self._sent = sent
         self.rows = inner.rows
         self.bytes = inner.bytes
+        self.first_topic = inner.first_topic
+        self.checksum = inner.checksum
 
     def send(self, sender: RowSender) -> Iterator[PendingRows]:
         for one in self._inner.send(sender):

@@ -51,13 +51,13 @@ class CrashingDataSource(KclientDataSource):
         return CrashingStreamReader(SourceOptions.parse(self.options, streaming=True), self._points)
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
-        return CrashingBatchWriter(self._plan(schema), self._points)
+        return CrashingBatchWriter(self._plan(schema, is_stream=False), self._points)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
-        return CrashingStreamWriter(self._plan(schema), self._points)
+        return CrashingStreamWriter(self._plan(schema, is_stream=True), self._points)
 
-    def _plan(self, schema: StructType) -> WritePlan:
-        plan = plan_write(self.options, schema)
+    def _plan(self, schema: StructType, *, is_stream: bool) -> WritePlan:
+        plan = plan_write(self.options, schema, is_stream=is_stream)
         return plan._replace(delivery=CrashingDelivery(plan.delivery, self._points))
 
 

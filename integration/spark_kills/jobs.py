@@ -14,7 +14,7 @@ from integration.spark_kills.crash_points import CrashPoints, Facts, Point
 from integration.spark_kills.crashing_delivery import CrashingDelivery
 from integration.spark_kills.crashing_source import FORMAT, POINTS
 from kclient.spark import foreach_batch_sink, foreach_partition_sink, write_partitions
-from kclient.spark.sink.at_least_once import delivery_for
+from kclient.spark.sink.deliveries import delivery_for
 from kclient.spark.sink.delivery import Delivery
 
 

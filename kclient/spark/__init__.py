@@ -7,7 +7,8 @@ package. In addition:
 - writing: `write_partitions` (returns counts), `foreach_batch_sink`, `foreach_partition_sink`
 - monitoring: `lag` of a streaming query, `group_lag` of its commits
 
-All writes are at-least-once: Spark retries failed tasks.
+Writes are at-least-once, because Spark repeats failed tasks, or with ``delivery=exactly-once``
+exactly-once for ``read_committed`` readers.
 
 Names are imported on first use: worker processes import this package often. PySpark and pyarrow
 are needed from the first use on (the extra ``spark``).
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from kclient.spark.environment.check_environment import EnvironmentReport, check_environment
     from kclient.spark.environment.local_session import LocalSession, prepare_local_session
     from kclient.spark.reader_lag import Lag, group_lag, lag
-    from kclient.spark.sink.write_errors import WriteFailedError
+    from kclient.spark.sink.write_errors import NonDeterministicReplayError, WriteFailedError
     from kclient.spark.sink.write_report import WriteReport
     from kclient.spark.sinks import foreach_batch_sink, foreach_partition_sink, write_partitions
 
@@ -37,6 +38,7 @@ __all__ = [
     "EnvironmentReport",
     "Lag",
     "LocalSession",
+    "NonDeterministicReplayError",
     "UnsupportedSparkVersionError",
     "WorkerEnvironmentError",
     "WriteFailedError",
@@ -55,6 +57,7 @@ _MODULES = {
     "EnvironmentReport": "kclient.spark.environment.check_environment",
     "Lag": "kclient.spark.reader_lag",
     "LocalSession": "kclient.spark.environment.local_session",
+    "NonDeterministicReplayError": "kclient.spark.sink.write_errors",
     "UnsupportedSparkVersionError": "kclient.spark.common.errors",
     "WorkerEnvironmentError": "kclient.spark.common.errors",
     "WriteFailedError": "kclient.spark.sink.write_errors",

@@ -11,11 +11,12 @@ from kclient.common.foreign_names import unexpected_keyword
 from kclient.spark.common.installed_spark import finds_data_source
 from kclient.spark.data_source import KclientDataSource
 from kclient.spark.environment.worker_failures import explain_worker_errors
-from kclient.spark.options.sink_options import AT_LEAST_ONCE
-from kclient.spark.sink.at_least_once import delivery_for
+from kclient.spark.options.sink_options import AT_LEAST_ONCE, DEFAULT_PREFIX, check_id
 from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnSelection
+from kclient.spark.sink.deliveries import check_sink_id, delivery_for
 from kclient.spark.sink.delivery import Delivery
 from kclient.spark.sink.producer_settings import ProducerSettings
+from kclient.spark.sink.sink_identity import SinkIdentity
 from kclient.spark.sink.source_writers import FOREACH_BATCH_ID
 from kclient.spark.sink.write_report import WriteReport
 from kclient.spark.sink.write_task import (
@@ -53,7 +54,9 @@ class SinkArguments(TypedDict, total=False):
             ``partition`` if there is one; None always chooses by the key.
         flush_timeout: Longest wait of a task for its last acknowledgements, seconds. By default
             None: as long as ``delivery.timeout.ms`` allows.
-        delivery: Delivery guarantee: ``at-least-once``.
+        delivery: Delivery guarantee: ``at-least-once``, which is the default, or ``exactly-once``.
+        transactional_id_prefix: Beginning of the transactional ids and groups of exactly-once
+            delivery, for ACLs. By default ``kclient-spark``.
     """
 
     key: Column
@@ -62,20 +65,44 @@ class SinkArguments(TypedDict, total=False):
     partition: Column
     flush_timeout: float | None
     delivery: str
+    transactional_id_prefix: str
+
+
+class WriteArguments(SinkArguments, total=False):
+    """Keyword arguments of a sink that writes a table.
+
+    Attributes:
+        write_id: Id of this write for exactly-once delivery, which needs it: a job that is repeated
+            with it skips the Spark partitions that are committed.
+    """
+
+    write_id: str
+
+
+class BatchSinkArguments(SinkArguments, total=False):
+    """Keyword arguments of a sink that writes micro-batches.
+
+    Attributes:
+        sink_id: Id of the sink for exactly-once delivery, which needs it: the same in each run of
+            the query, and that of no other sink.
+    """
+
+    sink_id: str
 
 
 def write_partitions(
     df: "DataFrame",
     conf: Mapping[str, object],
     topic: str | None = None,
-    **arguments: Unpack[SinkArguments],
+    **arguments: Unpack[WriteArguments],
 ) -> WriteReport:
     """Send each row of a DataFrame as a record, and return the counts by Spark partition.
 
     **At least once.** Spark retries a task that failed or was lost, and the retry sends all its
     rows again, including those that had been written. An idempotent producer does not prevent that:
-    it deduplicates retries of its own requests, not those of another task. The counts are those of
-    the successful attempts.
+    it deduplicates retries of its own requests, not those of another task. With
+    ``delivery="exactly-once"`` and a `write_id`, each task writes one transaction, and a repeated
+    task or job skips what is committed. The counts are those of the successful attempts.
 
     Rows are passed to the workers as Arrow batches (``DataFrame.mapInArrow``), which needs pandas
     on the driver; ``df.write.format("kclient")`` does not.
@@ -97,7 +124,7 @@ def write_partitions(
         PythonException: From Spark: a task failed and has no attempts left. The message contains
             the `WriteFailedError` with the row and the reason.
     """
-    sink = _Sink.of("write_partitions", conf, topic, arguments)
+    sink = _Sink.of(WriteArguments, "write_partitions", conf, topic, arguments)
     plan = sink.selection.checked_plan(df.schema.fields)
     _require_pandas()
     task = WritePartitionTask(plan.renamed(), sink.delivery)
@@ -112,13 +139,15 @@ def foreach_partition_sink(
     conf: Mapping[str, object],
     *,
     topic: str | None = None,
-    **arguments: Unpack[SinkArguments],
+    **arguments: Unpack[WriteArguments],
 ) -> ForeachPartitionSink:
     """Return a function for ``df.foreachPartition`` that sends each row as a record.
 
     **At least once.** Spark retries a task that failed or was lost, and the retry sends all its
     rows again, including those that had been written. An idempotent producer does not prevent that:
-    it deduplicates retries of its own requests, not those of another task.
+    it deduplicates retries of its own requests, not those of another task. With
+    ``delivery="exactly-once"`` and a `write_id`, each task writes one transaction, and a repeated
+    task or job skips what is committed.
 
     Workers keep one producer per process and configuration. When a task returns, each of its
     records is acknowledged. Memory is bounded by ``buffer.memory`` and the batches of rows that
@@ -139,7 +168,7 @@ def foreach_partition_sink(
     In the tasks, and so in Spark's PythonException: `WriteFailedError` if a row could not be
     written, with the reason as its cause; `ConfigError` if a column is missing.
     """
-    sink = _Sink.of("foreach_partition_sink", conf, topic, arguments)
+    sink = _Sink.of(WriteArguments, "foreach_partition_sink", conf, topic, arguments)
     return ForeachPartitionSink(sink.selection, sink.delivery)
 
 
@@ -147,7 +176,7 @@ def foreach_batch_sink(
     conf: Mapping[str, object],
     *,
     topic: str | None = None,
-    **arguments: Unpack[SinkArguments],
+    **arguments: Unpack[BatchSinkArguments],
 ) -> "ForeachBatchSink":
     """Return a function for ``df.writeStream.foreachBatch`` that sends each row as a record.
 
@@ -155,7 +184,9 @@ def foreach_batch_sink(
 
     **At least once.** Spark retries a failed task, and after a crash of the driver a micro-batch
     without a commit: with the same ``batch_id`` and the same rows. All of them are then sent again,
-    including those that had been written. An idempotent producer does not prevent that.
+    including those that had been written. An idempotent producer does not prevent that. With
+    ``delivery="exactly-once"`` and a `sink_id`, each task writes one transaction, and a repeated
+    task or micro-batch skips what is committed.
 
     Args:
         conf: Options of the producers by dotted name, such as ``bootstrap.servers``.
@@ -167,10 +198,14 @@ def foreach_batch_sink(
         InvalidTypeError: The name of a column or topic is not a str.
         InvalidArgumentError: The topic name is not valid.
     """
-    sink = _Sink.of("foreach_batch_sink", conf, topic, arguments)
-    options = {"delivery": AT_LEAST_ONCE}
-    if topic is not None:
-        options["topic"] = topic
+    sink = _Sink.of(BatchSinkArguments, "foreach_batch_sink", conf, topic, arguments)
+    given = {
+        "delivery": arguments.get("delivery"),
+        "topic": topic,
+        "sinkId": arguments.get("sink_id"),
+        "transactionalIdPrefix": arguments.get("transactional_id_prefix"),
+    }
+    options = {name: value for name, value in given.items() if value is not None}
     flush_timeout = arguments.get("flush_timeout")
     if flush_timeout is not None:
         options["deliveryTimeoutMs"] = str(max(1, round(flush_timeout * 1000)))
@@ -224,10 +259,15 @@ class _Sink:
 
     @classmethod
     def of(
-        cls, call: str, conf: Mapping[str, object], topic: str | None, arguments: SinkArguments
+        cls,
+        kind: type[SinkArguments],
+        call: str,
+        conf: Mapping[str, object],
+        topic: str | None,
+        arguments: SinkArguments,
     ) -> "_Sink":
         for name in arguments:
-            if name not in SinkArguments.__annotations__:
+            if name not in kind.__annotations__:
                 raise unexpected_keyword(call, name, _OTHER_ARGUMENTS)
         selection = ColumnSelection(
             topic=topic,
@@ -236,10 +276,21 @@ class _Sink:
             headers=arguments.get("headers", IF_PRESENT),
             partition=arguments.get("partition", IF_PRESENT),
         )
-        delivery = delivery_for(
-            arguments.get("delivery", AT_LEAST_ONCE), conf, arguments.get("flush_timeout")
-        )
+        mode = arguments.get("delivery", AT_LEAST_ONCE)
+        identity = _identity(mode, kind, arguments)
+        delivery = delivery_for(mode, conf, arguments.get("flush_timeout"), identity)
         return cls(selection, delivery)
+
+
+def _identity(
+    mode: object, kind: type[SinkArguments], arguments: Mapping[str, object]
+) -> SinkIdentity:
+    is_single_write = kind is WriteArguments
+    option = "write_id" if is_single_write else "sink_id"
+    sink_id = check_sink_id(mode, option, arguments.get(option), is_required=True)
+    prefix = arguments.get("transactional_id_prefix", DEFAULT_PREFIX)
+    prefix = check_id("transactional_id_prefix", prefix)
+    return SinkIdentity(prefix, sink_id, is_single_write)
 
 
 def _kafka_options(settings: ProducerSettings) -> dict[str, str]:

@@ -98,6 +98,21 @@ def test_micro_batch_is_written_with_options_of_the_data_source() -> None:
     assert options["kafka.linger.ms"] == "5"
 
 
+def test_micro_batch_is_written_exactly_once_with_the_id_of_the_sink() -> None:
+    frame: Any = Frame()
+    sink = foreach_batch_sink(
+        CONF, topic="t", delivery="exactly-once", sink_id="s", transactional_id_prefix="p"
+    )
+    sink(frame, 12)
+    assert frame.options_given.items() >= {
+        ("delivery", "exactly-once"), ("sinkId", "s"), ("transactionalIdPrefix", "p"),
+    }  # fmt: skip
+    with pytest.raises(ConfigError, match="sink_id: got nothing, expected an id"):
+        foreach_batch_sink(CONF, topic="t", delivery="exactly-once")
+    with pytest.raises(TypeError, match="write_id"):
+        foreach_batch_sink(CONF, topic="t", write_id="w")  # type: ignore[call-arg]  # a table's
+
+
 @pytest.mark.parametrize("finds", [True, False])
 def test_data_source_is_registered_only_if_spark_does_not_find_it(
     finds: bool, monkeypatch: pytest.MonkeyPatch

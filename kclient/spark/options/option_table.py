@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from kclient.common.config_def import Config, ConfigKey, ConfigType
+from kclient.common.config_def import Config, ConfigType
 from kclient.common.config_keys import key
 from kclient.common.errors import ConfigError
 
@@ -23,7 +23,6 @@ class OptionTable(Generic[C]):
     Args:
         owner: ``the source`` or ``the sink``, for messages.
         options: Class of the parsed options, whose fields are the options.
-        unsupported: Options that are known and not supported.
         ignored: Names that are accepted and have no effect.
         elsewhere: Names that are options of another owner, with that owner.
     """
@@ -32,7 +31,6 @@ class OptionTable(Generic[C]):
         self,
         owner: str,
         options: type[C],
-        unsupported: Iterable[ConfigKey] = (),
         *,
         ignored: Iterable[str] = (),
         elsewhere: Mapping[str, str] | None = None,
@@ -40,7 +38,7 @@ class OptionTable(Generic[C]):
         self.owner = owner
         self._options = options
         self._fields = {key.name.lower(): name for name, key in options.CONFIG_KEYS.items()}
-        self.rows = {row.name.lower(): row for row in (*options.CONFIG_KEYS.values(), *unsupported)}
+        self.rows = {row.name.lower(): row for row in options.CONFIG_KEYS.values()}
         self._ignored = {name.lower() for name in ignored}
         self._elsewhere = {name.lower(): other for name, other in (elsewhere or {}).items()}
 
@@ -82,12 +80,3 @@ def duration_ms(name: str, default: int, doc: str) -> int:
 
     expected = "a time such as '15m', '30s' or '500ms'"
     return key(name, ConfigType.LONG, convert, expected, default, doc)
-
-
-def unsupported(name: str, reason: str) -> ConfigKey:
-    """Define an option that is known and not supported."""
-
-    def convert(raw: object) -> object:
-        raise ValueError(reason)
-
-    return ConfigKey(name, ConfigType.UNKNOWN, convert, "no value", None, reason)

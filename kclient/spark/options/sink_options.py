@@ -2,44 +2,63 @@
 
 import difflib
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from kclient.common.config_def import Config, ConfigType, describe
-from kclient.common.config_keys import key, other_value, text, to_bool, whole_number
+from kclient.common.config_keys import TextT, key, other_value, text, to_bool, whole_number
 from kclient.common.errors import ConfigError, KafkaError
 from kclient.common.types import check_topic_name
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.spark.options.kafka_config import RESERVED_BY_SINK, checked_config, kafka_config
-from kclient.spark.options.option_table import OptionTable, unsupported
+from kclient.spark.options.option_table import OptionTable
 
 AT_LEAST_ONCE: Final = "at-least-once"
 EXACTLY_ONCE: Final = "exactly-once"
+DEFAULT_PREFIX: Final = "kclient-spark"
+"""Default of the option ``transactionalIdPrefix``."""
 
-NEEDS_TRANSACTIONS: Final = (
-    "exactly-once delivery needs transactions, which this version's producer does not have"
-)
+
+_MODES: Final = (AT_LEAST_ONCE, EXACTLY_ONCE)
+_MAX_ID: Final = 200
+_ID_FORM: Final = f"a text of 1 to {_MAX_ID} printable characters"
+_EXPECTED: Final = " or ".join(map(repr, _MODES))
 
 
 def check_delivery(mode: object) -> None:
     """Validate the option `delivery`, of the data source and the functions alike.
 
     Raises:
-        ConfigError: The value is not ``at-least-once``.
+        ConfigError: The value is neither ``at-least-once`` nor ``exactly-once``.
     """
-    if mode == AT_LEAST_ONCE:
+    if mode in _MODES:
         return
-    if mode == EXACTLY_ONCE:
-        raise ConfigError(
-            f"delivery: got {EXACTLY_ONCE!r}, expected {AT_LEAST_ONCE!r}; Spark retries failed "
-            "tasks, and only one transaction per task can hide the records of a failed attempt: "
-            f"{NEEDS_TRANSACTIONS}"
-        )
     hint = ""
-    if isinstance(mode, str) and difflib.get_close_matches(
-        mode.lower().replace("_", "-"), [AT_LEAST_ONCE], n=1
-    ):
-        hint = f"; did you mean {AT_LEAST_ONCE!r}?"
-    raise ConfigError(f"delivery: got {describe(mode)}, expected {AT_LEAST_ONCE!r}{hint}")
+    if isinstance(mode, str):
+        near = difflib.get_close_matches(mode.lower().replace("_", "-"), _MODES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ConfigError(f"delivery: got {describe(mode)}, expected {_EXPECTED}{hint}")
+
+
+def check_id(option: str, value: object) -> str:
+    """Validate an option that is a part of transactional ids.
+
+    Args:
+        option: Name of the option, for errors.
+        value: Its value.
+
+    Raises:
+        ConfigError: It is not a short text that can be printed.
+    """
+    if isinstance(value, str) and value.isprintable() and 0 < len(value) <= _MAX_ID:
+        return value
+    raise ConfigError(
+        f"{option}: got {describe(value)}, expected {_ID_FORM}; it is part of transactional ids"
+    )
+
+
+def _id(name: str, default: TextT, doc: str) -> TextT:
+    return key(name, ConfigType.STRING, partial(check_id, name), _ID_FORM, default, doc)
 
 
 def _delivery(raw: object) -> str:
@@ -94,9 +113,10 @@ class SinkOptions(Config):
         "delivery",
         ConfigType.STRING,
         _delivery,
-        f"'{AT_LEAST_ONCE}'",
+        _EXPECTED,
         AT_LEAST_ONCE,
-        "Delivery guarantee: if Spark retries a task, its rows are sent again.",
+        "Delivery guarantee: if Spark repeats a task, its rows are sent again, or, with "
+        "'exactly-once', they are only if no earlier attempt has committed them.",
     )
     delivery_timeout_ms: int | None = whole_number(
         "deliveryTimeoutMs",
@@ -104,6 +124,24 @@ class SinkOptions(Config):
         "How long a task waits for its last acknowledgements; by default as long as the "
         "producer's delivery.timeout.ms allows.",
         low=1,
+    )
+
+    sink_id: str | None = _id(
+        "sinkId",
+        None,
+        "Id of a stream for exactly-once delivery, which no other query may use; by default the id "
+        "of the query, which is stored in its checkpoint.",
+    )
+    transactional_id_prefix: str = _id(
+        "transactionalIdPrefix",
+        DEFAULT_PREFIX,
+        "Beginning of the transactional ids and of the groups of exactly-once delivery, for ACLs.",
+    )
+    write_id: str | None = _id(
+        "writeId",
+        None,
+        "Id of a table's write for exactly-once delivery: a job that is repeated with it skips the "
+        "Spark partitions that are committed.",
     )
 
     @classmethod
@@ -127,11 +165,6 @@ class SinkOptions(Config):
 SINK_TABLE = OptionTable(
     "the sink",
     SinkOptions,
-    [
-        unsupported("exactlyOnceCommit", NEEDS_TRANSACTIONS),
-        unsupported("sinkId", NEEDS_TRANSACTIONS),
-        unsupported("transactionalIdPrefix", NEEDS_TRANSACTIONS),
-    ],
     ignored=_IGNORED,
     elsewhere=dict.fromkeys(_SOURCE_OPTIONS, "the source"),
 )

@@ -11,6 +11,7 @@ from kclient.common.errors import KafkaError
 from kclient.producer.errors import UnknownPartitionError
 from kclient.spark.sink.column_plan import ColumnPlan
 from kclient.spark.sink.delivery import PendingRows, RowSender
+from kclient.spark.sink.row_checksum import row_checksum, text_column
 from kclient.spark.sink.write_errors import missing_topic, not_queued
 
 
@@ -66,6 +67,15 @@ class ArrowChunk:
             data += headers.flatten().flatten()
         return sum(map(_size_of, data))
 
+    @property
+    def first_topic(self) -> str:
+        """Topic of the first row."""
+        return self.topic if self.topic is not None else self.batch.column("topic")[0].as_py()
+
+    def checksum(self) -> int:
+        """Return the checksum of the rows."""
+        return row_checksum(map(_bytes_of, self.batch.columns))
+
     def send(self, sender: RowSender) -> Iterator[PendingRows]:
         """Queue the rows and yield their pending outcome.
 
@@ -86,6 +96,15 @@ class ArrowChunk:
 def _size_of(array: Any) -> int:
     size: int | None = pc.sum(pc.binary_length(array)).as_py()
     return size or 0
+
+
+def _bytes_of(array: Any) -> list[bytes | None]:
+    kinds = pa.types
+    if kinds.is_string(array.type) or kinds.is_large_string(array.type):
+        array = array.cast(pa.large_binary())
+    values: list[bytes | None] = array.to_pylist()
+    is_data = kinds.is_binary(array.type) or kinds.is_large_binary(array.type)
+    return values if is_data else text_column(values)
 
 
 def _check_topics(name: str, topics: Any, first_row: int) -> None:

@@ -2,35 +2,17 @@
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from kclient.common.arguments import check_seconds
 from kclient.common.errors import KafkaError
-from kclient.spark.options.sink_options import check_delivery
-from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows
+from kclient.spark.sink.delivery import Chunk, PendingRows
 from kclient.spark.sink.producer_cache import SinkProducer, worker_cache
 from kclient.spark.sink.producer_settings import ProducerSettings
 from kclient.spark.sink.write_errors import WriteFailedError, not_acknowledged
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
 
 _log = logging.getLogger(__name__)
-
-
-def delivery_for(mode: object, conf: Mapping[str, object], flush_timeout: float | None) -> Delivery:
-    """Return the delivery for a value of the option ``delivery``.
-
-    Args:
-        mode: Value of the option.
-        conf: Configuration of the producers.
-        flush_timeout: Longest wait of a task for its last acknowledgements, seconds.
-
-    Raises:
-        ConfigError: The mode is unknown or not supported, or an option is wrong.
-    """
-    check_delivery(mode)
-    seconds = None if flush_timeout is None else check_seconds("flush_timeout", flush_timeout)
-    return AtLeastOnce(ProducerSettings(conf), seconds)
 
 
 class AtLeastOnce:

@@ -83,6 +83,15 @@ class Chunk(Protocol):
         """Bytes of keys, values and headers."""
         ...
 
+    @property
+    def first_topic(self) -> str:
+        """Topic of the first row."""
+        ...
+
+    def checksum(self) -> int:
+        """Return the checksum of the rows: see `row_checksum`."""
+        ...
+
     def send(self, sender: RowSender) -> Iterator[PendingRows]:
         """Queue the rows, blocking while memory is exhausted, and yield their pending outcomes.
 
@@ -117,8 +126,7 @@ class Delivery(Protocol):
 
     It is created on the driver, sent to the workers with the sink, and opens no connection before
     `begin`. `begin` runs in the worker; `commit` and `abort` run on the driver, on another copy, so
-    they get all they need from the reports: a delivery with one transaction per task would add the
-    transaction to `TaskReport`.
+    they get all they need from the reports.
     """
 
     def begin(self, task: TaskIdentity) -> AbstractContextManager[TaskDelivery]:

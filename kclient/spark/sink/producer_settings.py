@@ -7,7 +7,7 @@ from typing import Final
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError
 from kclient.producer.producer_config import PRODUCER_CONFIG
-from kclient.spark.options.kafka_config import RESERVED_BY_SINK
+from kclient.spark.options.kafka_config import RESERVED_BY_SINK, admin_config
 from kclient.spark.options.secret_options import resolved
 
 _NO_ACKS: Final = frozenset({"0", 0})
@@ -53,6 +53,10 @@ class ProducerSettings:
             ConfigError: A variable or a file with a secret does not exist in this process.
         """
         return resolved(self._given)
+
+    def admin_config(self) -> dict[str, object]:
+        """Return those of the options that an admin client has, too; raises as `config`."""
+        return admin_config(self._given)
 
     def __repr__(self) -> str:
         return f"ProducerSettings({self.digest})"

@@ -10,6 +10,7 @@ from kclient.common.config_def import describe
 from kclient.common.errors import InvalidTypeError, KafkaError
 from kclient.spark.sink.column_plan import ColumnPlan, ColumnSelection
 from kclient.spark.sink.delivery import PendingOutcome, PendingRows, RowSender
+from kclient.spark.sink.row_checksum import Column, row_checksum, text_column
 from kclient.spark.sink.write_errors import WriteFailedError, missing_topic, not_queued
 
 Headers = list[tuple[str, bytes | None]]
@@ -57,6 +58,21 @@ class RowChunk:
             for name, value in headers or ():
                 size += len(name.encode()) + len(value or b"")
         return size
+
+    @property
+    def first_topic(self) -> str:
+        """Topic of the first row."""
+        return self.topic if isinstance(self.topic, str) else self.topic[0]
+
+    def checksum(self) -> int:
+        """Return the checksum of the rows."""
+        columns: list[Column] = [self.values]
+        if self.keys is not None:
+            columns.append(self.keys)
+        columns += [text_column(each) for each in (self.headers, self.partitions) if each]
+        if not isinstance(self.topic, str):
+            columns.append(text_column(self.topic))
+        return row_checksum(columns)
 
     def send(self, sender: RowSender) -> Iterator[PendingRows]:
         """Queue the rows and yield their pending outcomes.

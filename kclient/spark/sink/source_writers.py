@@ -11,9 +11,10 @@ from kclient.common.errors import ConfigError
 from kclient.spark.common.worker_tuning import tuned_worker
 from kclient.spark.options.sink_options import SinkOptions
 from kclient.spark.sink.arrow_chunks import arrow_chunks
-from kclient.spark.sink.at_least_once import delivery_for
 from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnPlan, ColumnSelection
+from kclient.spark.sink.deliveries import check_sink_id, delivery_for
 from kclient.spark.sink.delivery import Delivery
+from kclient.spark.sink.sink_identity import SinkIdentity
 from kclient.spark.sink.write_report import TaskReport
 from kclient.spark.sink.write_task import current_task, write_task
 
@@ -45,7 +46,7 @@ def batch_writer(
         raise ConfigError(
             "mode: got 'overwrite', expected 'append'; the records of a topic cannot be replaced"
         )
-    return BatchWriter(plan_write(options, schema))
+    return BatchWriter(plan_write(options, schema, is_stream=False))
 
 
 def stream_writer(
@@ -64,7 +65,7 @@ def stream_writer(
     Raises:
         ConfigError: An option or a column is wrong.
     """
-    return StreamWriter(plan_write(options, schema))
+    return StreamWriter(plan_write(options, schema, is_stream=True))
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -162,8 +163,13 @@ class WritePlan(NamedTuple):
     batch_id: int | None
 
 
-def plan_write(options: Mapping[str, str], schema: "StructType") -> WritePlan:
+def plan_write(options: Mapping[str, str], schema: "StructType", *, is_stream: bool) -> WritePlan:
     """Validate the options and the schema of a data source.
+
+    Args:
+        options: Options of the data source.
+        schema: Columns of the DataFrame.
+        is_stream: Whether Spark asks for the writer of a stream.
 
     Raises:
         ConfigError: An option or a column is wrong.
@@ -173,11 +179,24 @@ def plan_write(options: Mapping[str, str], schema: "StructType") -> WritePlan:
     settings = SinkOptions.parse(given)
     timeout_ms = settings.delivery_timeout_ms
     delivery = delivery_for(
-        settings.delivery, settings.producer, None if timeout_ms is None else timeout_ms / 1000
+        settings.delivery,
+        settings.producer,
+        None if timeout_ms is None else timeout_ms / 1000,
+        _identity(settings, is_single_write=not is_stream and not batch_ids),
     )
     selection = ColumnSelection(topic=settings.topic, headers=_HEADERS[settings.include_headers])
     columns = selection.checked_plan(schema.fields)
     return WritePlan(columns, delivery, batch_ids[0] if batch_ids else None)
+
+
+def _identity(settings: SinkOptions, *, is_single_write: bool) -> SinkIdentity:
+    ids = {"sinkId": settings.sink_id, "writeId": settings.write_id}
+    option, other = ("writeId", "sinkId") if is_single_write else ("sinkId", "writeId")
+    if ids[other] is not None:
+        what = "table" if is_single_write else "stream"
+        raise ConfigError(f"{other}: got {ids[other]!r} for a {what}, expected {option}")
+    sink_id = check_sink_id(settings.delivery, option, ids[option], is_required=is_single_write)
+    return SinkIdentity(settings.transactional_id_prefix, sink_id, is_single_write)
 
 
 def _is_batch_id(name: str) -> bool:

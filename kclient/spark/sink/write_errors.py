@@ -47,6 +47,15 @@ class WriteFailedError(KafkaError):
         )
 
 
+class NonDeterministicReplayError(KafkaError):
+    """A repeated task has other rows than those that an earlier attempt has committed.
+
+    With ``delivery=exactly-once`` the rows of a committed transaction are not written again. The
+    query must return the same rows in the same Spark partition each time. Tasks of other partitions
+    may have committed already.
+    """
+
+
 def not_acknowledged(rows: "PendingRows", cause: KafkaError) -> WriteFailedError:
     """Return the error for rows of which a record failed after it was queued."""
     first, last = rows.first_row, rows.last_row

@@ -5,7 +5,7 @@ import pytest
 from kclient.common.config_def import Config
 from kclient.common.config_keys import text, whole_number
 from kclient.common.errors import ConfigError
-from kclient.spark.options.option_table import OptionTable, duration_ms, unsupported
+from kclient.spark.options.option_table import OptionTable, duration_ms
 
 
 class Options(Config):
@@ -19,7 +19,6 @@ class Options(Config):
 TABLE = OptionTable(
     "the test",
     Options,
-    [unsupported("oldOption", "it was never good")],
     ignored=["ignoredOption"],
     elsewhere={"delivery": "the sink"},
 )
@@ -62,6 +61,5 @@ def test_unknown_options_get_a_hint() -> None:
     assert refusal(something="x").endswith("options of Kafka clients are written 'kafka.<key>'")
 
 
-def test_wrong_and_unsupported_values_name_the_option() -> None:
+def test_wrong_values_name_the_option() -> None:
     assert refusal(MOSTROWS="0").startswith("mostRows: got '0'")
-    assert "it was never good" in refusal(oldoption="x")

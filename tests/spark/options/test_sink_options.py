@@ -12,16 +12,16 @@ def test_sink_options_are_parsed() -> None:
     found = SinkOptions.parse({**SERVERS, "TOPIC": "out", "checkpointlocation": "/x"})
     assert (found.topic, found.delivery) == ("out", "at-least-once")
     assert found.producer == {"bootstrap.servers": "localhost:9092"}
+    assert found.transactional_id_prefix == "kclient-spark"
+    found = SinkOptions.parse({**SERVERS, "Delivery": " Exactly-Once", "SINKID": "s"})
+    assert (found.delivery, found.sink_id, found.write_id) == ("exactly-once", "s", None)
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"delivery": "exactly-once"}, "exactly-once delivery needs transactions"),
-        ({"delivery": "sometimes"}, "expected 'at-least-once'"),
-        ({"sinkId": "x"}, "sinkId: got 'x'"),
-        ({"exactlyOnceCommit": "task"}, "exactlyOnceCommit: got 'task'"),
-        ({"transactionalIdPrefix": "x"}, "exactly-once delivery needs transactions"),
+        ({"delivery": "sometimes"}, "expected 'at-least-once' or 'exactly-once'"),
+        ({"sinkId": "a\nb"}, "sinkId: got 'a\\nb' (str), expected a text of 1 to 200 printable"),
         ({"deliveryTimeoutMs": "0"}, "deliveryTimeoutMs: got '0'"),
         ({"subscribe": "x"}, "it is an option of the source"),
         ({"topic": "a b"}, "topic: got 'a b'"),

@@ -7,7 +7,6 @@ import pytest
 
 from kclient.common.errors import ConfigError, InvalidArgumentError, InvalidTypeError, KafkaError
 from kclient.spark import foreach_partition_sink
-from kclient.spark.sink.at_least_once import delivery_for
 from kclient.spark.sink.producer_settings import ProducerSettings
 
 CONF: dict[str, object] = {"bootstrap.servers": "localhost:9092"}
@@ -79,6 +78,10 @@ def test_wrong_settings_fail_on_the_driver(conf: Any, text: str) -> None:
         ({"topic": "t", "flush_timeout": "5"}, InvalidTypeError, "flush_timeout: got '5'"),
         ({"topic": "t", "delivery": "at_least_once"}, ConfigError, "did you mean 'at-least-once'?"),
         ({"topic": "t", "delivery": None}, ConfigError, "delivery: got None"),
+        ({"delivery": "exactly-once"}, ConfigError, "write_id: got nothing, expected an id"),
+        ({"write_id": "w"}, ConfigError, "write_id: got 'w' (str), expected it with delivery"),
+        ({"delivery": "exactly-once", "write_id": 7}, ConfigError, "write_id: got 7 (int)"),
+        ({"transactional_id_prefix": ""}, ConfigError, "transactional_id_prefix: got ''"),
     ],
 )
 def test_wrong_arguments_fail_on_the_driver(
@@ -88,12 +91,3 @@ def test_wrong_arguments_fail_on_the_driver(
         foreach_partition_sink(CONF, **arguments)
 
     assert text in str(caught.value)
-
-
-def test_exactly_once_fails_with_the_reason() -> None:
-    with pytest.raises(ConfigError) as caught:
-        delivery_for("exactly-once", CONF, None)
-
-    text = str(caught.value)
-    assert "'exactly-once'" in text
-    assert "one transaction per task" in text
