@@ -118,10 +118,11 @@ def test_matrix_covers_drivers_and_executors_in_batch_and_streaming() -> None:
     assert len({cell.name for cell in CELLS}) == len(CELLS)
     assert {cell.name for cell in named(SHORT)} == set(SHORT)
     for kind in (Kind.STREAM, Kind.BATCH):
-        points = {cell.point for cell in CELLS if cell.kind is kind and not cell.executor}
-        assert len(points) == 5
-        points = {cell.point for cell in CELLS if cell.kind is kind and cell.executor}
-        assert points == {Point.MID_TASK, Point.TASK_DONE}
+        for delivery in ("at-least-once", "exactly-once"):
+            cells = [cell for cell in CELLS if (cell.kind, cell.delivery) == (kind, delivery)]
+            assert len({cell.point for cell in cells if not cell.executor}) == 5
+            points = {cell.point for cell in cells if cell.executor}
+            assert points == {Point.MID_TASK, Point.TASK_DONE}
     assert {cell.duplicates for cell in CELLS if cell.streams} == set(Duplicates)
     with pytest.raises(ValueError, match="--only: got 'driver/x', expected a part"):
         named(["driver/x"])

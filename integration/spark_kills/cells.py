@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from integration.spark_kills.crash_points import Point
 from integration.spark_kills.jobs import STREAMS, Kind
+from kclient.spark.options.sink_options import AT_LEAST_ONCE, EXACTLY_ONCE
 
 BATCH = 1
 """The micro-batch that is killed: there is one before it, and there are others after it."""
@@ -29,6 +31,7 @@ class Cell:
         duplicates: Documented share of duplicates.
         executor: Whether an executor is killed and not the driver.
         latest: Whether the stream starts at the latest, and is killed in its first micro-batch.
+        delivery: Delivery guarantee of the sink.
     """
 
     kind: Kind
@@ -36,6 +39,7 @@ class Cell:
     duplicates: Duplicates
     executor: bool = False
     latest: bool = False
+    delivery: str = AT_LEAST_ONCE
 
     @property
     def name(self) -> str:
@@ -43,7 +47,8 @@ class Cell:
         victim = "executor" if self.executor else "driver"
         kind = self.kind.name.lower().replace("_", "-")
         latest = "-latest" if self.latest else ""
-        return f"{victim}/{kind}{latest}/{self.point.name.lower().replace('_', '-')}"
+        once = "-once" if self.delivery == EXACTLY_ONCE else ""
+        return f"{victim}/{kind}{once}{latest}/{self.point.name.lower().replace('_', '-')}"
 
     @property
     def streams(self) -> bool:
@@ -87,10 +92,33 @@ def _cells() -> Iterator[Cell]:
             yield Cell(kind, Point.TASK_DONE, Duplicates.ALL, executor=True)
 
 
-CELLS = tuple(_cells())
+def _cells_once() -> Iterator[Cell]:
+    """Return the kills with exactly-once delivery: none may leave a duplicate."""
+    once = partial(Cell, duplicates=Duplicates.NOTHING, delivery=EXACTLY_ONCE)
+    for kind in (Kind.STREAM, Kind.BATCH):
+        for point in (
+            Point.PLANNED,
+            Point.MID_TASK,
+            Point.COMMITTING,
+            Point.ALL_DONE,
+            Point.COMMITTED,
+        ):
+            yield once(kind, point)
+    yield once(Kind.WINDOWS, Point.ALL_DONE)
+    yield once(Kind.FOREACH_BATCH, Point.COMMITTED)
+    yield once(Kind.FOREACH_PARTITION, Point.MID_TASK)
+    yield once(Kind.WRITE_PARTITIONS, Point.MID_TASK)
+    for kind in (Kind.STREAM, Kind.BATCH):
+        yield once(kind, Point.MID_TASK, executor=True)
+        yield once(kind, Point.TASK_DONE, executor=True)
+
+
+CELLS = (*_cells(), *_cells_once())
 SHORT = (
     "driver/stream/mid-task",
     "driver/stream/next-plan",
+    "driver/stream-once/mid-task",
+    "driver/stream-once/all-done",
     "executor/batch/task-done",
 )
 """The cells that `integration/test_spark_kills.py` runs."""

@@ -23,6 +23,7 @@ class Point(StrEnum):
     PLANNED = "planned, nothing sent"
     BEGUN = "tasks started, nothing sent"
     MID_TASK = "during the sends of a task"
+    COMMITTING = "rows of a task acknowledged, before the commit of its transaction"
     TASK_DONE = "rows of a task acknowledged, no result reported"
     ALL_DONE = "all tasks complete, before the sink's commit"
     COMMITTED = "after the sink's commit, before Spark's"

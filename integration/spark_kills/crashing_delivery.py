@@ -1,9 +1,12 @@
 """A delivery that wraps another one and has crash points."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from unittest import mock
 
 from integration.spark_kills.crash_points import CrashPoints, Facts, Point
+from kclient.producer.producer import Producer
 from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows, RowSender, TaskDelivery
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
 
@@ -43,17 +46,22 @@ class CrashingTask:
         self._points = points
         self._sent: list[PendingRows] = []
         self._chunks = 0
+        self._rows = 0
 
     def write(self, chunk: Chunk) -> None:
         self._inner.write(_RecordedChunk(chunk, self._sent))
         self._chunks += 1
+        self._rows += chunk.rows
         if self._chunks == _CHUNKS:
             arming = self._points.due(Point.MID_TASK, self._batch_id)
             if arming is not None:
                 self._strike_during_sends(all_known=arming.executor)
 
     def finish(self) -> TaskReport:
-        report = self._inner.finish()
+        facts = Facts(self._rows, self._rows)
+        strike = partial(self._points.strike, Point.COMMITTING, self._batch_id, facts)
+        with mock.patch.object(Producer, "commit_transaction", _before(strike)):
+            report = self._inner.finish()
         facts = Facts(report.rows, report.rows)
         self._points.strike(Point.TASK_DONE, self._batch_id, facts)
         return report
@@ -86,6 +94,17 @@ class _RecordedChunk:
         for one in self._inner.send(sender):
             self._sent.append(one)
             yield one
+
+
+def _before(strike: Callable[[], None]) -> Callable[..., None]:
+    """Return the commit of a transaction with a crash point before it."""
+    commit = Producer.commit_transaction
+
+    def strike_and_commit(producer: Producer[bytes, bytes], timeout: float | None = None) -> None:
+        strike()
+        commit(producer, timeout)
+
+    return strike_and_commit
 
 
 def _rows(pending: PendingRows) -> int:

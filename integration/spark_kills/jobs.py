@@ -14,8 +14,10 @@ from integration.spark_kills.crash_points import CrashPoints, Facts, Point
 from integration.spark_kills.crashing_delivery import CrashingDelivery
 from integration.spark_kills.crashing_source import FORMAT, POINTS
 from kclient.spark import foreach_batch_sink, foreach_partition_sink, write_partitions
+from kclient.spark.options.sink_options import AT_LEAST_ONCE, EXACTLY_ONCE
 from kclient.spark.sink.deliveries import delivery_for
 from kclient.spark.sink.delivery import Delivery
+from kclient.spark.sinks import BatchSinkArguments, WriteArguments
 
 
 class Kind(StrEnum):
@@ -46,6 +48,7 @@ class Job:
         directory: Directory of the checkpoint and the crash points.
         cap: Maximum number of records of a micro-batch.
         starting: ``startingOffsets`` of a new stream.
+        delivery: Delivery guarantee of the sink.
     """
 
     kind: Kind
@@ -55,6 +58,7 @@ class Job:
     directory: str
     cap: int
     starting: str = "earliest"
+    delivery: str = AT_LEAST_ONCE
 
     @property
     def checkpoint(self) -> Path:
@@ -111,7 +115,10 @@ def _run_stream(rows: DataFrame, job: Job) -> None:
 
 
 def _foreach_batch(jvm: int, source: DataFrame, job: Job) -> None:
-    sink = foreach_batch_sink({"bootstrap.servers": job.bootstrap}, topic=job.output)
+    arguments: BatchSinkArguments = {"delivery": job.delivery}
+    if job.delivery == EXACTLY_ONCE:
+        arguments["sink_id"] = job.output
+    sink = foreach_batch_sink({"bootstrap.servers": job.bootstrap}, topic=job.output, **arguments)
 
     def write(rows: DataFrame, batch_id: int) -> None:
         sink(rows.select("key", "value"), batch_id)
@@ -129,22 +136,33 @@ def _batch(source: DataFrame, job: Job) -> None:
 def _foreach_partition(source: DataFrame, job: Job) -> None:
     conf = {"bootstrap.servers": job.bootstrap}
     with _crashing(job.points):
-        sink = foreach_partition_sink(conf, topic=job.output)
+        sink = foreach_partition_sink(conf, topic=job.output, **_write_arguments(job))
     source.select("key", "value").foreachPartition(sink)
 
 
 def _write_partitions(source: DataFrame, job: Job) -> None:
     rows = source.select("key", "value")
     with _crashing(job.points):
-        write_partitions(rows, {"bootstrap.servers": job.bootstrap}, job.output)
+        conf = {"bootstrap.servers": job.bootstrap}
+        write_partitions(rows, conf, job.output, **_write_arguments(job))
+
+
+def _write_arguments(job: Job) -> WriteArguments:
+    if job.delivery == EXACTLY_ONCE:
+        return {"delivery": job.delivery, "write_id": job.output}
+    return {"delivery": job.delivery}
 
 
 def _sink_options(job: Job) -> dict[str, str]:
-    return {
+    options = {
         "kafka.bootstrap.servers": job.bootstrap,
         "topic": job.output,
+        "delivery": job.delivery,
         POINTS: job.directory,
     }
+    if job.delivery == EXACTLY_ONCE and job.kind is Kind.BATCH:
+        options["writeId"] = job.output
+    return options
 
 
 def _crashing(points: CrashPoints) -> "mock._patch[Callable[..., Delivery]]":

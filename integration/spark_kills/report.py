@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from integration.spark_kills.cells import Cell
 from integration.spark_kills.trial import Result
+from kclient.spark.options.sink_options import EXACTLY_ONCE
 
-_WIDTHS = (9, 21, 50, 5, 11, 16, 8)
+_WIDTHS = (9, 34, 64, 5, 11, 16, 8)
 _HEADS = ("killed", "job", "at", "lost", "duplicates", "of (expected)", "seconds")
 
 
@@ -17,7 +19,7 @@ def lines_of(results: Iterable[Result]) -> Iterator[str]:
         yield _line(
             (
                 "executor" if cell.executor else "driver",
-                f"{cell.kind}{', latest' if cell.latest else ''}",
+                f"{cell.kind}{_once(cell)}{', latest' if cell.latest else ''}",
                 cell.point,
                 str(one.count.lost),
                 str(one.count.duplicates),
@@ -25,6 +27,10 @@ def lines_of(results: Iterable[Result]) -> Iterator[str]:
                 f"{one.seconds:.1f}{' FAULT' if one.faults else ''}",
             )
         )
+
+
+def _once(cell: Cell) -> str:
+    return ", exactly once" if cell.delivery == EXACTLY_ONCE else ""
 
 
 def _line(cells: Iterable[str]) -> str:

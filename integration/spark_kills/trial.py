@@ -11,8 +11,10 @@ from integration.spark_kills.crash_points import Arming, Facts
 from integration.spark_kills.driver_sessions import DriverSessions
 from integration.spark_kills.jobs import Job, Kind
 from integration.spark_kills.judgement import faults_of, replay_faults
-from integration.spark_kills.workload import PARTITIONS, Count, Workload, count
+from integration.spark_kills.workload import PARTITIONS, Contents, Count, Workload, count
+from kclient.spark.options.sink_options import EXACTLY_ONCE
 from tests.support.checks.waiting import HarnessError
+from tests.support.clients.foreign_record import COMMITTED, UNCOMMITTED
 
 RECORDS = 1_200
 CAP = 400
@@ -61,6 +63,7 @@ class Trial:
             str(directory),
             CAP,
             "latest" if cell.latest else "earliest",
+            cell.delivery,
         )
 
     def run(self) -> Result:
@@ -84,7 +87,9 @@ class Trial:
             raise HarnessError(msg)
         faults: list[str] = []
         predicted = facts.acknowledged if cell.executor else self._restart(facts, faults)
-        found = count(self._workload.read(job.output), self._workload.expected(cell.kind))
+        if cell.delivery == EXACTLY_ONCE:
+            predicted = 0
+        found = count(self._read(), self._workload.expected(cell.kind))
         whole = self._whole(facts)
         faults += faults_of(cell, found, predicted, whole)
         return Result(cell, found, predicted, whole, time.monotonic() - started, faults)
@@ -92,7 +97,7 @@ class Trial:
     def _restart(self, facts: Facts, faults: list[str]) -> int:
         """Run the job again; return the expected number of duplicates."""
         cell, job = self._cell, self._job
-        left = self._workload.read(job.output).total()
+        left = self._read().total()
         plans, committed = job.points.plans(), _committed(job.checkpoint)
         if cell.latest:
             self._workload.fill(job.source)
@@ -104,6 +109,11 @@ class Trial:
         if cell.kind is Kind.WINDOWS:
             return facts.sent
         return left - committed
+
+    def _read(self) -> Contents:
+        """Return the output, as the readers see it that the delivery is meant for."""
+        isolation = COMMITTED if self._cell.delivery == EXACTLY_ONCE else UNCOMMITTED
+        return self._workload.read(self._job.output, isolation)
 
     def _whole(self, facts: Facts) -> int:
         """Return the number of repeated records."""

@@ -59,9 +59,10 @@ class Workload:
         before = MAPPED if kind is Kind.STREAM else b""
         return Counter(before + _value(number) for number in range(self._records))
 
-    def read(self, topic: str) -> Contents:
+    def read(self, topic: str, isolation: str) -> Contents:
         """Return the values of a topic."""
-        return Counter(one.value or b"" for one in self._client.read_all(topic))
+        found = self._client.read_all(topic, isolation=isolation)
+        return Counter(one.value or b"" for one in found)
 
     def _write(self, topic: str, first: int, count: int) -> None:
         self._client.produce(
