@@ -32,6 +32,7 @@ class Cell:
         executor: Whether an executor is killed and not the driver.
         latest: Whether the stream starts at the latest, and is killed in its first micro-batch.
         delivery: Delivery guarantee of the sink.
+        broker: Whether the broker is killed and restarted, and not the driver.
     """
 
     kind: Kind
@@ -40,15 +41,20 @@ class Cell:
     executor: bool = False
     latest: bool = False
     delivery: str = AT_LEAST_ONCE
+    broker: bool = False
 
     @property
     def name(self) -> str:
         """Name for the command line."""
-        victim = "executor" if self.executor else "driver"
         kind = self.kind.name.lower().replace("_", "-")
         latest = "-latest" if self.latest else ""
         once = "-once" if self.delivery == EXACTLY_ONCE else ""
-        return f"{victim}/{kind}{once}{latest}/{self.point.name.lower().replace('_', '-')}"
+        return f"{self.victim}/{kind}{once}{latest}/{self.point.name.lower().replace('_', '-')}"
+
+    @property
+    def victim(self) -> str:
+        """The process that is killed."""
+        return "executor" if self.executor else "broker" if self.broker else "driver"
 
     @property
     def streams(self) -> bool:
@@ -111,6 +117,8 @@ def _cells_once() -> Iterator[Cell]:
     for kind in (Kind.STREAM, Kind.BATCH):
         yield once(kind, Point.MID_TASK, executor=True)
         yield once(kind, Point.TASK_DONE, executor=True)
+        yield once(kind, Point.MID_TASK, broker=True)
+        yield once(kind, Point.COMMITTING, broker=True)
 
 
 CELLS = (*_cells(), *_cells_once())

@@ -13,8 +13,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NoReturn
 
+from tests.support.checks.waiting import wait_until
+
 _PROC = Path("/proc")
 _CHECK_INTERVAL_S = 0.01
+_BROKER_S = 60.0
 
 
 class Point(StrEnum):
@@ -39,12 +42,14 @@ class Arming:
         batch: Number of the micro-batch; None for any.
         exists: A file that must exist; empty for none.
         executor: Whether an executor is killed, and the job continues without it.
+        broker: Whether the watching process kills the broker, and the job continues.
     """
 
     point: Point
     batch: int | None = None
     exists: str = ""
     executor: bool = False
+    broker: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,10 @@ class CrashPoints:
         Args:
             directory: Directory of their files.
         """
-        names = ("armed", "struck", "facts", "plans")
-        self._armed, self._struck, self._facts, self._plans = (directory / name for name in names)
+        names = ("armed", "struck", "facts", "plans", "broker-killed")
+        self._armed, self._struck, self._facts, self._plans, self._broker_killed = (
+            directory / name for name in names
+        )
 
     # --- for the process that watches the job
 
@@ -89,6 +96,14 @@ class CrashPoints:
         self._struck.unlink()
         self._facts.unlink()
         return found
+
+    def has_struck(self) -> bool:
+        """Return whether the armed point has been reached."""
+        return self._facts.exists()
+
+    def continue_without_broker(self) -> None:
+        """Let the job continue after the broker was killed."""
+        self._broker_killed.touch()
 
     def plans(self) -> list[tuple[str, str]]:
         """Return the plans since the last call, without consecutive repetitions."""
@@ -134,10 +149,15 @@ class CrashPoints:
         try:
             self._armed.rename(self._struck)  # succeeds in one process only
         except FileNotFoundError:
-            if not arming.executor:
+            if not (arming.executor or arming.broker):
                 _end_with(victim)  # another task kills the driver: this one must not continue
             return
-        self._facts.write_text(json.dumps(asdict(replace(facts or Facts(), killed=victim))))
+        written = self._facts.with_suffix(".new")
+        written.write_text(json.dumps(asdict(replace(facts or Facts(), killed=victim))))
+        written.rename(self._facts)
+        if arming.broker:
+            wait_until(self._broker_killed.exists, "the broker is killed", _BROKER_S)
+            return
         os.kill(victim, signal.SIGKILL)
         _end_with(victim)
 

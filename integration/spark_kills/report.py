@@ -18,7 +18,7 @@ def lines_of(results: Iterable[Result]) -> Iterator[str]:
         cell = one.cell
         yield _line(
             (
-                "executor" if cell.executor else "driver",
+                cell.victim,
                 f"{cell.kind}{_once(cell)}{', latest' if cell.latest else ''}",
                 cell.point,
                 str(one.count.lost),

@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from integration.spark_kills.jobs import Job, Kind
 from integration.spark_kills.judgement import faults_of, replay_faults
 from integration.spark_kills.workload import PARTITIONS, Contents, Count, Workload, count
 from kclient.spark.options.sink_options import EXACTLY_ONCE
-from tests.support.checks.waiting import HarnessError
+from tests.support.checks.waiting import HarnessError, wait_until
 from tests.support.clients.foreign_record import COMMITTED, UNCOMMITTED
 
 RECORDS = 1_200
@@ -21,6 +22,7 @@ CAP = 400
 OTHER_CAP = 600
 """Limit of a micro-batch after the restart; a planned micro-batch must not change by it."""
 _OLD_RECORDS = 100
+_STRIKE_S = 240.0
 _NO_RETENTION = {"retention.ms": "-1"}  # the timestamps of the records are in the past
 
 
@@ -53,6 +55,7 @@ class Trial:
     ) -> None:
         self._sessions = sessions
         self._cell = cell
+        self._nodes = [] if kafka.cluster is None else kafka.cluster.nodes
         self._workload = Workload(kafka.bootstrap, RECORDS)
         directory.mkdir(parents=True)
         self._job = Job(
@@ -79,20 +82,37 @@ class Trial:
         else:
             self._workload.fill(job.source)
         awaited = str(job.checkpoint / cell.awaited) if cell.awaited else ""
-        job.points.arm(Arming(cell.point, cell.batch, awaited, cell.executor))
-        survived = self._sessions.run(job)
+        job.points.arm(Arming(cell.point, cell.batch, awaited, cell.executor, cell.broker))
+        survived = self._run_without_broker() if cell.broker else self._sessions.run(job)
         facts = job.points.facts()
-        if facts is None or survived != cell.executor:
+        survives = cell.victim != "driver"
+        if facts is None or survived != survives:
             msg = f"{cell.name}: the job was not killed as expected\n{self._sessions.errors()}"
             raise HarnessError(msg)
         faults: list[str] = []
-        predicted = facts.acknowledged if cell.executor else self._restart(facts, faults)
+        predicted = facts.acknowledged if survives else self._restart(facts, faults)
         if cell.delivery == EXACTLY_ONCE:
             predicted = 0
         found = count(self._read(), self._workload.expected(cell.kind))
         whole = self._whole(facts)
         faults += faults_of(cell, found, predicted, whole)
         return Result(cell, found, predicted, whole, time.monotonic() - started, faults)
+
+    def _run_without_broker(self) -> bool:
+        """Run the job, and kill and restart the broker at the point."""
+        with ThreadPoolExecutor(1) as pool:
+            restarted = pool.submit(self._restart_broker)
+            survived = self._sessions.run(self._job)
+            restarted.result()
+        return survived
+
+    def _restart_broker(self) -> None:
+        points = self._job.points
+        wait_until(points.has_struck, f"{self._cell.name}: the point is reached", _STRIKE_S)
+        (node,) = self._nodes
+        node.kill()
+        points.continue_without_broker()
+        node.start()
 
     def _restart(self, facts: Facts, faults: list[str]) -> int:
         """Run the job again; return the expected number of duplicates."""
