@@ -154,3 +154,29 @@ def test_repeated_micro_batch_is_skipped(
     with AdminClient(bootstrap_servers=kafka.bootstrap) as admin:
         offsets = admin.list_consumer_group_offsets(f"kclient-spark-{name}-0")
     assert [each.offset for each in offsets.values()] == [1]
+
+
+def test_timeout_above_the_limit_of_the_brokers_is_named(
+    spark: SparkSession, kafka: RunningKafka, topic: Topic
+) -> None:
+    name = topic()
+    conf = {"bootstrap.servers": kafka.bootstrap, "transaction.timeout.ms": 3_600_000}
+    with pytest.raises(PySparkException, match="got 3600000, expected at most the brokers'"):
+        write_partitions(rows(spark), conf, name, delivery="exactly-once", write_id=name)
+
+
+def test_failed_task_leaves_no_open_transaction(
+    spark: SparkSession, kafka: RunningKafka, topic: Topic, foreign: ConfluentClient
+) -> None:
+    name = topic()
+    last = F.when(F.col("key") == str(ROWS - 1), 9).otherwise(0)  # the topic has one partition
+    frame = rows(spark).withColumn("partition", last.cast("int"))
+    conf = {"bootstrap.servers": kafka.bootstrap}
+    sink = foreach_partition_sink(conf, topic=name, delivery="exactly-once", write_id=name)
+    with pytest.raises(PySparkException, match="partition: got 9"):
+        frame.foreachPartition(sink)
+
+    with AdminClient(bootstrap_servers=kafka.bootstrap) as admin:
+        failed = f"kclient-spark-{name}-{SLICES - 1}"
+        assert admin.describe_transactions([failed])[failed].state == "CompleteAbort"
+    assert set(numbers(foreign, name)) <= set(range(ROWS // SLICES))

@@ -6,8 +6,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Final, NamedTuple, Protocol
 
 from kclient.admin.admin_client import AdminClient
-from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.broker_errors import InvalidTxnTimeoutError
+from kclient.common.errors import ConfigError, KafkaError, KafkaTimeoutError
 from kclient.common.types import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from kclient.producer.errors import ProducerFatalError
 from kclient.producer.producer import Producer
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.spark.sink.at_least_once import AtLeastOnceTask
@@ -186,6 +188,7 @@ class ExactlyOnceTask:
 
         Raises:
             WriteFailedError: A row cannot be written, or a later micro-batch is committed.
+            ConfigError: The brokers do not allow ``transaction.timeout.ms``.
             KafkaError: The transaction cannot be started.
         """
         if self._producer is None:
@@ -226,8 +229,20 @@ class ExactlyOnceTask:
         if self._producer is not None:
             self._producer.close(0)
 
+    def _fence_others(self, producer: TransactionalProducer) -> None:
+        try:
+            producer.init_transactions()
+        except ProducerFatalError as error:
+            if not isinstance(error.__cause__, InvalidTxnTimeoutError):
+                raise
+            raise ConfigError(
+                f"transaction.timeout.ms: got {self._clients.timeout_s * 1000:.0f}, expected at "
+                "most the brokers' transaction.max.timeout.ms; set a lower value, which the "
+                "transaction of each task must not exceed"
+            ) from error
+
     def _start(self, producer: TransactionalProducer, topic: str) -> None:
-        producer.init_transactions()
+        self._fence_others(producer)
         offsets = self._clients.committed(self._id)
         latest = CommitMarker.latest(self._id, offsets.values())
         if latest is None or latest.batch_id < self._batch_id:

@@ -44,8 +44,8 @@ class TaskReport:
 class WriteReport:
     """Counts of a job, whose records are all acknowledged.
 
-    The counts are those of the successful attempts. The topic also contains the records that failed
-    attempts wrote.
+    The counts are those of the successful attempts. With at-least-once delivery, the topic also
+    contains the records that failed attempts wrote.
 
     Attributes:
         rows: Number of records.

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from kclient.common.broker_errors import ProducerFencedError
+from kclient.common.broker_errors import InvalidTxnTimeoutError, ProducerFencedError
 from kclient.common.errors import ConfigError, IllegalStateError, KafkaError, KafkaTimeoutError
 from kclient.common.types import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from kclient.producer.errors import ProducerFatalError
 from kclient.spark.sink.commit_marker import CommitMarker
 from kclient.spark.sink.exactly_once import ExactlyOnce, TransactionClients
 from kclient.spark.sink.producer_settings import ProducerSettings
@@ -209,6 +210,16 @@ def test_names_of_transactions_are_stable() -> None:
         SinkIdentity().transactional_id(TaskIdentity(0))
     with pytest.raises(IllegalStateError, match="no id of a micro-batch"):
         SinkIdentity().batch_id(TaskIdentity(0, query_id="q"))
+
+
+def test_rejected_transaction_timeout_names_the_option(fake: FakeTransactions) -> None:
+    stopped = ProducerFatalError("the producer stopped")
+    stopped.__cause__ = InvalidTxnTimeoutError("larger than the broker's limit")
+    fake.fails_at = {"init": stopped}
+
+    with pytest.raises(ConfigError, match=r"transaction.timeout.ms: got 900000, expected at most"):
+        write(fake, chunks(b"a"))
+    assert fake.calls == ["init", "close"]
 
 
 @pytest.mark.parametrize(
