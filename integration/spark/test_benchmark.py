@@ -269,7 +269,8 @@ class _Bench:
     def fill(self, counts: list[int]) -> None:
         self.filled = counts
 
-    def check_count(self, _: str, count: int) -> None:
+    def check_count(self, _: str, count: int, *, transactions: bool) -> None:
+        assert not transactions
         self.counted.append(count)
         if count == 13:
             msg = "got 12 records"

@@ -41,12 +41,14 @@ class Contender:
         side: the client.
         how: the variant, if it has several.
         job: moves a number of rows, into a topic if the operation writes.
+        transactions: whether it writes transactions, whose markers have offsets, too.
     """
 
     operation: Operation
     side: str
     how: str
     job: Job
+    transactions: bool = False
 
     @property
     def name(self) -> str:
@@ -60,6 +62,7 @@ class Contender:
 _ours = jobs.FormatJobs("kclient")
 # By default the connector's consumers wait half a second at the end of a partition.
 _theirs = jobs.FormatJobs("kafka", reading={"kafka.fetch.max.wait.ms": "10"})
+_once = jobs.FormatJobs("kclient", delivery="exactly-once")
 # The batch size of kclient's sinks.
 _large = jobs.FormatJobs("kafka", writing={"kafka.batch.size": "262144"})
 
@@ -67,9 +70,11 @@ CONTENDERS = (
     Contender(READ, KCLIENT, "", _ours.read),
     Contender(READ, CONNECTOR, "", _theirs.read),
     Contender(WRITE, KCLIENT, "", _ours.write),
+    Contender(WRITE, KCLIENT, "exactly once", _once.write, transactions=True),
     Contender(WRITE, CONNECTOR, "", _theirs.write),
     Contender(WRITE, CONNECTOR, "batch.size 256 KiB", _large.write),
     Contender(COPY, KCLIENT, "", _ours.copy),
+    Contender(COPY, KCLIENT, "exactly once", _once.copy, transactions=True),
     Contender(COPY, KCLIENT, "foreachBatch", _ours.copy_by_batches),
     Contender(COPY, CONNECTOR, "", _theirs.copy),
     Contender(ROWS, KCLIENT, "", jobs.kclient_rows),

@@ -37,6 +37,7 @@ class FormatJobs:
         name: str,
         reading: Mapping[str, str] | None = None,
         writing: Mapping[str, str] | None = None,
+        delivery: str = "",
     ) -> None:
         """Describes a data source.
 
@@ -44,10 +45,12 @@ class FormatJobs:
             name: as in `format(name)`.
             reading: additional options of the source.
             writing: additional options of the sink.
+            delivery: delivery guarantee of the sink; empty for the default.
         """
         self._name = name
         self._reading = dict(reading or {})
         self._writing = dict(writing or {})
+        self._delivery = {"delivery": delivery} if delivery else {}
 
     def _source(self, bench: Workbench, rows: int) -> dict[str, str]:
         options = {"subscribe": bench.source(rows), "startingOffsets": "earliest"}
@@ -60,14 +63,16 @@ class FormatJobs:
         _expect("rows and bytes", tuple(found or ()), (rows, rows * bench.plan.size))
 
     def write(self, bench: Workbench, rows: int, topic: str) -> None:
-        options = {**_sink(bench, topic), **self._writing}
+        options = {**_sink(bench, topic), **self._writing, **self._delivery}
+        if self._delivery:
+            options["writeId"] = topic
         bench.rows(rows).write.format(self._name).options(**options).mode("append").save()
 
     def copy(self, bench: Workbench, rows: int, topic: str) -> None:
         options = self._source(bench, rows)
         stream = bench.spark.readStream.format(self._name).options(**options).load()
         writer = stream.select("value").writeStream.format(self._name)
-        options = {**_sink(bench, topic), **self._writing}
+        options = {**_sink(bench, topic), **self._writing, **self._delivery}
         options["checkpointLocation"] = bench.checkpoint()
         query = writer.options(**options).trigger(availableNow=True).start()
         _expect("the end of the query", query.awaitTermination(_STREAM_TIMEOUT), expected=True)

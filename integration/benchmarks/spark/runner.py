@@ -123,7 +123,7 @@ class Runner:
         try:
             run = self._timed(row.contender, count, topic)
             if writes:
-                self._bench.check_count(topic, count)
+                self._bench.check_count(topic, count, transactions=row.contender.transactions)
             use(row, run, topic)
         except CellError as error:
             raise CellError(f"{name}: {error}") from error
