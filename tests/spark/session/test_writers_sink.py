@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kclient.spark import foreach_batch_sink
-from tests.spark.session.arrivals import numbers, records
+from tests.spark.session.arrivals import committed, numbers, records
 from tests.support.clients.clients import Clients
 
 
@@ -23,6 +23,19 @@ def written(df: DataFrame, clients: Clients, **options: Any) -> None:
 
 def numbered(spark: SparkSession, count: int = 1_000) -> DataFrame:
     return spark.range(0, count, 1, 4).select(F.col("id").cast("string").alias("value"))
+
+
+def dying_once(rows: DataFrame) -> DataFrame:
+    """Return the rows; the first attempt of one task fails after its last row."""
+
+    def die_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        yield from batches
+        if context.attemptNumber() == 0 and context.partitionId() == 2:
+            raise OSError("after the last row")
+
+    return rows.mapInArrow(die_once, "value string")
 
 
 def test_table_is_written_with_all_columns(spark: SparkSession, clients: Clients) -> None:
@@ -49,18 +62,27 @@ def test_table_is_written_with_all_columns(spark: SparkSession, clients: Clients
 def test_retried_task_writes_all_its_rows_again(spark: SparkSession, clients: Clients) -> None:
     topic = clients.topic(2)
 
-    def die_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        assert context is not None
-        yield from batches
-        if context.attemptNumber() == 0 and context.partitionId() == 2:
-            raise OSError("after the last row")
-
-    written(numbered(spark).mapInArrow(die_once, "value string"), clients, topic=topic)
+    written(dying_once(numbered(spark)), clients, topic=topic)
 
     found = numbers(clients, topic, 2)
     assert set(found) == set(range(1_000))
     assert {number for number, count in found.items() if count > 1} <= set(range(500, 750))
+
+
+def test_retried_task_and_repeated_job_write_exactly_once(
+    spark: SparkSession, clients: Clients
+) -> None:
+    topic = clients.topic(2)
+    once = {"delivery": "exactly-once", "writeId": topic}
+
+    written(dying_once(numbered(spark)), clients, topic=topic, **once)
+    assert committed(clients, topic, 2) == dict.fromkeys(range(1_000), 1)
+    written(numbered(spark), clients, topic=topic, **once)
+    assert committed(clients, topic, 2) == dict.fromkeys(range(1_000), 1)
+
+    with pytest.raises(PySparkException, match=r"NonDeterministicReplayError.* 250 row"):
+        written(numbered(spark, 1_004), clients, topic=topic, **once)
+    assert committed(clients, topic, 2) == dict.fromkeys(range(1_000), 1)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +129,32 @@ def test_stream_is_written(stream: DataFrame, clients: Clients, tmp_path: Path) 
 
     assert query.awaitTermination(90)
     assert numbers(clients, topic, 2) == dict.fromkeys(range(20), 1)
+
+
+@pytest.mark.parametrize("sink", ["format", "foreachBatch"])
+def test_repeated_micro_batch_is_written_exactly_once(
+    stream: DataFrame, clients: Clients, tmp_path: Path, sink: str
+) -> None:
+    topic, checkpoint = clients.topic(2), tmp_path / "checkpoint"
+    conf = {"bootstrap.servers": clients.bootstrap}
+    write = foreach_batch_sink(conf, topic=topic, delivery="exactly-once", sink_id=topic)
+
+    def run() -> None:
+        if sink == "format":
+            writer = stream.writeStream.format("kclient").option("topic", topic)
+            writer = writer.option("kafka.bootstrap.servers", clients.bootstrap)
+            writer = writer.option("delivery", "exactly-once")
+        else:
+            writer = stream.writeStream.foreachBatch(write)
+        query = writer.option("checkpointLocation", str(checkpoint))
+        assert query.trigger(availableNow=True).start().awaitTermination(90)
+
+    run()
+    for one in ("1", ".1.crc"):
+        (checkpoint / "commits" / one).unlink()  # as after a crash before the commit
+    run()
+    assert (checkpoint / "commits" / "1").exists()
+    assert committed(clients, topic, 2) == dict.fromkeys(range(20), 1)
 
 
 def test_complete_mode_sends_the_whole_result_again(
