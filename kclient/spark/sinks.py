@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from kclient.common.errors import ConfigError
 from kclient.common.extras import missing_package
 from kclient.common.foreign_names import unexpected_keyword
-from kclient.spark.common.installed_spark import finds_data_source
-from kclient.spark.data_source import KclientDataSource
+from kclient.spark.common.installed_spark import finds_data_source, supports
 from kclient.spark.environment.worker_failures import explain_worker_errors
-from kclient.spark.options.sink_options import AT_LEAST_ONCE, DEFAULT_PREFIX, check_id
-from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnSelection
+from kclient.spark.options.sink_options import (
+    AT_LEAST_ONCE,
+    DEFAULT_PREFIX,
+    FOREACH_BATCH_ID,
+    check_id,
+)
+from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnPlan, ColumnSelection
 from kclient.spark.sink.deliveries import check_sink_id, delivery_for
 from kclient.spark.sink.delivery import Delivery
 from kclient.spark.sink.producer_settings import ProducerSettings
 from kclient.spark.sink.sink_identity import SinkIdentity
-from kclient.spark.sink.source_writers import FOREACH_BATCH_ID
-from kclient.spark.sink.write_report import WriteReport
+from kclient.spark.sink.write_report import TaskReport, WriteReport
 from kclient.spark.sink.write_task import (
     COUNTS,
     ForeachPartitionSink,
@@ -126,13 +129,19 @@ def write_partitions(
     """
     sink = _Sink.of(WriteArguments, "write_partitions", conf, topic, arguments)
     plan = sink.selection.checked_plan(df.schema.fields)
-    _require_pandas()
-    task = WritePartitionTask(plan.renamed(), sink.delivery)
-    with explain_worker_errors("write_partitions"):
+    return WriteReport.of(_write_by_map("write_partitions", df, plan, sink.delivery))
+
+
+def _write_by_map(
+    call: str, df: "DataFrame", plan: ColumnPlan, delivery: Delivery, batch_id: int | None = None
+) -> list[TaskReport]:
+    _require_pandas(call)
+    task = WritePartitionTask(plan.renamed(), delivery, batch_id)
+    with explain_worker_errors(call):
         counted = plan.renaming(df).mapInArrow(task, COUNTS).collect()
     reports = [report_of(row) for row in counted]
-    sink.delivery.commit(reports)
-    return WriteReport.of(reports)
+    delivery.commit(reports)
+    return reports
 
 
 def foreach_partition_sink(
@@ -209,7 +218,7 @@ def foreach_batch_sink(
     flush_timeout = arguments.get("flush_timeout")
     if flush_timeout is not None:
         options["deliveryTimeoutMs"] = str(max(1, round(flush_timeout * 1000)))
-    return ForeachBatchSink(ProducerSettings(conf), sink.selection, options)
+    return ForeachBatchSink(ProducerSettings(conf), sink.selection, options, sink.delivery)
 
 
 class ForeachBatchSink:
@@ -219,14 +228,20 @@ class ForeachBatchSink:
         settings: Configuration of the producers.
         selection: Columns by the user's arguments.
         options: Further options of the data source.
+        delivery: Delivery guarantee, for a Spark without Python data sources.
     """
 
     def __init__(
-        self, settings: ProducerSettings, selection: ColumnSelection, options: Mapping[str, str]
+        self,
+        settings: ProducerSettings,
+        selection: ColumnSelection,
+        options: Mapping[str, str],
+        delivery: Delivery,
     ) -> None:
         self._settings = settings
         self._selection = selection
         self._options = dict(options)
+        self._delivery = delivery
 
     def __repr__(self) -> str:
         return f"ForeachBatchSink({self._selection}, {self._settings!r})"
@@ -240,6 +255,14 @@ class ForeachBatchSink:
             PythonException: From Spark: a task failed and has no attempts left.
         """
         plan = self._selection.checked_plan(df.schema.fields)
+        if supports("data-source"):
+            self._write_by_format(df, plan, batch_id)
+        else:
+            _write_by_map("foreach_batch_sink", df, plan, self._delivery, batch_id)
+
+    def _write_by_format(self, df: "DataFrame", plan: ColumnPlan, batch_id: int) -> None:
+        from kclient.spark.data_source import KclientDataSource  # noqa: PLC0415 (not in Spark 3.5)
+
         kafka = _kafka_options(self._settings)
         options = {**self._options, **kafka, FOREACH_BATCH_ID: str(batch_id)}
         if not finds_data_source():  # Spark 4.0 refuses to register a source that it has found
@@ -301,11 +324,11 @@ def _kafka_options(settings: ProducerSettings) -> dict[str, str]:
     }
 
 
-def _require_pandas() -> None:
+def _require_pandas(call: str) -> None:
     try:
         import_module("pandas")
     except ImportError as error:
         raise ConfigError(
-            missing_package("write_partitions, by DataFrame.mapInArrow", "pandas", "spark")
+            missing_package(f"{call}, by DataFrame.mapInArrow", "pandas", "spark")
             + "; or use df.write.format('kclient'), which works without"
         ) from error

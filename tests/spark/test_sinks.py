@@ -9,8 +9,8 @@ from pyspark.sql import types as T
 from kclient.common.errors import ConfigError
 from kclient.spark import sinks
 from kclient.spark.data_source import KclientDataSource
+from kclient.spark.options.sink_options import FOREACH_BATCH_ID
 from kclient.spark.sink.column_plan import ColumnSelection
-from kclient.spark.sink.source_writers import FOREACH_BATCH_ID
 from kclient.spark.sink.write_report import WriteReport
 from kclient.spark.sinks import foreach_batch_sink, foreach_partition_sink, write_partitions
 
@@ -111,6 +111,24 @@ def test_micro_batch_is_written_exactly_once_with_the_id_of_the_sink() -> None:
         foreach_batch_sink(CONF, topic="t", delivery="exactly-once")
     with pytest.raises(TypeError, match="write_id"):
         foreach_batch_sink(CONF, topic="t", write_id="w")  # type: ignore[call-arg]  # a table's
+
+
+def test_micro_batch_is_mapped_without_python_data_sources(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sinks, "supports", lambda _: False)
+    frame: Any = Frame([(0, 0, 5, 50)])
+    tasks: list[Any] = []
+
+    def map_in_arrow(task: Any, _: str) -> Any:
+        tasks.append(task)
+        return frame
+
+    frame.mapInArrow = map_in_arrow
+    sink = foreach_batch_sink(CONF, topic="t", delivery="exactly-once", sink_id="s")
+    sink(frame, 12)
+    assert frame.saved == ""
+    assert [task._batch_id for task in tasks] == [12]
 
 
 @pytest.mark.parametrize("finds", [True, False])

@@ -18,6 +18,9 @@ EXACTLY_ONCE: Final = "exactly-once"
 DEFAULT_PREFIX: Final = "kclient-spark"
 """Default of the option ``transactionalIdPrefix``."""
 
+FOREACH_BATCH_ID: Final = "kclientForeachBatchId"
+"""Internal option by which `foreach_batch_sink` passes the id of the micro-batch."""
+
 
 _MODES: Final = (AT_LEAST_ONCE, EXACTLY_ONCE)
 _MAX_ID: Final = 200

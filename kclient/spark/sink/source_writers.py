@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from kclient.common.errors import ConfigError
 from kclient.spark.common.worker_tuning import tuned_worker
-from kclient.spark.options.sink_options import SinkOptions
+from kclient.spark.options.sink_options import FOREACH_BATCH_ID, SinkOptions
 from kclient.spark.sink.arrow_chunks import arrow_chunks
 from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnPlan, ColumnSelection
 from kclient.spark.sink.deliveries import check_sink_id, delivery_for
@@ -20,9 +20,6 @@ from kclient.spark.sink.write_task import current_task, write_task
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
-
-FOREACH_BATCH_ID: Final = "kclientForeachBatchId"
-"""Internal option by which `foreach_batch_sink` passes the id of the micro-batch."""
 
 _HEADERS: Final[Mapping[bool | None, Column]] = {None: IF_PRESENT, True: "headers", False: None}
 

@@ -1,6 +1,7 @@
 """The tasks of the sinks, and the callables that Spark sends to the workers to run them."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -86,9 +87,10 @@ class WritePartitionTask:
     Spark sends it to the workers.
     """
 
-    def __init__(self, plan: ColumnPlan, delivery: Delivery) -> None:
+    def __init__(self, plan: ColumnPlan, delivery: Delivery, batch_id: int | None = None) -> None:
         self._plan = plan
         self._delivery = delivery
+        self._batch_id = batch_id
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows, and wait until all are acknowledged.
@@ -96,7 +98,10 @@ class WritePartitionTask:
         Raises:
             KafkaError: A row was not written.
         """
-        done = write_task(arrow_chunks(batches, self._plan), self._delivery, current_task())
+        task = current_task()
+        if self._batch_id is not None:
+            task = replace(task, batch_id=self._batch_id)
+        done = write_task(arrow_chunks(batches, self._plan), self._delivery, task)
         counts = (done.task.partition, done.task.attempt, done.rows, done.bytes)
         columns = [
             pa.array([count], field.type)

@@ -9,10 +9,10 @@ from pyspark.sql import datasource as api
 from pyspark.sql import types as T
 
 from kclient.common.errors import ConfigError
+from kclient.spark.options.sink_options import FOREACH_BATCH_ID
 from kclient.spark.sink.at_least_once import AtLeastOnce
 from kclient.spark.sink.exactly_once import ExactlyOnce
 from kclient.spark.sink.source_writers import (
-    FOREACH_BATCH_ID,
     CommitMessage,
     batch_writer,
     plan_write,
