@@ -6,11 +6,16 @@ from typing import ClassVar
 from kclient.common.broker_errors import (
     ClusterAuthorizationError,
     OutOfOrderSequenceError,
-    RecordTooLargeError,
     TransactionalIdAuthorizationError,
     UnknownProducerIdError,
 )
-from kclient.common.errors import IllegalStateError, KafkaError, KafkaTimeoutError
+from kclient.common.errors import (
+    IllegalStateError,
+    InvalidArgumentError,
+    InvalidTypeError,
+    KafkaError,
+    SerializationError,
+)
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Tasks
 from kclient.common.types import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
@@ -24,6 +29,7 @@ from kclient.producer.sequence_manager import FATAL, MAX_IDLE_SEQUENCES, Sequenc
 from kclient.producer.transaction_state import ADVICE, CALLS, State
 
 _MAY_ASK_AGAIN = (ClusterAuthorizationError, TransactionalIdAuthorizationError)
+_WRONG_USE = (IllegalStateError, InvalidArgumentError, InvalidTypeError, SerializationError)
 _ENDING = frozenset({State.COMMITTING, State.ABORTING})
 _FAILS_BATCHES = frozenset({State.ABORTABLE_ERROR, State.ABORTING})
 
@@ -176,8 +182,8 @@ class TransactionManager(SequenceManager):
                 self._following("send", call)
 
     def record_refused(self, error: KafkaError) -> None:
-        """Fail the transaction if a record could not be queued, and not for a wrong argument."""
-        if isinstance(error, RecordTooLargeError | KafkaTimeoutError):
+        """Fail the transaction if a record could not be queued, and not for wrong use."""
+        if not isinstance(error, _WRONG_USE):
             self.fail_transaction(error)
 
     def take_outcome(self, call: TransactionalCall) -> KafkaError | None:
