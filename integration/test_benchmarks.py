@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from integration.benchmarks import endless, pairs, publish, recovery, scale, start
+from integration.benchmarks.__main__ import main
 from integration.benchmarks.cases import BLOCKS, FIGURES, Block, Case, Cell, Goal
 from integration.benchmarks.measuring import CellError, check_claim, run_cell
 from integration.benchmarks.report import table
@@ -34,6 +35,8 @@ from integration.benchmarks.workload import (
     distinct_values,
 )
 from integration.harness.running_kafka import RunningKafka
+from integration.harness.tool_output import Throughput, producer_throughput
+from kclient import Producer
 from kclient.record import RecordBatchBuilder, read_batches
 from tests.support.checks.waiting import HarnessError
 
@@ -106,6 +109,50 @@ def test_short_run(kafka: RunningKafka, operation: str) -> None:
     runner.check(peers)
     found = block_results(block, runner.measure(block), kafka.version)
     assert [len(cell["rounds"]) for cell in found["cells"]] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "client", ["kclient transactions", "confluent-kafka transactions", "kafka-clients transactions"]
+)
+def test_transactions_of_clients_are_measured(kafka: RunningKafka, client: str) -> None:
+    cell = Cell(PRODUCE, client, partitions=3, transaction_ms=10)
+    runner = Runner(kafka, replace(SETTINGS, rounds=9), lambda _: None)
+    runner.check([cell])
+    found = runner.measure(Block("short", (Case("one", cell, cell),), most_rounds=1))
+    (one,) = found[cell]
+    assert 10_000 < one.timed_records <= one.claimed
+    assert one.cpu_seconds > 0
+    assert one.seconds > 0.01
+
+
+def test_record_of_aborted_transaction_is_found_missing(kafka: RunningKafka) -> None:
+    topic = kafka.create_topic(2)
+    load = replace(
+        _load(kafka, PRODUCE, topic), client="confluent-kafka transactions", transaction_ms=1
+    )
+    produced = run_cell(load, pairs.PROJECT)
+    with Producer(bootstrap_servers=kafka.bootstrap, transactional_id=topic) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"value").result(30)
+        producer.abort_transaction()
+    check_claim(load, produced)
+    with pytest.raises(CellError, match="stored: got 1000, expected 1001"):
+        check_claim(replace(load, records=1001), replace(produced, claimed=1001))
+
+
+def test_rate_of_java_client_is_that_after_the_warm_up() -> None:
+    total = b"1600000 records sent, 370456.124103 records/sec (35.33 MB/sec), 17 ms avg latency\n"
+    steady = b"1200000 steady state records sent, 416956.219597 records/sec (39.76 MB/sec)\n"
+    assert producer_throughput(total) == Throughput(1_600_000, 370456.124103)
+    assert producer_throughput(total + steady) == Throughput(1_200_000, 416956.219597)
+
+
+def test_sink_has_no_blocks_with_transactions(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--list", "--only", "transactions", "latency"])
+    assert "transactions, 6 partitions: every 10 ms" in capsys.readouterr().out
+    main(["--list", "--sink", "--only", "transactions", "latency"])
+    assert "transactions" not in capsys.readouterr().out
 
 
 def test_starts_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
@@ -331,7 +378,7 @@ def test_buffered_records_are_weighed(running_sink: RunningSink, client: str) ->
 
 @pytest.mark.campaign
 def test_every_cell_is_delivered_to_the_sink(running_sink: RunningSink) -> None:
-    cells = [cell for block in BLOCKS for cell in block.cells]
+    cells = [cell for block in BLOCKS for cell in block.cells if not cell.transaction_ms]
     Runner(running_sink, SETTINGS, lambda _: None).check(cells)
 
 

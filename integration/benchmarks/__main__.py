@@ -79,8 +79,8 @@ def measure(blocks: Sequence[Block], settings: Settings, chosen: argparse.Namesp
 
 def _takes_part(block: Block, chosen: argparse.Namespace) -> bool:
     named = not chosen.only or any(text in block.title for text in chosen.only)
-    has_tls = not chosen.sink and given_bootstrap() is None
-    return named and (chosen.sink or not block.needs_sink) and (has_tls or not block.needs_tls)
+    is_own = not chosen.sink and given_bootstrap() is None
+    return named and (chosen.sink or not block.needs_sink) and (is_own or not block.needs_own_kafka)
 
 
 def _names(block: Block) -> str:

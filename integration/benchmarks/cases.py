@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from integration.benchmarks.contenders import Contender, contender
+from integration.benchmarks.contenders import CONFLUENT, JAVA, KCLIENT, Contender, contender
 from integration.benchmarks.workload import CONSUME, LATENCY, MEMORY, PRODUCE, Measurement
 
 
@@ -61,6 +61,7 @@ class Cell:
     codec: str = "none"
     defaults: bool = False
     tls: bool = False
+    transaction_ms: int = 0
 
     @property
     def way(self) -> Contender:
@@ -84,16 +85,21 @@ class Block:
     Attributes:
         needs_sink: whether Apache Kafka cannot take part: it is to be stopped, or to have ten
             thousand partitions for each cell.
+        most_rounds: a limit of the rounds, where a cell takes several seconds.
     """
 
     title: str
     cases: tuple[Case, ...]
     needs_sink: bool = False
+    most_rounds: int | None = None
 
     @property
-    def needs_tls(self) -> bool:
-        """Whether clients connect by TLS."""
-        return self.cases[0].cell.tls
+    def needs_own_kafka(self) -> bool:
+        """Whether only an Apache Kafka that the benchmark starts has what the cells use.
+
+        That is a listener with TLS; or transactions, and Java for one of the clients.
+        """
+        return self.cases[0].cell.tls or self.cases[0].cell.transaction_ms > 0
 
     @property
     def operation(self) -> str:
@@ -132,17 +138,17 @@ def _case(
     return Case(name, ours, replace(ours, contender=pair[1]), goals)
 
 
-_KCLIENT, _CONFLUENT, _BLIND = "kclient", "confluent-kafka", "confluent-kafka no callback"
-_KEPT = (_KCLIENT, _CONFLUENT)
+_BLIND = f"{CONFLUENT} no callback"
+_KEPT = (KCLIENT, CONFLUENT)
 _SEND, _MANY, _ARROW = (
-    (f"{_KCLIENT} {way}", _BLIND) for way in ("no future kept", "send_many", "send_arrow")
+    (f"{KCLIENT} {way}", _BLIND) for way in ("no future kept", "send_many", "send_arrow")
 )
-_POLL, _COLUMNS = _KEPT, (f"{_KCLIENT} columns", _CONFLUENT)
+_POLL, _COLUMNS = _KEPT, (f"{KCLIENT} columns", CONFLUENT)
 _TURNS, _PACED, _NEXT = (
-    (f"{_KCLIENT} {way}", f"{_CONFLUENT} {way}")
+    (f"{KCLIENT} {way}", f"{CONFLUENT} {way}")
     for way in ("partitions in turn", "paced", "back to back")
 )
-_PURE = (f"{_KCLIENT} pure Python", "kafka-python")
+_PURE = (f"{KCLIENT} pure Python", "kafka-python")
 _1K = 1024
 
 
@@ -164,7 +170,7 @@ def _codec(codec: str, rate: float) -> tuple[Block, Block]:
 
 def _on(loop: str, way: str = "", *, peer: str = "aiokafka", peers: str | None = None) -> _Pair:
     """Returns kclient.aio and another client on one event loop, with their ways of use."""
-    ours, theirs = f"{_KCLIENT} {loop} {way}", f"{peer} {loop} {way if peers is None else peers}"
+    ours, theirs = f"{KCLIENT} {loop} {way}", f"{peer} {loop} {way if peers is None else peers}"
     return ours.strip(), theirs.strip()
 
 
@@ -181,7 +187,7 @@ _ON_LOOPS = (
             _case(
                 "await send(), to confluent-kafka",
                 PRODUCE,
-                _on("asyncio", peer=_CONFLUENT),
+                _on("asyncio", peer=CONFLUENT),
                 _LESS,
             ),
         ),
@@ -195,7 +201,7 @@ _ON_LOOPS = (
             _case("async for, uvloop", CONSUME, _on("uvloop", "iteration"), _FOURTH),
             _case("await poll_columns()", CONSUME, _on("asyncio", "columns", peers=""), _FOURTH),
             _case(
-                "await poll(), to confluent-kafka", CONSUME, _on("asyncio", peer=_CONFLUENT), _LESS
+                "await poll(), to confluent-kafka", CONSUME, _on("asyncio", peer=CONFLUENT), _LESS
             ),
         ),
     ),
@@ -207,7 +213,7 @@ _ON_LOOPS = (
             _case(
                 "send_and_wait(), to confluent-kafka",
                 LATENCY,
-                _on("asyncio", _ALONE, peer=_CONFLUENT),
+                _on("asyncio", _ALONE, peer=CONFLUENT),
                 _AT_MOST_EQUAL,
             ),
             _case("send_and_wait(), 64 tasks", LATENCY, _on("asyncio", _TASKS), _AT_MOST_EQUAL),
@@ -217,6 +223,31 @@ _ON_LOOPS = (
         ),
     ),
 )
+_INTERVALS_MS = (10, 100, 1_000)
+
+
+def _transactions(partitions: int) -> Block:
+    """Returns the comparisons at each commit interval: with other clients, and without commits."""
+    named = {"confluent-kafka": CONFLUENT, "the Java client": JAVA}
+    cases: list[Case] = []
+    for interval in _INTERVALS_MS:
+        ours = Cell(
+            PRODUCE, f"{KCLIENT} transactions", partitions=partitions, transaction_ms=interval
+        )
+        cases += [
+            Case(
+                f"every {interval:,} ms, to {name}",
+                ours,
+                replace(ours, contender=f"{client} transactions"),
+            )
+            for name, client in named.items()
+        ]
+        base = replace(ours, contender=f"{KCLIENT} no transactions", transaction_ms=0)
+        cases.append(Case(f"every {interval:,} ms, to no transactions", ours, base))
+    title = f"transactions, {partitions} partition{'s' * (partitions > 1)}"
+    return Block(title, tuple(cases), most_rounds=5)
+
+
 _LATENCY = (Goal("p50", 0.8, 0.5),)
 BLOCKS = (
     Block(
@@ -240,8 +271,8 @@ BLOCKS = (
             _case("send(), outcomes kept", PRODUCE, _KEPT, _goals(0.3, 3.0, 4.5, cpu_aim=0.25)),
             _case("send_many()", PRODUCE, _MANY, _goals(0.15, 5.0, 8.0)),
             _case("send_arrow()", PRODUCE, _ARROW, _goals(0.15, 5.0, 8.0)),
-            _case("send(), outcomes kept, to kafka-python", PRODUCE, (_KCLIENT, "kafka-python")),
-            _case("send(), outcomes kept, to aiokafka", PRODUCE, (_KCLIENT, "aiokafka")),
+            _case("send(), outcomes kept, to kafka-python", PRODUCE, (KCLIENT, "kafka-python")),
+            _case("send(), outcomes kept, to aiokafka", PRODUCE, (KCLIENT, "aiokafka")),
         ),
     ),
     Block(
@@ -258,8 +289,8 @@ BLOCKS = (
         (
             _case("poll()", CONSUME, _POLL, _goals(0.3, 2.5, 3.5)),
             _case("poll_columns()", CONSUME, _COLUMNS, _goals(0.12, 8.0, 12.0)),
-            _case("poll(), to kafka-python", CONSUME, (_KCLIENT, "kafka-python")),
-            _case("poll(), to aiokafka", CONSUME, (_KCLIENT, "aiokafka")),
+            _case("poll(), to kafka-python", CONSUME, (KCLIENT, "kafka-python")),
+            _case("poll(), to aiokafka", CONSUME, (KCLIENT, "aiokafka")),
         ),
     ),
     Block(
@@ -293,6 +324,8 @@ BLOCKS = (
         ),
     ),
     *_ON_LOOPS,
+    _transactions(1),
+    _transactions(6),
     Block(
         "memory",
         (_case("send(), outcomes kept", MEMORY, _KEPT, (Goal("memory", 80, 60),)),),

@@ -2,14 +2,14 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
 from integration.benchmarks.workload import CONSUME, LATENCY, MEMORY, PRODUCE
 
 _DRIVERS = "integration.benchmarks.drivers"
-KCLIENT, CONFLUENT = "kclient", "confluent-kafka"
+KCLIENT, CONFLUENT, JAVA = "kclient", "confluent-kafka", "kafka-clients"
 COMPILED, PURE_PYTHON = "compiled", "python"
 
 
@@ -24,6 +24,7 @@ class Contender:
         driver: module and function below integration.benchmarks.drivers.
         records: for values of 100 bytes; larger values take fewer.
         implementation: kclient's record code that is to be active.
+        is_long: whether it needs several seconds, too long for a slice of a comparison of trees.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Contender:
     driver: str
     records: int
     implementation: str = COMPILED
+    is_long: bool = False
 
     @property
     def client(self) -> str:
@@ -96,11 +98,22 @@ CONTENDERS = (
     _ours("send_arrow, keys", PRODUCE, "ProduceArrowKeyed", 1_000_000),
     _ours("partitions in turn", PRODUCE, "ProduceInTurn", 200_000),
     _ours("pure Python", PRODUCE, "Produce", 100_000, PURE_PYTHON),
+    *(
+        replace(_ours(way, PRODUCE, driver, 3_000_000), is_long=True)
+        for way, driver in (
+            ("transactions", "ProduceInTransactions"),
+            ("no transactions", "ProduceWithoutOutcome"),
+        )
+    ),
     _theirs(CONFLUENT, "", PRODUCE, "produce", 500_000),
     _theirs(CONFLUENT, "no callback", PRODUCE, "produce_without_outcome", 500_000),
     _theirs(CONFLUENT, "batch", PRODUCE, "produce_batches", 500_000),
     _theirs(CONFLUENT, "batch, keys", PRODUCE, "produce_batches_keyed", 500_000),
     _theirs(CONFLUENT, "partitions in turn", PRODUCE, "produce_in_turn", 200_000),
+    _theirs(CONFLUENT, "transactions", PRODUCE, "produce_in_transactions", 1_500_000),
+    Contender(
+        f"{JAVA} transactions", JAVA, PRODUCE, "java_driver:produce_in_transactions", 1_500_000
+    ),
     _theirs("kafka-python", "", PRODUCE, "produce", 30_000),
     _theirs("aiokafka", "", PRODUCE, "produce", 60_000),
     _ours("", CONSUME, "Consume", 1_000_000),

@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from integration.benchmarks.contenders import contender
 from integration.benchmarks.workload import CONSUME, Measurement, Workload
 from integration.harness.wire_probe import end_offsets
+from kclient import Consumer, TopicPartition
 from tests.support.checks.waiting import HarnessError
 
 _PROJECT = Path(__file__).parents[2]
@@ -58,7 +60,7 @@ def check_claim(load: Workload, measured: Measurement) -> None:
     expected = _expected(load, ends)
     actual = {
         "claimed": measured.claimed,
-        "stored": sum(ends.values()),
+        "stored": _committed(load, ends) if load.transaction_ms else sum(ends.values()),
         "value bytes": measured.value_bytes,
         "sum of offsets": measured.offset_sum,
     }
@@ -71,6 +73,25 @@ def check_claim(load: Workload, measured: Measurement) -> None:
         )
         msg = f"{load.operation} by {load.client}: {differences}"
         raise CellError(msg)
+
+
+def _committed(load: Workload, ends: Mapping[int, int]) -> int:
+    """Returns the number of records of committed transactions: end offsets count markers, too."""
+    partitions = [TopicPartition(load.topic, partition) for partition in ends]
+    deadline = time.monotonic() + _CELL_TIMEOUT
+    records = 0
+    with Consumer(
+        bootstrap_servers=load.bootstrap,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+    ) as consumer:
+        consumer.assign(partitions)
+        while any(consumer.position(each) < ends[each.partition] for each in partitions):
+            records += consumer.poll_columns(1.0).num_rows
+            if time.monotonic() > deadline:
+                msg = f"{load.topic}: only {records} records are committed after {_CELL_TIMEOUT} s"
+                raise CellError(msg)
+    return records
 
 
 def _expected(load: Workload, ends: Mapping[int, int]) -> dict[str, int]:

@@ -66,6 +66,10 @@ class Meter:
         self._seconds = time.perf_counter() - self._started
         self._cpu = _cpu_seconds() - self._started_cpu
 
+    def note_process(self, skipped: int, seconds: float, cpu_seconds: float) -> None:
+        """Takes what another process has measured, where the client is in that process."""
+        self._skipped, self._seconds, self._cpu = skipped, seconds, cpu_seconds
+
     def note_latencies(self, seconds: list[float]) -> None:
         """Takes the time of each record until its acknowledgement."""
         self._latencies = sorted(seconds)

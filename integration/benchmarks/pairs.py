@@ -253,6 +253,7 @@ def _cells(size: int, chosen: argparse.Namespace) -> list[Cell]:
         for one in CONTENDERS
         if one.package == KCLIENT
         and one.implementation == COMPILED
+        and not one.is_long
         and one.operation in chosen.operations
         and (not chosen.only or one.name in chosen.only)
     ]

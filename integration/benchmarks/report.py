@@ -58,8 +58,9 @@ def _cell_line(cell: Results, block: Results, figures: list[tuple[str, Figure]])
 def _name(cell: Results, block: Results) -> str:
     """Returns the contender and what distinguishes its cells within a block."""
     text = str(cell["contender"])
-    for field, form in (("size", "{:,} B"), ("partitions", "{:,} partitions")):
-        if len({each[field] for each in block["cells"]}) > 1:
+    forms = {"size": "{:,} B", "partitions": "{:,} partitions", "transaction_ms": "every {:,} ms"}
+    for field, form in forms.items():
+        if cell[field] and len({each[field] for each in block["cells"]}) > 1:
             text += f", {form.format(cell[field])}"
     return text
 

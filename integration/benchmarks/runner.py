@@ -1,5 +1,6 @@
 """The benchmark: a delivery check, then rounds in which the cells of a block take turns."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -57,7 +58,7 @@ class Runner:
         """Returns the rounds of each cell; every other round is reversed, against drift."""
         found: Measurements = {cell: [] for cell in block.cells}
         with self._filled_topics(block.cells) as topics:
-            for number in range(self._settings.rounds):
+            for number in range(min(self._settings.rounds, block.most_rounds or sys.maxsize)):
                 for cell in block.cells if number % 2 == 0 else block.cells[::-1]:
                     self._progress(f"{block.title}, round {number + 1}: {cell.contender}")
                     found[cell].append(self._measured(cell, topics))
@@ -100,7 +101,8 @@ class Runner:
             self._kafka.delete_topic(topic)
 
     def _new_topic(self, cell: Cell) -> str:
-        configs = {} if cell.operation == CONSUME else KEEP_NOTHING
+        is_read = cell.operation == CONSUME or cell.transaction_ms > 0  # to count committed records
+        configs = {} if is_read else KEEP_NOTHING
         return self._kafka.create_topic(cell.partitions, configs)
 
     def _records(self, cell: Cell) -> int:
@@ -125,4 +127,5 @@ class Runner:
             tls_bootstrap=with_tls.tls_bootstrap if with_tls else "",
             truststore=str(with_tls.truststore) if with_tls else "",
             broker_pid=kafka.pid if isinstance(kafka, RunningSink) else 0,
+            transaction_ms=cell.transaction_ms,
         )

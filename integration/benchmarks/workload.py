@@ -31,6 +31,7 @@ class Workload:
         tls_bootstrap: address of the listener with TLS, which the client uses; empty for plaintext.
         truststore: PEM file with the authority of that listener's certificate.
         broker_pid: process to stop while records are buffered, where memory is measured.
+        transaction_ms: time after which a producer commits, in ms; 0 without transactions.
     """
 
     operation: str
@@ -48,6 +49,7 @@ class Workload:
     tls_bootstrap: str = ""
     truststore: str = ""
     broker_pid: int = 0
+    transaction_ms: int = 0
 
     @property
     def servers(self) -> str:
@@ -136,6 +138,11 @@ def keys_of(count: int) -> list[bytes]:
     """Returns keys of 16 bytes, ten thousand different ones in turn."""
     distinct = [b"customer-%07d" % number for number in range(10_000)]
     return list(itertools.islice(itertools.cycle(distinct), count))
+
+
+def chunks_of(values: list[bytes]) -> list[list[bytes]]:
+    """Returns the values in lists of 100, between which a producer looks at the clock."""
+    return [values[at : at + 100] for at in range(0, len(values), 100)]
 
 
 def values_of(load: Workload) -> list[bytes]:

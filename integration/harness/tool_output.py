@@ -177,11 +177,14 @@ def dumped_batches(stdout: bytes) -> list[DumpedBatch]:
     return [DumpedBatch(fields, tuple(records)) for fields, records in batches]
 
 
-_PRODUCED = re.compile(rb"(\d+) records sent, ([\d.]+) records/sec")
+_PRODUCED = re.compile(rb"(\d+) (?:steady state )?records sent, ([\d.]+) records/sec")
 
 
 def producer_throughput(stdout: bytes) -> Throughput:
-    """Reads the summary of ProducerPerformance: its last line that counts records."""
+    """Reads the summary of ProducerPerformance: its last line that counts records.
+
+    After a warm-up, that is the one without the records of the warm-up.
+    """
     records, rate = _PRODUCED.findall(stdout)[-1]
     return Throughput(int(records), float(rate))
 

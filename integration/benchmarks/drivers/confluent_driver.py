@@ -8,7 +8,14 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from integration.benchmarks.meter import Meter
-from integration.benchmarks.workload import Consumed, Workload, at_fixed_times, keys_of, values_of
+from integration.benchmarks.workload import (
+    Consumed,
+    Workload,
+    at_fixed_times,
+    chunks_of,
+    keys_of,
+    values_of,
+)
 
 _PATIENCE = 120
 _AT_ONCE = 1000
@@ -82,6 +89,37 @@ def _produce(load: Workload, meter: Meter, how: dict[str, Any]) -> int:
     left = producer.flush(_PATIENCE)
     meter.stop()
     return left
+
+
+def produce_in_transactions(load: Workload, meter: Meter) -> int:
+    """Commits at intervals; the commit fails if a record has."""
+    first, *values = values_of(load)
+    chunks, interval_s, clock = chunks_of(values), load.transaction_ms / 1000, time.monotonic
+    producer = _producer(load, **{"transactional.id": load.topic})
+    producer.init_transactions(_PATIENCE)
+    producer.begin_transaction()
+    producer.produce(load.topic, first)
+    producer.commit_transaction(_PATIENCE)
+    send, poll, topic = producer.produce, producer.poll, load.topic
+    meter.start(skipped=1)
+    producer.begin_transaction()
+    due = clock() + interval_s
+    for chunk in chunks:
+        for value in chunk:
+            while True:
+                try:
+                    send(topic, value)
+                    break
+                except BufferError:
+                    poll(0.005)
+        poll(0)
+        if clock() >= due:
+            producer.commit_transaction(_PATIENCE)
+            producer.begin_transaction()
+            due = clock() + interval_s
+    producer.commit_transaction(_PATIENCE)
+    meter.stop()
+    return load.records
 
 
 def produce_in_turn(load: Workload, meter: Meter) -> int:

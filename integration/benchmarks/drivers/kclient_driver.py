@@ -8,7 +8,14 @@ from contextlib import closing
 from typing import Any, ClassVar
 
 from integration.benchmarks.meter import Meter
-from integration.benchmarks.workload import Consumed, Workload, at_fixed_times, keys_of, values_of
+from integration.benchmarks.workload import (
+    Consumed,
+    Workload,
+    at_fixed_times,
+    chunks_of,
+    keys_of,
+    values_of,
+)
 from kclient import Consumer, Producer, TopicPartition
 
 _PATIENCE = 120.0
@@ -73,8 +80,16 @@ class _Sending(Session):
     def __init__(self, load: Workload) -> None:
         first, *self.values = values_of(load)
         self.topic = load.topic
-        self.producer = Producer(**producer_options(load, **self.more))
-        self.producer.send(load.topic, first).result(_PATIENCE)
+        self.producer = Producer(**self.options(load))
+        self.warm_up(first)
+
+    def options(self, load: Workload) -> dict[str, Any]:
+        """Returns the options of the producer."""
+        return producer_options(load, **self.more)
+
+    def warm_up(self, value: bytes) -> None:
+        """Sends the first record."""
+        self.producer.send(self.topic, value).result(_PATIENCE)
 
     def close(self) -> None:
         self.producer.close()
@@ -104,6 +119,45 @@ class ProduceWithoutOutcome(_Sending):
         for value in self.values:
             send(topic, value)
         self.producer.flush(_PATIENCE)
+        meter.stop()
+        return 1 + len(self.values)
+
+
+class ProduceInTransactions(_Sending):
+    """Commits at intervals; the commit fails if a record has."""
+
+    def __init__(self, load: Workload) -> None:
+        super().__init__(load)
+        self.interval_s = load.transaction_ms / 1000
+        self.chunks = chunks_of(self.values)
+
+    def options(self, load: Workload) -> dict[str, Any]:
+        return producer_options(load, transactional_id=load.topic)
+
+    def warm_up(self, value: bytes) -> None:
+        self.producer.init_transactions()
+        with self.producer.transaction():
+            self.producer.send(self.topic, value)
+
+    def run(self, meter: Meter) -> int:
+        producer, topic, clock, interval_s = (
+            self.producer,
+            self.topic,
+            time.monotonic,
+            self.interval_s,
+        )
+        send = producer.send
+        meter.start(skipped=1)
+        producer.begin_transaction()
+        due = clock() + interval_s
+        for chunk in self.chunks:
+            for value in chunk:
+                send(topic, value)
+            if clock() >= due:
+                producer.commit_transaction()
+                producer.begin_transaction()
+                due = clock() + interval_s
+        producer.commit_transaction()
         meter.stop()
         return 1 + len(self.values)
 
