@@ -23,6 +23,7 @@ from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.record_tracer import RecordTracer
 from kclient.producer.sequence_manager import SequenceManager
+from kclient.producer.transaction_manager import TransactionManager
 from kclient.producer.transactional_requests import TransactionalRequests
 
 _TOPIC_USE_INTERVAL_MS = 1_000.0
@@ -74,6 +75,7 @@ class Sender:
         self._incomplete, self._drainer = accumulator.incomplete, accumulator.drainer
         self._slow_nodes = accumulator.slow_nodes
         self._transactions = transactions
+        self._manager = transactions if isinstance(transactions, TransactionManager) else None
         self._metrics = metrics
         self._clock, self._tasks = runtime.clock, runtime.tasks
         self._process_id = runtime.tasks.process_id()
@@ -132,7 +134,10 @@ class Sender:
             self._renew_topic_use(now_ms)
         next_expiry_ms = self._expire(now_ms)
         self._prepare_sequences(now_ms)
-        wait_ms = min(self._send_producer_data(now_ms), self._send_transactional(now_ms))
+        wait_ms = self._send_producer_data(now_ms)
+        if self._requests is not None:
+            # After the batches: their partitions may have to be added to the transaction.
+            wait_ms = min(wait_ms, self._requests.step(now_ms))
         return min(now_ms + wait_ms, next_expiry_ms)
 
     def _handle(self, builder: ProduceRequestBuilder, response: ClientResponse) -> None:
@@ -180,8 +185,8 @@ class Sender:
 
     def _has_unfinished_work(self) -> bool:
         """Return whether a batch has no outcome, or a transaction is not ended."""
-        transactions = self._transactions
-        return bool(len(self._incomplete)) or (transactions is not None and transactions.has_work())
+        manager = self._manager
+        return len(self._incomplete) > 0 or (manager is not None and manager.has_work())
 
     def lost_records(self) -> int:
         """Return the number of records without an outcome, at the end of the loop or so far."""
@@ -194,8 +199,8 @@ class Sender:
         finally:
             self._metadata.close()
             self._lost = self._accumulator.abort_incomplete(error)
-            if self._transactions is not None:
-                self._transactions.end_calls(error)
+            if self._manager is not None:
+                self._manager.end_calls(error)
 
     def _find_blocking_error(self) -> KafkaError | None:
         """Return the error that keeps all records from being sent, if there is one."""
@@ -257,27 +262,16 @@ class Sender:
             transactions.resolve_sequences()
             self._handler.fail_overtaken(now_ms)
             transactions.bump_epoch_if_needed()
-        error = transactions.queued_error()
+        error = None if self._manager is None else self._manager.queued_error()
         if error is not None:
             self._fail_queued(error, now_ms)
-
-    def _send_transactional(self, now_ms: float) -> float:
-        """Send the request that the producer's state asks for; return the time until the next call.
-
-        After the batches: their partitions may have to be added to the transaction.
-        """
-        if self._transactions is None or self._requests is None:
-            return float("inf")
-        wait_ms = self._requests.step(now_ms)
-        if self._transactions.fatal_error is not None:
-            self._give_up(self._transactions.fatal_error, now_ms)
-        return wait_ms
+        if transactions.fatal_error is not None:
+            self._give_up(transactions.fatal_error, now_ms)
 
     def _send_producer_data(self, now_ms: float) -> float:
         """Send what is due; return the time until more may be due."""
         cluster = self._metadata.cluster()
-        transactions = self._transactions
-        is_ending = transactions is not None and transactions.is_ending
+        is_ending = self._manager is not None and self._manager.is_ending
         skip_linger = is_ending or self._accumulator.skips_linger()
         found = self._drainer.ready(cluster, now_ms, skip_linger=skip_linger)
         for topic in sorted(found.unknown_leader_topics):

@@ -216,24 +216,6 @@ class SequenceManager:
         self._unresolved: dict[TopicPartition, int] = {}  # sequence after the last expired batch
         self._to_rewrite: set[TopicPartition] = set()
 
-    # -- what a transaction adds ------------------------------------------------------------------
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether queued batches must be sent without linger, to end a transaction."""
-        return False
-
-    def has_work(self) -> bool:
-        """Return whether a transaction has to be ended before the producer closes."""
-        return False
-
-    def end_calls(self, error: KafkaError) -> None:
-        """Fail the calls that wait for a transaction: the sender has ended."""
-
-    def queued_error(self) -> KafkaError | None:
-        """Return the error to fail queued batches with, if none may be sent any more."""
-        return None
-
     # -- producer id ------------------------------------------------------------------------------
 
     def _move_to(self, state: State) -> None:

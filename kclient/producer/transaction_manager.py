@@ -327,7 +327,7 @@ class TransactionManager(SequenceManager):
 
     @property
     def is_ending(self) -> bool:
-        """Whether a commit or an abort is in progress."""
+        """Whether a commit or an abort is in progress: queued batches are sent without linger."""
         return self.state in _ENDING
 
     @property

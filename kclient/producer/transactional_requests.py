@@ -70,7 +70,9 @@ class TransactionalRequests:
 
     def step(self, now_ms: float) -> float:
         """Send the next request if possible; return the time until the next call is needed."""
-        if self._manager.state is State.FATAL_ERROR or self._in_flight is not None:
+        state = self._manager.state
+        # READY first: it is the state of each step of a producer without transactions.
+        if state is State.READY or state is State.FATAL_ERROR or self._in_flight is not None:
             return _NEVER_MS
         wanted = next_handler(
             self._manager,
