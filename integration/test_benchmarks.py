@@ -314,6 +314,19 @@ def test_this_tree_is_compared_with_itself(
         assert min(figures) > 0
 
 
+def test_send_in_a_transaction_is_compared_with_send_outside(
+    kafka: RunningKafka, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KCLIENT_KAFKA_BOOTSTRAP", kafka.bootstrap)
+    names = ["--only", "kclient in a transaction", "--against", "kclient no future kept"]
+    pairs.main([str(pairs.PROJECT), *names, "--sizes", "100", "--slices", "3", "--scale", "0.01"])
+    (row,) = capsys.readouterr().out.splitlines()[2:]
+    assert row.startswith("produce 100 B: kclient in a transaction")
+    figures = [float(cell) for cell in row[44:].replace("..", " ").split()]
+    assert len(figures) == 9
+    assert min(figures) > 0
+
+
 def test_trees_are_compared_on_the_sink(capsys: pytest.CaptureFixture[str]) -> None:
     only = ["--only", "kclient no future kept", "--sizes", "1024", "--defaults", "--sink"]
     pairs.main([str(pairs.PROJECT), *only, "--slices", "2", "--scale", "0.01"])

@@ -24,6 +24,7 @@ class Contender:
         driver: module and function below integration.benchmarks.drivers.
         records: for values of 100 bytes; larger values take fewer.
         implementation: kclient's record code that is to be active.
+        needs_kafka: whether the sink broker does not suffice.
         is_long: whether it needs several seconds, too long for a slice of a comparison of trees.
     """
 
@@ -33,6 +34,7 @@ class Contender:
     driver: str
     records: int
     implementation: str = COMPILED
+    needs_kafka: bool = False
     is_long: bool = False
 
     @property
@@ -98,6 +100,10 @@ CONTENDERS = (
     _ours("send_arrow, keys", PRODUCE, "ProduceArrowKeyed", 1_000_000),
     _ours("partitions in turn", PRODUCE, "ProduceInTurn", 200_000),
     _ours("pure Python", PRODUCE, "Produce", 100_000, PURE_PYTHON),
+    replace(
+        _ours("in a transaction", PRODUCE, "ProduceInOneTransaction", 500_000),
+        needs_kafka=True,
+    ),
     *(
         replace(_ours(way, PRODUCE, driver, 3_000_000), is_long=True)
         for way, driver in (

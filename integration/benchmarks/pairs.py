@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Self
 
@@ -102,10 +103,10 @@ def _open(pipe: IO[str] | None) -> IO[str]:
     return pipe
 
 
-def measure(trees: Sequence[Path], load: Workload, slices: int) -> list[list[Measurement]]:
-    """Returns the measurements of each tree; the trees take turns, in an order that rotates."""
+def measure(pairs: Sequence[tuple[Path, Workload]], slices: int) -> list[list[Measurement]]:
+    """Returns the measurements of each tree and workload; they take turns, in a rotating order."""
     with ExitStack() as stack:
-        workers = [stack.enter_context(Worker(tree, load)) for tree in trees]
+        workers = [stack.enter_context(Worker(tree, load)) for tree, load in pairs]
         for worker in workers:
             worker.wait_until_ready()
         for worker in workers * _WARM_UP:
@@ -173,6 +174,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("base", type=Path, help="checkout with compiled extensions")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these contenders alone")
+    parser.add_argument("--against", metavar="NAME", help="this contender in the base")
     parser.add_argument("--operations", nargs="+", default=[PRODUCE, CONSUME], metavar="NAME")
     parser.add_argument("--sizes", nargs="+", type=int, default=[100, 1024], metavar="BYTES")
     parser.add_argument("--slices", type=int, default=90)
@@ -225,7 +227,8 @@ def _compared(
 ) -> str:
     before = kafka.cpu_seconds()
     try:
-        found = measure([base, PROJECT, base], load, chosen.slices)
+        former = base, replace(load, client=chosen.against or load.client)
+        found = measure([former, (PROJECT, load), former], chosen.slices)
     except CannotRunError as error:
         if error.tree != base:
             raise
@@ -254,6 +257,7 @@ def _cells(size: int, chosen: argparse.Namespace) -> list[Cell]:
         if one.package == KCLIENT
         and one.implementation == COMPILED
         and not one.is_long
+        and not (chosen.sink and one.needs_kafka)
         and one.operation in chosen.operations
         and (not chosen.only or one.name in chosen.only)
     ]

@@ -1,6 +1,7 @@
 """kclient, by its public names alone."""
 
 import itertools
+import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -123,21 +124,38 @@ class ProduceWithoutOutcome(_Sending):
         return 1 + len(self.values)
 
 
-class ProduceInTransactions(_Sending):
+class _Transactional(_Sending):
+    def options(self, load: Workload) -> dict[str, Any]:
+        # Processes whose measurements take turns have a topic in common.
+        return producer_options(load, transactional_id=f"{load.topic}-{os.getpid()}")
+
+    def warm_up(self, value: bytes) -> None:
+        self.producer.init_transactions()
+        with self.producer.transaction():
+            self.producer.send(self.topic, value)
+
+
+class ProduceInOneTransaction(_Transactional):
+    """Fire and flush in a transaction; its begin and its commit are not measured."""
+
+    def run(self, meter: Meter) -> int:
+        send, topic = self.producer.send, self.topic
+        with self.producer.transaction():
+            meter.start(skipped=1)
+            for value in self.values:
+                send(topic, value)
+            self.producer.flush(_PATIENCE)
+            meter.stop()
+        return 1 + len(self.values)
+
+
+class ProduceInTransactions(_Transactional):
     """Commits at intervals; the commit fails if a record has."""
 
     def __init__(self, load: Workload) -> None:
         super().__init__(load)
         self.interval_s = load.transaction_ms / 1000
         self.chunks = chunks_of(self.values)
-
-    def options(self, load: Workload) -> dict[str, Any]:
-        return producer_options(load, transactional_id=load.topic)
-
-    def warm_up(self, value: bytes) -> None:
-        self.producer.init_transactions()
-        with self.producer.transaction():
-            self.producer.send(self.topic, value)
 
     def run(self, meter: Meter) -> int:
         producer, topic, clock, interval_s = (
