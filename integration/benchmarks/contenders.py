@@ -118,7 +118,7 @@ CONTENDERS = (
     _theirs(CONFLUENT, "partitions in turn", PRODUCE, "produce_in_turn", 200_000),
     _theirs(CONFLUENT, "transactions", PRODUCE, "produce_in_transactions", 1_500_000),
     Contender(
-        f"{JAVA} transactions", JAVA, PRODUCE, "java_driver:produce_in_transactions", 1_500_000
+        f"{JAVA} transactions", JAVA, PRODUCE, "java_driver:produce_in_transactions", 2_400_000
     ),
     _theirs("kafka-python", "", PRODUCE, "produce", 30_000),
     _theirs("aiokafka", "", PRODUCE, "produce", 60_000),

@@ -13,7 +13,7 @@ from integration.harness.tool_output import producer_throughput
 _TOOL = "org.apache.kafka.tools.ProducerPerformance"
 # Heap and compilers as the tool's own script has them; the harness limits both for short runs.
 _JVM = ("-XX:TieredStopAtLevel=4", "-Xmx512m")
-_WARM_UP_PART = 5
+_WARM_UP_PART = 3
 _TIMEOUT_S = 120.0
 
 
@@ -21,7 +21,7 @@ def produce_in_transactions(load: Workload, meter: Meter) -> int:
     """Commits at intervals.
 
     A first run sends the records of the warm-up alone. Its CPU time is subtracted from that of the
-    second, so that neither counts the start of Java and most of its compilation.
+    second, so that the start of Java and the compilation up to there do not count.
     """
     warm_up = load.records // _WARM_UP_PART
     with tempfile.TemporaryDirectory(prefix="kclient-bench-") as directory:
