@@ -444,11 +444,14 @@ class Producer(
     def close(self, timeout: float | None = None) -> None:
         """Send queued records, then stop the thread and close the connections.
 
+        An open transaction is aborted, and its queued records fail.
+
         Further calls only wait until the producer is closed.
 
         Args:
             timeout: Seconds to wait for deliveries; then records without an outcome fail, and a
-                warning with their number is logged. None is limited by ``delivery.timeout.ms``.
+                warning with their number is logged. None is limited by ``delivery.timeout.ms``, and
+                by ``max.block.ms`` for the end of a transaction.
 
         Raises:
             IllegalStateError: Called in the producer's own thread, as in a delivery callback.

@@ -105,6 +105,7 @@ class Sender:
         self._next_topic_use_ms = 0.0
         self._closing = False  # set by the closing thread; the sender may see it one step late
         self._forced = False
+        self._give_up_ending_ms = float("inf")  # while it closes
         self._lost: int | None = None
         self._unexpected: Exception | None = None
         self.failure: KafkaError | None = None
@@ -115,10 +116,11 @@ class Sender:
     def steps(self, on_end: Callable[[], None] = lambda: None) -> Steps[None]:
         """Send until the producer is closed, then call `on_end`."""
         try:
-            while not (self._forced or (self._closing and not self._has_unfinished_work())):
+            while not (self._forced or (self._closing and self._may_close())):
                 if self._tasks.process_id() != self._process_id:
                     return  # a callback forked: the connections are the parent's
-                yield NetworkWait(self._client, self.send_due(self._clock.monotonic_ms()))
+                until_ms = self.send_due(self._clock.monotonic_ms())
+                yield NetworkWait(self._client, min(until_ms, self._give_up_ending_ms))
                 if self._unexpected is not None:
                     raise self._unexpected
             self._finish(KafkaError("the producer was closed before the acknowledgement"))
@@ -187,6 +189,27 @@ class Sender:
         """Return whether a batch has no outcome, or a transaction is not ended."""
         manager = self._manager
         return len(self._incomplete) > 0 or (manager is not None and manager.has_work())
+
+    def _may_close(self) -> bool:
+        """Return whether to close: all batches have outcomes, and no transaction is to be ended.
+
+        The end of a transaction is awaited for ``max.block.ms``. After that its coordinator aborts
+        it at its timeout, or has it ended already.
+        """
+        if len(self._incomplete):
+            return False
+        if self._manager is None or not self._manager.has_work():
+            return True
+        now_ms = self._clock.monotonic_ms()
+        if self._give_up_ending_ms == float("inf"):
+            self._give_up_ending_ms = now_ms + self._config.max_block_ms
+        if now_ms < self._give_up_ending_ms:
+            return False
+        self._log.warning(
+            "close: the end of the transaction was not confirmed within max.block.ms=%d",
+            self._config.max_block_ms,
+        )
+        return True
 
     def lost_records(self) -> int:
         """Return the number of records without an outcome, at the end of the loop or so far."""

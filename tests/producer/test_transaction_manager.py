@@ -454,6 +454,19 @@ def test_close_completes_a_commit() -> None:
     assert not world.step()
 
 
+def test_close_does_not_wait_for_the_end_of_a_transaction_for_ever() -> None:
+    world = in_transaction(2)
+    world.send(b"x")
+    world.step()
+    world.respond_to_all()
+    world.manager.abort_to_close()
+    world.sender.initiate_close()
+    world.pending(EndTxnRequest)
+    assert world.step(59_000)
+    assert world.client.polled_ms[-1] <= 1_000
+    assert not world.step(2_000)
+
+
 def test_state_change_is_reported() -> None:
     world = ready(2)
     seen: list[State] = []
