@@ -436,6 +436,10 @@ def test_kafka_starts_on_a_directory_that_we_formatted(
     finally:
         node.kill()
     image = replayed(log_batches(node.data_directory / METADATA_DIRECTORY))
-    assert image.features == {"metadata.version": 25, "eligible.leader.replicas.version": 1}
+    assert image.features == {
+        "metadata.version": 25,
+        "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
+    }
     assert [len(topic.partitions) for topic in image.topics.values()] == [2]
     assert image.brokers[7].directories == (voter.directory_id,)
