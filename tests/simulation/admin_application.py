@@ -9,7 +9,14 @@ from kclient.common.waiting import Steps
 from tests.simulation.application import SERVERS, Application, BlockingApplication, Stage
 from tests.simulation.clients import AsyncAdmin, BlockingAdmin
 from tests.simulation.history import Crashed, Stored, StoredCommit
-from tests.simulation.scenario import API_TIMEOUT_MS, PADDING, REQUEST_TIMEOUT_MS, TOPIC
+from tests.simulation.scenario import (
+    API_TIMEOUT_MS,
+    INPUT_TOPIC,
+    OUTPUT_TOPIC,
+    PADDING,
+    REQUEST_TIMEOUT_MS,
+    TOPIC,
+)
 
 _TIMEOUT_S = API_TIMEOUT_MS / 1000.0
 _READ_S = 20.0
@@ -37,7 +44,13 @@ class AdminApplication(Application):
         try:
             scenario = self.stage.scenario
             topic = NewTopic(TOPIC, scenario.partitions, 1, configs=scenario.topic)
-            yield from admin.create_topics(topic)
+            topics = [topic]
+            if scenario.writers:
+                topics += [
+                    NewTopic(name, scenario.transactional_partitions, 1, configs=scenario.topic)
+                    for name in (INPUT_TOPIC, OUTPUT_TOPIC)
+                ]
+            yield from admin.create_topics(*topics)
             self.ready = True
             while not self.stopping:
                 yield from self.driver.sleep(self.lot.uniform(0.5, 3.0))

@@ -5,7 +5,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeVar
 
-from kclient.common.errors import KafkaError
+from kclient.common.broker_errors import InvalidTxnStateError, ProducerFencedError
+from kclient.common.errors import FatalError, KafkaError
 from kclient.common.waiting import Steps
 from kclient.testing.virtual.virtual_process import VirtualProcess
 from kclient.testing.virtual.virtual_world import VirtualWorld
@@ -28,6 +29,7 @@ class Stage:
         history: Events of all applications.
         processed: Processed offsets, by group and partition.
         calm: Whether all faults are over, so that members must keep their membership.
+        faults_are_over: Whether no fault is injected any more.
         clients: Kind of the clients.
     """
 
@@ -43,6 +45,7 @@ class Stage:
         self.history = history
         self.processed: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
         self.calm = False
+        self.faults_are_over = False
         self.clients = clients
 
 
@@ -129,6 +132,16 @@ class Application:
             yield from self.run()
         except KafkaError as error:
             self.note(Crashed, f"{type(error).__name__}: {error}")
+
+
+def is_fenced(error: FatalError) -> bool:
+    """Return whether an error is that of a producer whose transaction another one has aborted.
+
+    It is INVALID_TXN_STATE until the other one has its own epoch.
+    """
+    return isinstance(error, ProducerFencedError) or isinstance(
+        error.__cause__, InvalidTxnStateError
+    )
 
 
 class BlockingApplication(Application):

@@ -24,12 +24,15 @@ from tests.simulation.history import (
     Refused,
     Repeated,
     Revoked,
+    Seen,
     Sent,
     Sought,
     Stored,
     StoredCommit,
     Subscribed,
 )
+from tests.simulation.promises import Promises
+from tests.simulation.transaction_checks import TRANSACTION_CHECKS
 
 KILL_CLIENT = "kill client"
 """Kind of a `Fault` that kills the client it names."""
@@ -43,7 +46,7 @@ GRACE_MS = 500.0
 FIRST_ASSIGNMENT_MS = 2_500.0
 """Time within which a new group gets partitions, if no fault occurs."""
 
-MOVES_DATA = frozenset({"PRODUCE", "FETCH", "OFFSET_COMMIT"})
+MOVES_DATA = frozenset({"PRODUCE", "FETCH", "OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "END_TXN"})
 """APIs of which only requests with an error response count as repetitions."""
 
 _RETRIES_PER_SECOND = 10
@@ -56,21 +59,6 @@ MAX_REFUSED_PER_SECOND = 4 * _RETRIES_PER_SECOND + 5
 """Each of up to four partitions has its own backoff, and five requests may be in flight."""
 
 _PER_INVARIANT = 5  # further ones add no information
-
-
-@dataclass(frozen=True, slots=True)
-class Promises:
-    """Guarantees of the configuration of a run.
-
-    Attributes:
-        idempotent: Records are written once, in the order of `send`.
-        ordered: Acknowledged records keep the order of `send`.
-        acknowledged: Acknowledged records are in the log (acks is not 0).
-    """
-
-    idempotent: bool
-    ordered: bool
-    acknowledged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +154,11 @@ def inconsistent_offsets(history: History, _promises: Promises) -> Iterator[str]
         known = seen.setdefault(place, event.value)
         if known != event.value:
             yield f"{place} was {event.value} for {event.who}, and {known} for others"
+    seen_by_readers: dict[tuple[str, int, int], str] = {}
+    for each in history.of(Seen):
+        known = seen_by_readers.setdefault((each.topic, each.partition, each.offset), each.value)
+        if known != each.value:
+            yield f"{each.topic}-{each.partition}@{each.offset} was {each.value}, and {known}"
 
 
 def nonmonotonic_polls(history: History, _promises: Promises) -> Iterator[str]:
@@ -410,5 +403,6 @@ CHECKS: dict[str, Check] = {
     "false-alarm": false_alarms,
     "request-rate": request_rates,
     "crash": crashes,
+    **TRANSACTION_CHECKS,
 }
 """Invariants of a complete history, by name."""

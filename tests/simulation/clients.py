@@ -106,6 +106,22 @@ class BlockingProducer:
         """Wait until each queued record has its outcome."""
         return at_once(lambda: self._producer.flush(timeout))
 
+    def init_transactions(self, timeout: float) -> Steps[None]:
+        """Get the producer id."""
+        return at_once(lambda: self._producer.init_transactions(timeout))
+
+    def begin_transaction(self) -> Steps[None]:
+        """Begin a transaction."""
+        return at_once(self._producer.begin_transaction)
+
+    def commit_transaction(self, timeout: float) -> Steps[None]:
+        """Commit the transaction."""
+        return at_once(lambda: self._producer.commit_transaction(timeout))
+
+    def abort_transaction(self, timeout: float) -> Steps[None]:
+        """Abort the transaction."""
+        return at_once(lambda: self._producer.abort_transaction(timeout))
+
     def close(self, timeout: float) -> Steps[object]:
         """Close."""
         return at_once(lambda: self._producer.close(timeout))
@@ -299,6 +315,22 @@ class AsyncProducer:
     def flush(self, timeout: float) -> Steps[None]:
         """Wait until each queued record has its outcome."""
         return awaited(impatient(self._lot, timeout, self._producer.flush))
+
+    def init_transactions(self, timeout: float) -> Steps[None]:
+        """Get the producer id."""
+        return awaited(impatient(self._lot, timeout, self._producer.init_transactions))
+
+    def begin_transaction(self) -> Steps[None]:
+        """Begin a transaction."""
+        return awaited(self._producer.begin_transaction())
+
+    def commit_transaction(self, timeout: float) -> Steps[None]:
+        """Commit the transaction."""
+        return awaited(impatient(self._lot, timeout, self._producer.commit_transaction))
+
+    def abort_transaction(self, timeout: float) -> Steps[None]:
+        """Abort the transaction."""
+        return awaited(impatient(self._lot, timeout, self._producer.abort_transaction))
 
     def close(self, timeout: float) -> Steps[object]:
         """Close."""

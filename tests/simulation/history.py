@@ -220,6 +220,111 @@ class StoredCommit(Event):
     offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class Began(Event):
+    """An application began a transaction, to which it gives a name."""
+
+    transaction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote(Event):
+    """An application is about to send a value in its transaction."""
+
+    transaction: str
+    topic: str
+    partition: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWanted(Event):
+    """An application is about to commit its transaction."""
+
+    transaction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Event):
+    """The end of a transaction was confirmed to the application: committed, or aborted."""
+
+    transaction: str
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStarted(Event):
+    """A process creates a producer with a transactional id."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced(Event):
+    """A producer failed as if another one with its transactional id had been started.
+
+    Attributes:
+        transactional_id: The id.
+        error: The error.
+        has_expired: Whether its transaction was open for longer than its timeout.
+    """
+
+    transactional_id: str
+    error: str
+    has_expired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Event):
+    """A reader of all partitions, which is no member of a group, received a record."""
+
+    is_committed: bool
+    topic: str
+    partition: int
+    offset: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class StableOffset(Event):
+    """The last stable offset of a partition has moved, or the run has ended.
+
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        before: Offset before.
+        offset: Offset now.
+        open_ms: Time for which it was below the high watermark while the broker ran.
+    """
+
+    topic: str
+    partition: int
+    before: int
+    offset: int
+    open_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Logged(Event):
+    """A value of a transaction in the final log of a partition.
+
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        offset: The offset.
+        value: The value.
+        transaction: Producer id and epoch of its batch.
+        outcome: Marker that ends the transaction: commit, abort, or none.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    value: str
+    transaction: str
+    outcome: str
+
+
 E = TypeVar("E", bound=Event)
 
 

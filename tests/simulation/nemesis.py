@@ -73,6 +73,9 @@ class Nemesis:
             "torn batch": self._tear_batch,
             "overloaded producer": self._overload,
             "late commits": self._hold_commits,
+            "kill transaction": self._kill_transactional,
+            "zombie": self._make_zombie,
+            "late requests": self._hold_requests,
         }
 
     def plan(self) -> None:
@@ -369,6 +372,38 @@ class Nemesis:
         self._note(fault.kind, client.name, f"{lasts_ms:.0f} ms")
         client.pause()
         self._later(lasts_ms, client.resume)
+
+    def _transactional(self, lot: random.Random) -> Application | None:
+        everyone = [*self._cast.writers, *self._cast.copiers]
+        running = [each for each in everyone if not each.over]
+        return lot.choice(running) if running else None
+
+    def _kill_transactional(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Kill a writer or copier; the next process has its transactional id."""
+        victim = self._transactional(lot)
+        if victim is not None:
+            self._note(KILL_CLIENT, victim.name)
+            victim.process.kill()
+            delay_ms = fault.lasts_ms * lot.choice((0.0, 0.2, 1.0))
+            self._later(delay_ms, partial(self._cast.add_transactional, victim.machine))
+
+    def _make_zombie(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Suspend a writer or copier, and start another one with its transactional id."""
+        victim = self._transactional(lot)
+        if victim is not None:
+            self._note(fault.kind, victim.name)
+            victim.pause()
+            self._cast.add_transactional(victim.machine)
+            self._later(fault.lasts_ms, victim.resume)
+
+    def _hold_requests(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Delay the requests of a writer or copier until it has sent them again."""
+        victim = self._transactional(lot)
+        if victim is not None:
+            machine = victim.machine
+            self._note(fault.kind, victim.name, self._world.net.hold(machine, BROKER))
+            until_ms = REQUEST_TIMEOUT_MS + fault.lasts_ms
+            self._later(until_ms, lambda: self._world.net.heal(machine, BROKER))
 
     def _jump(self, fault: PlannedFault, lot: random.Random) -> None:
         client = self._client(lot)

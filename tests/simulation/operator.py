@@ -20,7 +20,8 @@ from kclient.testing.broker_faults import BrokerFaults
 from kclient.testing.virtual.virtual_process import VirtualProcess
 from tests.simulation.application import Stage
 from tests.simulation.history import CommitSeen, Fault
-from tests.simulation.scenario import BROKER, TOPIC
+from tests.simulation.scenario import BROKER, INPUT_TOPIC, OUTPUT_TOPIC, TOPIC
+from tests.simulation.stable_offsets import StableOffsets
 from tests.simulation.traffic import Traffic
 from tests.support.disks.faulty_files import ErrorsOnDemand, FaultyFiles, Half
 
@@ -60,6 +61,7 @@ class Operator:
         at_next_flush: Called before the next flush of a segment.
         at_next_batch: Called before the next flush of a segment of the topic.
         traffic: Counts of the requests received by the broker.
+        stable_offsets: Notes the last stable offsets.
         left_open: Files and sockets open after the last shutdown.
     """
 
@@ -73,6 +75,7 @@ class Operator:
         self.at_next_batch: Callable[[], None] | None = None
         self.left_open: list[str] = []
         self.traffic = Traffic(stage)
+        self.stable_offsets = StableOffsets(stage)
         self._stage = stage
         self._wanted = True
         self.stopping = False
@@ -113,6 +116,7 @@ class Operator:
             process.kill()
         self.starts["ok"] += 1
         self._high_watermarks.clear()
+        self.stable_offsets.restart()
         self._fresh = True
         self.server = server
 
@@ -226,6 +230,24 @@ class Operator:
             self._check_positions()
         for each in self._partitions():
             self._watch_end(each.topic_partition.partition, each.log)
+        if self._stage.scenario.writers:
+            self._watch_stable_offsets()
+
+    def _watch_stable_offsets(self) -> None:
+        if self.process is None or self.process._paused:
+            self.stable_offsets.restart()
+            return
+        for each in self.transactional_logs():
+            self.stable_offsets.watch(each.topic_partition, each.log)
+
+    def transactional_logs(self) -> list[Partition]:
+        """Return the partitions that are written in transactions."""
+        if self.server is None:
+            return []
+        hosted = self.server.services.replica_manager._partitions
+        return [
+            each for where, each in hosted.items() if where.topic in {INPUT_TOPIC, OUTPUT_TOPIC}
+        ]
 
     def _restart_if_ended(self) -> None:
         """Restart a broker that has ended, as it does if its metadata log cannot be written."""
@@ -247,7 +269,9 @@ class Operator:
         def replay(record: CoordinatorRecord, record_offset: int, producer_id: int) -> None:
             apply(record, record_offset, producer_id)
             key, value = record.key, record.value
-            if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
+            if not isinstance(key, OffsetCommitKey) or key.topic != TOPIC:
+                return
+            if isinstance(value, OffsetCommitValue):
                 self._commit_seen(key.group, key.partition, value.offset)
 
         vars(shard)["replay"] = replay
@@ -304,4 +328,5 @@ def _positions_of(shard: GroupShard) -> Positions:
         (group, partition.partition): position.offset
         for group, positions in shard._offsets._groups.items()
         for partition, position in positions.items()
+        if partition.topic == TOPIC
     }

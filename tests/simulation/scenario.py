@@ -4,11 +4,18 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tests.simulation.checker import Promises
+from tests.simulation.promises import Promises
 
 TOPIC = "t"
 SIDE_TOPIC = "side"
 MISSING_TOPIC = "missing"
+INPUT_TOPIC = "in"
+"""Topic that writers write in transactions."""
+OUTPUT_TOPIC = "out"
+"""Topic that copiers copy the input to."""
+COPIERS_GROUP = "copiers"
+COPY = ">"
+"""Separates, in a copied value, the original from the transaction of the copier."""
 PADDING = b"|"
 """Separator between a value and its padding; values do not contain it."""
 BROKER = "broker"
@@ -24,6 +31,13 @@ API_TIMEOUT_MS = 6_000
 
 _LARGE_BUFFER = 33_554_432
 _COMMON_WITH_LOAD = 3
+TRANSACTIONS = "transactions"
+TRANSACTIONS_SHARE = 0.2
+"""Share of all seeds that have the load with transactions."""
+TRANSACTION_SCAN_MS = 1_000
+"""Time between two searches of the coordinator for transactions that have timed out."""
+_END_MS = 3_000.0
+"""Time within which a transaction that is found has its markers."""
 _LOAD_STARTS_MS = 4_500.0
 _YEAR_MS = 365 * 86_400_000
 
@@ -46,10 +60,18 @@ LOAD_FAULTS = (
         "torn batch",
         "overloaded producer",
         "late commits",
+        "kill transaction",
+        "zombie",
+        "late requests",
     ),
 )
 """Faults of the loads."""
 ALL_FAULTS = (*COMMON_FAULTS, *LOAD_FAULTS)
+_TRANSACTION_FAULTS = (
+    *("kill transaction", "kill transaction", "zombie", "zombie", "late requests"),
+    *("late requests", "pause client", "lost responses", "cut", "kill broker", "kill broker"),
+    *("stop broker", "pause broker"),
+)
 
 
 @dataclass(frozen=True)
@@ -96,6 +118,12 @@ class Scenario:
             tear them; it comes with more power cuts.
         names_missing: Whether producers and consumers name a topic that does not exist.
         has_side_topic: Whether there is a topic that is deleted and created again.
+        writers: Number of applications that write in transactions.
+        copiers: Number of applications that copy what they have written.
+        transactional_partitions: Number of partitions of the topics of both.
+        writer: Producer settings of the writers.
+        copier: Producer settings of the copiers.
+        copier_consumer: Consumer settings of the copiers.
     """
 
     seed: int
@@ -119,6 +147,12 @@ class Scenario:
     has_side_topic: bool
     faults: tuple[PlannedFault, ...] = field(repr=False)
     load: str = ""
+    writers: int = 0
+    copiers: int = 0
+    transactional_partitions: int = 0
+    writer: dict[str, object] = field(default_factory=dict)
+    copier: dict[str, object] = field(default_factory=dict)
+    copier_consumer: dict[str, object] = field(default_factory=dict)
 
     @property
     def delivery_ms(self) -> float:
@@ -128,6 +162,9 @@ class Scenario:
 
 def draw(seed: int) -> Scenario:
     """Return the scenario of a seed."""
+    lot = random.Random(f"transactions {seed}")
+    if lot.random() < TRANSACTIONS_SHARE:
+        return replace(_transactions(_draw_common(seed), lot), load=TRANSACTIONS)
     lot = random.Random(f"load {seed}")
     name = lot.choices(list(LOADS), [load.share for load in LOADS.values()])[0]
     return replace(LOADS[name].apply(_draw_common(seed), lot), load=name)
@@ -405,6 +442,67 @@ def _at_intervals(lot: random.Random, kind: str) -> list[PlannedFault]:
         )
         for number in range(count)
     ]
+
+
+def _transactions(scenario: Scenario, lot: random.Random) -> Scenario:
+    """Writers and copiers of transactions are killed and replaced, and their requests are late."""
+    scenario = _idempotent(scenario, in_flight=scenario.in_flight)
+    timeouts_ms = [lot.choice((1_500, 3_000, 6_000)) for _ in range(2)]
+    writer, copier = ({**scenario.producer, "transaction_timeout_ms": each} for each in timeouts_ms)
+    return replace(
+        scenario,
+        broker={
+            **scenario.broker,
+            "transaction.state.log.num.partitions": 2,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": TRANSACTION_SCAN_MS,
+        },
+        producers=1,
+        consumers=1,
+        groups=1,
+        records=20,
+        slowness=0.0,
+        dead_joiner=False,
+        names_missing=False,
+        has_side_topic=False,
+        has_large_values=False,
+        promises=replace(
+            scenario.promises, open_ms=max(timeouts_ms) + TRANSACTION_SCAN_MS + _END_MS
+        ),
+        faults=_transaction_faults(scenario, lot),
+        writers=2,
+        copiers=2,
+        transactional_partitions=lot.randint(2, 3),
+        writer={**writer, "delivery_timeout_ms": lot.choice((REQUEST_TIMEOUT_MS + 100, 5_000))},
+        copier=copier,
+        copier_consumer={
+            "isolation_level": "read_committed",
+            "enable_auto_commit": False,
+            "max_poll_records": lot.choice((5, 50)),
+        },
+    )
+
+
+def _transaction_faults(scenario: Scenario, lot: random.Random) -> tuple[PlannedFault, ...]:
+    """Return faults of writers, copiers and the broker.
+
+    Wall clocks do not jump: they are what the timeouts of transactions depend on, as in Kafka.
+    """
+    common = [
+        fault
+        for fault in scenario.faults
+        if fault.kind not in {*DISK_FAULTS, "clock jump"} and fault.at_ms > _LOAD_STARTS_MS
+    ]
+    kinds = [*_TRANSACTION_FAULTS, *(["power cut"] if _is_flushed(scenario) else [])]
+    return _sorted(
+        [
+            *lot.sample(common, min(len(common), _COMMON_WITH_LOAD)),
+            *(_planned(lot.choice(kinds), lot) for _ in range(lot.randint(8, 14))),
+        ]
+    )
+
+
+def _is_flushed(scenario: Scenario) -> bool:
+    return "log.flush.interval.messages" in scenario.broker
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tests.simulation.clients import BLOCKING, Clients
 from tests.simulation.history import Fault, History, Stored
 from tests.simulation.nemesis import Nemesis
 from tests.simulation.scenario import WORK_MS, Scenario, draw
+from tests.simulation.transaction_readers import logged
 
 _BEGIN_MS = 30_000.0
 _FINISH_MS = 50_000.0
@@ -68,6 +69,7 @@ def simulate(seed: int, clients: Clients = BLOCKING, *, keep_trace: bool = False
             detail = f"{type(problem).__name__}: {problem} {_where(problem)}"
             result.violations.append(Violation("crash", f"{run.phase}: {detail}"))
         run.cast.operator.traffic.flush()
+        run.note_transactions()
         result.faults.update(event.kind for event in result.history.of(Fault))
         result.faults.update(run.cast.operator.faults.struck)
         for what, count in run.cast.operator.machine.disk.refused.items():
@@ -83,7 +85,7 @@ def simulate(seed: int, clients: Clients = BLOCKING, *, keep_trace: bool = False
 
 def _judge(result: Result, scenario: Scenario, *, complete: bool) -> list[Violation]:
     """Check the history; of an aborted run only the invariants of incomplete histories."""
-    whole = {"lost-write", "unseen", "outcome"}
+    whole = {"lost-write", "unseen", "outcome", "exactly-once", "left-open"}
     return [
         found
         for found in check(result.history, scenario.promises)
@@ -127,9 +129,13 @@ class _Run:
         world.run(timeout_ms=WORK_MS)
         nemesis.heal()
         cast.complete()
-        self._act("finish", _FINISH_MS, lambda: _all_over(cast.producers))
+        self._stage.faults_are_over = True
+        for each in cast.writers:
+            each.stopping = True
+        self._act("finish", _FINISH_MS, lambda: _all_over([*cast.producers, *cast.writers]))
         world.run(timeout_ms=_SETTLE_MS)
         self._act("catch-up", _CATCH_UP_MS, self._caught_up)
+        self._act("copy", _CATCH_UP_MS, self._have_copied)
         self._stay()
         self._close()
         self._read()
@@ -150,6 +156,22 @@ class _Run:
             for group in range(self._stage.scenario.groups)
         )
 
+    def _have_copied(self) -> bool:
+        """Return whether all transactions have ended, and readers and copiers are at the end."""
+        cast = self.cast
+        if not self._stage.scenario.writers:
+            return True
+        ends = {
+            each.topic_partition: each.log._state for each in cast.operator.transactional_logs()
+        }
+        if any(each.last_stable_offset() < each.local.log_end_offset for each in ends.values()):
+            return False
+        return all(
+            reader.positions.get(each, 0) >= state.local.log_end_offset
+            for reader in cast.readers
+            for each, state in ends.items()
+        ) and all(each.has_seen_all_copies for each in cast.readers if each.is_committed)
+
     def _stay(self) -> None:
         """Keep each member busy for longer than its session, after the end of the faults."""
         cast = self.cast
@@ -161,14 +183,25 @@ class _Run:
 
     def _close(self) -> None:
         cast = self.cast
-        ending = [*cast.others, *cast.consumers]
+        ending = [*cast.others, *cast.consumers, *cast.readers]
         for each in ending:
             each.stopping = True
+        for copier in cast.copiers:
+            copier.stop()
+        ending += cast.copiers
         self._act("close", _CLOSE_MS, lambda: _all_over(ending))
 
     def _read(self) -> None:
         reader = Reader(self._stage, "reader", "reader")
         self._act("read", _READ_MS, lambda: reader.over)
+
+    def note_transactions(self) -> None:
+        """Add the content of the transactional topics to the history."""
+        if self._stage.scenario.writers:
+            self.cast.operator.stable_offsets.end()
+            machine, now_ms = self.cast.operator.machine, self._world.clock.now_ms
+            for event in logged(machine, self._stage.scenario, now_ms):
+                self._stage.history.add(event)
 
     def _check_leftovers(self) -> None:
         """Check that closed clients and brokers have left no file or socket open."""

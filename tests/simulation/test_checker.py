@@ -5,36 +5,46 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.checker import BIT_FLIP, KILL_CLIENT, Promises, check
+from tests.simulation.checker import BIT_FLIP, KILL_CLIENT, check
 from tests.simulation.history import (
     Acked,
     Assigned,
+    Began,
     Called,
     CalledBack,
     CommitAsked,
     CommitSeen,
     Committed,
+    CommitWanted,
     Crashed,
     Damaged,
+    Ended,
     Event,
     Failed,
     Fault,
+    Fenced,
     Healthy,
     History,
+    Logged,
     Lost,
     Polled,
     Processed,
+    ProducerStarted,
     Refused,
     Repeated,
     Revoked,
+    Seen,
     Sent,
     Sought,
+    StableOffset,
     Stored,
     StoredCommit,
     Subscribed,
+    Wrote,
 )
+from tests.simulation.promises import Promises
 
-STRICT = Promises(idempotent=True, ordered=True, acknowledged=True)
+STRICT = Promises(idempotent=True, ordered=True, acknowledged=True, open_ms=4_000.0)
 LOOSE = Promises(idempotent=False, ordered=False, acknowledged=False)
 
 
@@ -206,3 +216,83 @@ def test_only_guaranteed_invariants_are_checked() -> None:
     again = Stored(9.0, "reader", 0, 2, "p-0")
     assert found([*sound(), again, Processed(9.0, "b", "g", 0, 2)], LOOSE) == set()
     assert "lost-write" not in found(without(Stored, 1), LOOSE)
+
+
+def transactions() -> list[Event]:
+    """Return a history: a transaction is committed and copied, and another one is aborted."""
+    return [
+        ProducerStarted(0.0, "w.1", "w"),
+        ProducerStarted(0.0, "k.1", "k"),
+        Began(1.0, "w.1", "w/1"),
+        Wrote(1.0, "w.1", "w/1", "in", 0, "w/1:0"),
+        Wrote(1.0, "w.1", "w/1", "in", 1, "w/1:1"),
+        Seen(1.5, "uncommitted", False, "in", 0, 0, "w/1:0"),
+        CommitWanted(2.0, "w.1", "w/1"),
+        Seen(2.5, "committed", True, "in", 0, 0, "w/1:0"),
+        StableOffset(2.5, "broker", "in", 0, 0, 2, 1_000.0),
+        Ended(3.0, "w.1", "w/1", True),
+        Wrote(4.0, "k.1", "k/1", "out", 0, "w/1:0>k/1"),
+        Wrote(4.0, "k.1", "k/1", "out", 1, "w/1:1>k/1"),
+        CommitWanted(4.0, "k.1", "k/1"),
+        Began(5.0, "w.1", "w/2"),
+        Wrote(5.0, "w.1", "w/2", "in", 0, "w/2:0"),
+        Ended(6.0, "w.1", "w/2", False),
+        ProducerStarted(6.0, "w.2", "w"),
+        Fenced(6.5, "w.1", "w", "PRODUCER_FENCED", False),
+        Fenced(6.5, "k.1", "k", "PRODUCER_FENCED", True),
+        StableOffset(6.5, "broker", "in", 0, 2, 4, 4_000.0),
+        Logged(9.0, "disk", "in", 0, 0, "w/1:0", "7/0", "commit"),
+        Logged(9.0, "disk", "in", 0, 2, "w/2:0", "7/1", "abort"),
+        Logged(9.0, "disk", "in", 1, 0, "w/1:1", "7/0", "commit"),
+        Logged(9.0, "disk", "out", 0, 0, "w/1:0>k/1", "8/0", "commit"),
+        Logged(9.0, "disk", "out", 1, 0, "w/1:1>k/1", "8/0", "commit"),
+    ]
+
+
+def altered(kind: type[Event], number: int, **fields: object) -> list[Event]:
+    """Return the history of transactions with another event; without it if no field is given."""
+    events = transactions()
+    chosen = [event for event in events if isinstance(event, kind)][number]
+    at = events.index(chosen)
+    events[at : at + 1] = [replace(chosen, **fields)] if fields else []  # type: ignore[arg-type]  # by name
+    return events
+
+
+BROKEN_TRANSACTIONS: list[tuple[set[str], Callable[[], list[Event]]]] = [
+    ({"atomic", "lost-transaction", "exactly-once"}, lambda: altered(Logged, 2)),
+    ({"atomic", "exactly-once"}, lambda: altered(Logged, 3, outcome="abort")),
+    (
+        {"atomic", "exactly-once"},
+        lambda: [
+            *transactions(),
+            Logged(9.0, "disk", "out", 1, 2, "w/1:1>k/1", "8/0", "commit"),
+        ],
+    ),
+    ({"torn"}, lambda: altered(Logged, 2, transaction="7/2")),
+    ({"torn"}, lambda: altered(Logged, 1, transaction="7/0")),
+    ({"aborted-read"}, lambda: altered(CommitWanted, 0)),
+    ({"aborted-read"}, lambda: altered(Seen, 0, is_committed=True)),
+    ({"aborted-read", "atomic", "exactly-once"}, lambda: altered(Logged, 0, outcome="abort")),
+    (
+        {"aborted-read"},
+        lambda: [*transactions(), Seen(8.0, "committed", True, "in", 0, 2, "w/2:0")],
+    ),
+    ({"exactly-once"}, lambda: [each for each in transactions() if ">k" not in str(each)]),
+    ({"left-open"}, lambda: altered(Logged, 1, outcome="none")),
+    ({"open-lso"}, lambda: altered(StableOffset, 1, open_ms=4_001.0)),
+    ({"lso-monotonic"}, lambda: altered(StableOffset, 1, offset=1)),
+    ({"false-fence"}, lambda: altered(ProducerStarted, 2)),
+    ({"false-fence"}, lambda: altered(Fenced, 1, has_expired=False)),
+    ({"inconsistent-offset"}, lambda: altered(Seen, 1, value="w/1:1")),
+]
+
+
+def test_valid_transactions_have_no_violations() -> None:
+    assert found(transactions()) == set()
+
+
+@pytest.mark.parametrize(("invariants", "make"), BROKEN_TRANSACTIONS)
+def test_each_violation_of_transactions_is_detected(
+    invariants: set[str], make: Callable[[], list[Event]]
+) -> None:
+    assert invariants <= found(make())

@@ -7,9 +7,13 @@ from kclient.broker.network.request_channel import Request
 from kclient.broker.server.kafka_apis import Interceptor
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Response
-from kclient.protocol.messages.committed_offsets import OffsetCommitResponse
+from kclient.protocol.messages.committed_offsets import (
+    OffsetCommitResponse,
+    TxnOffsetCommitResponse,
+)
 from kclient.protocol.messages.fetch import FetchResponse
 from kclient.protocol.messages.produce import ProduceResponse
+from kclient.protocol.messages.transactions import EndTxnResponse
 from kclient.testing.broker_fault import Fate, WatchedRequest
 from tests.simulation.application import Stage
 from tests.simulation.checker import MOVES_DATA
@@ -81,5 +85,7 @@ def _errors(response: Response) -> Iterator[int]:
     elif isinstance(response, FetchResponse):
         yield response.error_code
         yield from (part.error_code for each in response.responses for part in each.partitions)
-    elif isinstance(response, OffsetCommitResponse):
+    elif isinstance(response, EndTxnResponse):
+        yield response.error_code
+    elif isinstance(response, OffsetCommitResponse | TxnOffsetCommitResponse):
         yield from (part.error_code for each in response.topics for part in each.partitions)
