@@ -526,6 +526,8 @@ class Consumer(
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return the group metadata that a transactional producer needs to commit offsets.
 
+        If the membership has ended since the last assignment, the producer's call fails.
+
         Raises:
             IllegalStateError: There is no ``group_id``.
         """

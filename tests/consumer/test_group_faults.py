@@ -139,6 +139,8 @@ def test_late_poll_returns_no_records_of_lost_partitions(world: ConsumerWorld) -
     assert events.what == ["assigned"], "callbacks run in the application's calls only"
     with pytest.raises(CommitFailedError, match="not a member of the group"):
         consumer.commit()
+    # A transactional producer must be refused, too: without a member id it would be accepted.
+    assert consumer.group_metadata()[:3] == ("g", 1, "member-1")
     taken = world.poll_until(consumer, lambda: events.what[-2:] == ["lost", "assigned"])
     taken += world.read(consumer, 1)
     assert taken[0].offset == 0, "reading continues at the committed offset: no records"

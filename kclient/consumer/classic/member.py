@@ -110,6 +110,7 @@ class Member:
         self._group_instance_id = group_instance_id
         self.state = MemberState.UNJOINED
         self.generation = NO_GENERATION
+        self._assigned_generation = NO_GENERATION
         self.rejoin_needed = True
         self.rejoin_reason = ""
 
@@ -120,6 +121,8 @@ class Member:
             IllegalStateError: There is no such transition.
         """
         self.state = next_state(self.state, event)
+        if event is MemberEvent.ASSIGNED:
+            self._assigned_generation = self.generation
 
     def has_generation(self) -> bool:
         """Return whether the member belongs to a generation of the group."""
@@ -189,8 +192,13 @@ class Member:
         )
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Return the group metadata for a transactional producer."""
-        generation = self.generation
+        """Return the group metadata for a transactional producer.
+
+        It is that of the last assignment, also after the membership has ended (as in Kafka's
+        ConsumerCoordinator): the coordinator then refuses the offsets. It accepts those without
+        member id and generation, although another member may have committed meanwhile.
+        """
+        generation = self._assigned_generation
         return ConsumerGroupMetadata(
             self._group_id,
             generation.generation_id,

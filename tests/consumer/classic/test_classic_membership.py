@@ -160,14 +160,14 @@ def test_member_joins_when_its_topics_are_known(joining: Joining) -> None:
     assert joining.core.network.metadata.topic_error("later") is not None
 
 
-def test_metadata_is_that_of_the_generation(joining: Joining) -> None:
+def test_metadata_is_that_of_the_last_assignment(joining: Joining) -> None:
     assert joining.membership.metadata() == ConsumerGroupMetadata("g")
     joining.join()
     assert joining.membership.metadata() == ConsumerGroupMetadata("g", 1, "member-1")
     joining.membership.leave("test")
     joining.poll()
     joining.poll()
-    assert joining.membership.metadata() == ConsumerGroupMetadata("g")
+    assert joining.membership.metadata() == ConsumerGroupMetadata("g", 1, "member-1")
     assert joining.world.broker.group.left == ["member-1"]
 
 
