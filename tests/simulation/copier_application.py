@@ -1,5 +1,8 @@
 """Application that copies records exactly once, in a `TransactionalLoop`."""
 
+from collections.abc import Callable
+from typing import Any
+
 from kclient import Consumer, Producer
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import FatalError, KafkaError, KafkaTimeoutError
@@ -18,12 +21,27 @@ from tests.simulation.history import (
 from tests.simulation.scenario import COPIERS_GROUP, COPY, INPUT_TOPIC, OUTPUT_TOPIC
 
 _FAILURE_CHANCE = 0.03
-_OVERLONG_CHANCE = 0.02
+_SLOW_CHANCE = 0.04
 _RETRY_S = 0.1
 
 
 class ProcessingError(Exception):
     """The application could not process its records."""
+
+
+class _SlowProducer(Producer[bytes, bytes]):
+    """Producer in a thread that is delayed between sending offsets and the commit.
+
+    Attributes:
+        delay: Delays the thread, at times.
+    """
+
+    delay: Callable[[], None]
+
+    def send_offsets_to_transaction(self, *given: Any, **options: Any) -> None:
+        """Send offsets; then a delay may follow."""
+        super().send_offsets_to_transaction(*given, **options)
+        self.delay()
 
 
 class CopierApplication(BlockingApplication):
@@ -80,12 +98,20 @@ class CopierApplication(BlockingApplication):
 
     def _new_producer(self) -> Producer[bytes, bytes]:
         self.note(ProducerStarted, self.machine)
-        return Producer(
+        producer = _SlowProducer(
             self.stage.scenario.copier,
             bootstrap_servers=SERVERS,
             transactional_id=self.machine,
             runtime=self.process.runtime,
         )
+        producer.delay = self._delay
+        return producer
+
+    def _delay(self) -> None:
+        """Take a time, at random, that may be longer than a session or a transaction."""
+        if not self.stage.faults_are_over and self.lot.random() < _SLOW_CHANCE:
+            timeout_s = float(str(self.stage.scenario.copier["transaction_timeout_ms"])) / 1000.0
+            self.process.sleep(self.lot.uniform(0.0, 1.5) * timeout_s)
 
     def _copy(
         self, records: ConsumerRecords[bytes | None, bytes | None], producer: Producer[bytes, bytes]
@@ -99,7 +125,5 @@ class CopierApplication(BlockingApplication):
             producer.send(OUTPUT_TOPIC, value.encode(), partition=record.partition)
             if self.lot.random() < _FAILURE_CHANCE / len(records):
                 raise ProcessingError(transaction)
-        if not self.stage.faults_are_over and self.lot.random() < _OVERLONG_CHANCE:
-            timeout_s = float(str(self.stage.scenario.copier["transaction_timeout_ms"])) / 1000.0
-            self.process.sleep(self.lot.uniform(0.8, 1.6) * timeout_s)
+        self._delay()
         self.note(CommitWanted, transaction)

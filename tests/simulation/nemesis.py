@@ -13,7 +13,12 @@ from tests.simulation.checker import BIT_FLIP, KILL_CLIENT
 from tests.simulation.consumer_application import ConsumerApplication
 from tests.simulation.history import Fault
 from tests.simulation.producer_application import ProducerApplication
-from tests.simulation.scenario import BROKER, REQUEST_TIMEOUT_MS, PlannedFault
+from tests.simulation.scenario import (
+    BROKER,
+    COPIER_SESSION_MS,
+    REQUEST_TIMEOUT_MS,
+    PlannedFault,
+)
 
 _ERRORS = (
     ("write", errno.EIO),
@@ -76,6 +81,7 @@ class Nemesis:
             "kill transaction": self._kill_transactional,
             "zombie": self._make_zombie,
             "late requests": self._hold_requests,
+            "kill decision": self._kill_at_decision,
         }
 
     def plan(self) -> None:
@@ -89,6 +95,7 @@ class Nemesis:
         self._heal_disk()
         self._operator.faults.heal()
         self._operator.at_next_flush = self._operator.at_next_batch = None
+        self._operator.at_decision = None
         if self.spoiled_disk and not self._operator.is_sound:
             self._operator.kill()
         self._operator.start()
@@ -248,6 +255,17 @@ class Nemesis:
         self._operator.kill()
         self._later(fault.lasts_ms, self._operator.start)
 
+    def _kill_at_decision(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Kill the broker while it writes the markers of a transaction."""
+        steps = iter(range(lot.randint(0, 30)))
+
+        def count() -> None:
+            if next(steps, None) is None:
+                self._operator.at_decision = None
+                self._kill_broker(replace(fault, lasts_ms=fault.lasts_ms / 4.0), lot)
+
+        self._operator.at_decision = count
+
     def _stop_broker(self, fault: PlannedFault, _lot: random.Random) -> None:
         self._note(fault.kind, BROKER)
         self._operator.stop()
@@ -384,17 +402,22 @@ class Nemesis:
         if victim is not None:
             self._note(KILL_CLIENT, victim.name)
             victim.process.kill()
-            delay_ms = fault.lasts_ms * lot.choice((0.0, 0.2, 1.0))
+            delay_ms = fault.lasts_ms * lot.choice((0.0, 0.2, 1.0, 5.0))
             self._later(delay_ms, partial(self._cast.add_transactional, victim.machine))
 
     def _make_zombie(self, fault: PlannedFault, lot: random.Random) -> None:
-        """Suspend a writer or copier, and start another one with its transactional id."""
+        """Suspend a writer or copier; start another one with its transactional id, or none."""
         victim = self._transactional(lot)
-        if victim is not None:
-            self._note(fault.kind, victim.name)
-            victim.pause()
+        if victim is None:
+            return
+        victim.pause()
+        lasts_ms = fault.lasts_ms
+        if lot.random() < 0.5:
             self._cast.add_transactional(victim.machine)
-            self._later(fault.lasts_ms, victim.resume)
+        else:
+            lasts_ms = lot.uniform(1.0, 3.0) * COPIER_SESSION_MS
+        self._note(fault.kind, victim.name, f"{lasts_ms:.0f} ms")
+        self._later(lasts_ms, victim.resume)
 
     def _hold_requests(self, fault: PlannedFault, lot: random.Random) -> None:
         """Delay the requests of a writer or copier until it has sent them again."""

@@ -60,6 +60,7 @@ class Operator:
         starts: Number of starts by result.
         at_next_flush: Called before the next flush of a segment.
         at_next_batch: Called before the next flush of a segment of the topic.
+        at_decision: Called after each step while a transaction is decided and not completed.
         traffic: Counts of the requests received by the broker.
         stable_offsets: Notes the last stable offsets.
         left_open: Files and sockets open after the last shutdown.
@@ -73,6 +74,7 @@ class Operator:
         self.starts: Counter[str] = Counter()
         self.at_next_flush: Callable[[], None] | None = None
         self.at_next_batch: Callable[[], None] | None = None
+        self.at_decision: Callable[[], None] | None = None
         self.left_open: list[str] = []
         self.traffic = Traffic(stage)
         self.stable_offsets = StableOffsets(stage)
@@ -232,6 +234,8 @@ class Operator:
             self._watch_end(each.topic_partition.partition, each.log)
         if self._stage.scenario.writers:
             self._watch_stable_offsets()
+            if self.at_decision is not None and self._has_decided():
+                self.at_decision()
 
     def _watch_stable_offsets(self) -> None:
         if self.process is None or self.process._paused:
@@ -239,6 +243,15 @@ class Operator:
             return
         for each in self.transactional_logs():
             self.stable_offsets.watch(each.topic_partition, each.log)
+
+    def _has_decided(self) -> bool:
+        """Return whether markers of a transaction are being written."""
+        if self.server is None:
+            return False
+        shards = self.server.services.transactions.runtime.shards()
+        return any(
+            each.state.is_prepared for shard in shards for each in shard._transactions.values()
+        )
 
     def transactional_logs(self) -> list[Partition]:
         """Return the partitions that are written in transactions."""

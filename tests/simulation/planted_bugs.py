@@ -4,13 +4,9 @@ Each is a small change that a review might miss. `planted` applies it for a ``wi
 """
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import partial
-from itertools import count
 from typing import Any
-from unittest.mock import patch
 
 from kclient.broker.coordinator.group.membership import Membership
 from kclient.broker.coordinator.group.rebalance import Rebalancer
@@ -41,50 +37,8 @@ from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.sequence_manager import SequenceManager
 from kclient.producer.transaction_state import State
 from kclient.record import PartitionCursor, RecordBatch
-from tests.simulation.checker import Violation
-from tests.simulation.scenario import draw
-from tests.simulation.simulation import simulate
-
-Replace = Callable[[Any, str, Callable[..., Any]], None]
-"""Replaces a function, by its owner and name."""
-
-
-@dataclass(frozen=True)
-class PlantedBug:
-    """A planted bug.
-
-    Attributes:
-        summary: Description.
-        plant: Applies it.
-        invariant: The invariant that it violates first in most seeds.
-        load: Load whose seeds find it most often; None if seeds of every load do.
-    """
-
-    summary: str
-    plant: Callable[[Replace], None]
-    invariant: str
-    load: str | None = None
-
-    def seeds(self, first: int = 1) -> Iterator[int]:
-        """Iterate over the seeds of its load, without end."""
-        return (seed for seed in count(first) if self.load in {None, draw(seed).load})
-
-    def violations(self, seed: int) -> list[Violation]:
-        """Run a seed with the bug; return the violations."""
-        with planted(self):
-            return simulate(seed).violations
-
-
-@contextmanager
-def planted(bug: PlantedBug) -> Iterator[None]:
-    """Apply a bug for a ``with`` block."""
-    with ExitStack() as stack:
-
-        def replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
-            stack.enter_context(patch.object(owner, name, function))
-
-        bug.plant(replace)
-        yield
+from tests.simulation.planted_bug import PlantedBug, Replace
+from tests.simulation.transaction_bugs import TRANSACTION_BUGS
 
 
 def _renumber_retries(replace: Replace) -> None:
@@ -425,5 +379,6 @@ BUGS: dict[str, PlantedBug] = {
         _keep_the_lock,
         "lost-membership",
     ),
+    **TRANSACTION_BUGS,
 }
 """All planted bugs by name."""

@@ -36,6 +36,8 @@ TRANSACTIONS_SHARE = 0.2
 """Share of all seeds that have the load with transactions."""
 TRANSACTION_SCAN_MS = 1_000
 """Time between two searches of the coordinator for transactions that have timed out."""
+COPIER_SESSION_MS = 2_000
+"""Session timeout of copiers, shorter than most timeouts of their transactions."""
 _END_MS = 3_000.0
 """Time within which a transaction that is found has its markers."""
 _LOAD_STARTS_MS = 4_500.0
@@ -63,6 +65,7 @@ LOAD_FAULTS = (
         "kill transaction",
         "zombie",
         "late requests",
+        "kill decision",
     ),
 )
 """Faults of the loads."""
@@ -70,7 +73,7 @@ ALL_FAULTS = (*COMMON_FAULTS, *LOAD_FAULTS)
 _TRANSACTION_FAULTS = (
     *("kill transaction", "kill transaction", "zombie", "zombie", "late requests"),
     *("late requests", "pause client", "lost responses", "cut", "kill broker", "kill broker"),
-    *("stop broker", "pause broker"),
+    *("stop broker", "pause broker", "kill decision", "kill decision"),
 )
 
 
@@ -478,6 +481,9 @@ def _transactions(scenario: Scenario, lot: random.Random) -> Scenario:
             "isolation_level": "read_committed",
             "enable_auto_commit": False,
             "max_poll_records": lot.choice((5, 50)),
+            "session_timeout_ms": COPIER_SESSION_MS,
+            "heartbeat_interval_ms": 300,
+            "max_poll_interval_ms": COPIER_SESSION_MS + 500,
         },
     )
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.planted_bugs import BUGS, planted
+from tests.simulation.planted_bug import planted
+from tests.simulation.planted_bugs import BUGS
 from tests.simulation.simulation import simulate
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "simulation.md"
@@ -14,7 +15,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "simulation.md"
 SEEDS = 25
 """Number of seeds to try, of the load that provokes the bug."""
 
-SAMPLE = ("no-flush", "cut-too-much", "no-dedup", "amnesia", "renumbered-retry", "lost-positions")
+SAMPLE = (
+    *("no-flush", "cut-too-much", "no-dedup", "amnesia", "renumbered-retry", "lost-positions"),
+    *("no-rewind", "open-read"),
+)
 """Bugs of broker, producer and consumer that are searched for in each test run.
 
 At least two in three seeds of its load find each; `make simulate-mutations` searches for all bugs.

@@ -142,9 +142,9 @@ TRANSACTION_CHECKS: Mapping[str, Callable[[History, Promises], Iterator[str]]] =
     "torn": torn,
     "aborted-read": aborted_reads,
     "lost-transaction": lost_transactions,
-    "exactly-once": exactly_once,
-    "left-open": left_open,
     "open-lso": long_open,
+    "left-open": left_open,
+    "exactly-once": exactly_once,
     "lso-monotonic": stable_offsets,
     "false-fence": false_fences,
 }
