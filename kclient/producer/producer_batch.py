@@ -18,35 +18,20 @@ from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.record import (
     MAX_SEQUENCE,
+    NO_PRODUCER,
     RECORD_BATCH_OVERHEAD,
     CompressionType,
+    ProducerIdAndEpoch,
     Record,
     RecordBatch,
     RecordBatchBuilder,
     record_size_upper_bound,
 )
+from kclient.record.batch_header import NO_SEQUENCE
 
-NO_SEQUENCE = -1
 _SMALLEST_RECORD = 7
 _NEW, _NOT_WRITTEN = BatchState.NEW, EarlierAttempts.NOT_WRITTEN
 _UNKNOWN = {EarlierAttempts.UNKNOWN, EarlierAttempts.UNKNOWN_WHOLE}
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-
-
-class ProducerIdAndEpoch(NamedTuple):
-    """Producer id and epoch, by which brokers recognize a producer's batches."""
-
-    producer_id: int = NO_PRODUCER_ID
-    epoch: int = NO_PRODUCER_EPOCH
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether a broker assigned this id."""
-        return self.producer_id != NO_PRODUCER_ID
-
-
-_NO_PRODUCER = ProducerIdAndEpoch()
 
 
 class RejectedRecords(NamedTuple):
@@ -143,7 +128,7 @@ class ProducerBatch:
         self.last_error: KafkaError | None = None
         self.send_order: tuple[int, ...] = ()
         self.retry_at_ms = created_ms
-        self.producer = _NO_PRODUCER
+        self.producer = NO_PRODUCER
         self.base_sequence = NO_SEQUENCE
         self.last_sequence = NO_SEQUENCE
         self.record_count = 0

@@ -16,13 +16,10 @@ from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
 from kclient.producer.batch_state import EarlierAttempts
-from kclient.producer.producer_batch import (
-    NO_SEQUENCE,
-    ProducerBatch,
-    ProducerIdAndEpoch,
-)
+from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.transaction_state import TRANSITIONS, State
-from kclient.record import MAX_SEQUENCE, increment_sequence
+from kclient.record import MAX_SEQUENCE, NO_PRODUCER, ProducerIdAndEpoch, increment_sequence
+from kclient.record.batch_header import NO_SEQUENCE
 
 MAX_EPOCH = 2**15 - 1
 NO_LAST_ACKED = -1
@@ -210,7 +207,7 @@ class SequenceManager:
         self._log = log_context.logger(__name__)
         self.state = State.UNINITIALIZED
         self.sends = False
-        self.producer = ProducerIdAndEpoch()
+        self.producer = NO_PRODUCER
         self.fatal_error: KafkaError | None = None
         self._partitions: dict[TopicPartition, TxnPartitionEntry] = {}
         self._unresolved: dict[TopicPartition, int] = {}  # sequence after the last expired batch
@@ -267,7 +264,7 @@ class SequenceManager:
     def _bump_epoch(self) -> bool:
         """Start a new epoch; return False if a new id is needed for that."""
         if self.producer.epoch >= MAX_EPOCH:
-            self.producer = ProducerIdAndEpoch()  # this id has no epochs left
+            self.producer = NO_PRODUCER  # this id has no epochs left
             self._move_to(State.UNINITIALIZED)
             return False
         self.producer = ProducerIdAndEpoch(self.producer.producer_id, self.producer.epoch + 1)

@@ -24,9 +24,10 @@ from kclient.producer.errors import (
     failed_transaction,
     stopped_producer,
 )
-from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch
+from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.sequence_manager import FATAL, MAX_IDLE_SEQUENCES, SequenceManager
 from kclient.producer.transaction_state import ADVICE, CALLS, State
+from kclient.record import ProducerIdAndEpoch
 
 _MAY_ASK_AGAIN = (ClusterAuthorizationError, TransactionalIdAuthorizationError)
 _WRONG_USE = (IllegalStateError, InvalidArgumentError, InvalidTypeError, SerializationError)

@@ -30,7 +30,6 @@ from kclient.common.broker_errors import (
 from kclient.common.denials import WRITE, group_denied, topics_denied
 from kclient.common.errors import CommitFailedError, KafkaError
 from kclient.common.types import Node, TopicPartition
-from kclient.producer.producer_batch import ProducerIdAndEpoch
 from kclient.producer.sequence_manager import SequenceManager
 from kclient.producer.transaction_manager import OffsetsCall, TransactionManager
 from kclient.producer.transaction_state import State
@@ -56,6 +55,7 @@ from kclient.protocol.messages.transactions import (
     EndTxnRequest,
     EndTxnResponse,
 )
+from kclient.record import NO_PRODUCER, ProducerIdAndEpoch
 
 TRANSACTION_VERSION = "transaction.version"
 _VERSION_2 = 2
@@ -456,7 +456,7 @@ def _next_of_transaction(
     if manager.is_ending and not is_incomplete and manager.may_end():
         if not manager.is_empty():
             return EndTxnHandler(manager, api_versions)
-        manager.ended(ProducerIdAndEpoch())
+        manager.ended(NO_PRODUCER)
         return _next_of_transaction(manager, timeout_ms, api_versions, is_incomplete=is_incomplete)
     return None
 

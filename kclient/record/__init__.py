@@ -34,6 +34,12 @@ from kclient.record.compression import (
 from kclient.record.control_records import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from kclient.record.errors import RecordDeserializationError
 from kclient.record.payload_window import DEFAULT_MAX_RECORD_BYTES
+from kclient.record.producer_id import (
+    NO_PRODUCER,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    ProducerIdAndEpoch,
+)
 from kclient.record.record import Deserializer, Header, Record, RecordsSummary
 from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.record_encoder import encode_headers
@@ -49,6 +55,9 @@ __all__ = [
     "IMPLEMENTATION",
     "LOG_OVERHEAD",
     "MAX_SEQUENCE",
+    "NO_PRODUCER",
+    "NO_PRODUCER_EPOCH",
+    "NO_PRODUCER_ID",
     "RECORD_BATCH_OVERHEAD",
     "BatchColumns",
     "BatchCursor",
@@ -64,6 +73,7 @@ __all__ = [
     "Header",
     "HeaderColumn",
     "PartitionCursor",
+    "ProducerIdAndEpoch",
     "Record",
     "RecordBatch",
     "RecordBatchBuilder",

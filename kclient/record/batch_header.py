@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from kclient.common.files import WireBytes
 from kclient.record.compression import CompressionType
+from kclient.record.producer_id import NO_PRODUCER_ID
 
 
 class TimestampType(IntEnum):
@@ -65,8 +66,6 @@ MIN_RECORD_SIZE = 7
 """Minimum size of a record: seven fields of one byte each."""
 
 NO_TIMESTAMP = -1
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_PARTITION_LEADER_EPOCH = -1
 

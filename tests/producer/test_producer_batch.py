@@ -9,8 +9,8 @@ from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.producer.append_outcome import AppendOutcome
 from kclient.producer.batch_state import TRANSITIONS, BatchEvent, BatchState, EarlierAttempts
 from kclient.producer.delivery_future import DeliveryFuture
-from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch
-from kclient.record import CompressionType, RecordBatch
+from kclient.producer.producer_batch import ProducerBatch
+from kclient.record import CompressionType, ProducerIdAndEpoch, RecordBatch
 from tests.support.virtual.producer_parts import ProducerParts
 
 PARTS = ProducerParts()

@@ -9,11 +9,10 @@ from kclient.common.broker_errors import OutOfOrderSequenceError
 from kclient.common.errors import KafkaError
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import DeliveryTimeoutError
-from kclient.producer.producer_batch import ProducerIdAndEpoch
 from kclient.producer.sequence_manager import MAX_EPOCH, SequenceManager
 from kclient.producer.transaction_state import State
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
-from kclient.record import increment_sequence
+from kclient.record import ProducerIdAndEpoch, increment_sequence
 from tests.support.virtual.producer_world import (
     ModelPartition,
     ProducerWorld,

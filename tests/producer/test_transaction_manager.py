@@ -40,7 +40,6 @@ from kclient.common.errors import (
 from kclient.common.types import OffsetAndMetadata
 from kclient.producer.errors import ProducerFatalError, TransactionAbortedError
 from kclient.producer.producer import Producer
-from kclient.producer.producer_batch import ProducerIdAndEpoch
 from kclient.producer.transaction_manager import TransactionalCall
 from kclient.producer.transaction_state import CALLS, State
 from kclient.producer.txn_reactions import Reaction, reaction_to
@@ -55,7 +54,7 @@ from kclient.protocol.messages.transactions import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
 )
-from kclient.record import RecordBatch
+from kclient.record import ProducerIdAndEpoch, RecordBatch
 from tests.support.virtual.producer_world import builder_of, sent_sequences, tp
 from tests.support.virtual.transaction_world import (
     GROUP,

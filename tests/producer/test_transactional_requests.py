@@ -4,13 +4,13 @@ import pytest
 
 from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
 from kclient.producer.errors import ProducerFatalError
-from kclient.producer.producer_batch import ProducerIdAndEpoch
 from kclient.producer.sequence_manager import SequenceManager
 from kclient.producer.transaction_state import State
 from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from kclient.record import ProducerIdAndEpoch
 from tests.support.virtual.producer_world import world
 
 

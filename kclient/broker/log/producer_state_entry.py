@@ -17,6 +17,7 @@ from kclient.common.broker_errors import (
     TransactionCoordinatorFencedError,
 )
 from kclient.record import (
+    NO_PRODUCER_EPOCH,
     BatchHeader,
     ControlRecordType,
     EndTxnMarker,
@@ -24,12 +25,9 @@ from kclient.record import (
     decrement_sequence,
     increment_sequence,
 )
-from kclient.record.batch_header import TRANSACTIONAL_FLAG
+from kclient.record.batch_header import NO_SEQUENCE, TRANSACTIONAL_FLAG
 
 NUM_BATCHES_TO_RETAIN = 5
-NO_SEQUENCE = -1
-NO_PRODUCER_EPOCH = -1
-NO_PRODUCER_ID = -1
 
 MAX_PRODUCER_EPOCH = 2**15 - 1
 """Epoch of the markers of a producer id whose epochs are exhausted."""

@@ -26,13 +26,11 @@ from kclient.protocol.messages.quorum_records import (
     VotersRecord,
     VotersVoter,
 )
-from kclient.record import RecordBatch
+from kclient.record import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, RecordBatch
 from kclient.record.batch_header import (
     CONTROL_FLAG,
     MAGIC,
     NO_PARTITION_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_SEQUENCE,
     RECORD_BATCH_OVERHEAD,
     BatchHeader,

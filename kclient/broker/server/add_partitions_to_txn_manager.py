@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, partition_for
+from kclient.broker.coordinator.runtime.partition_log import partition_for
 from kclient.broker.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from kclient.broker.log.producer_state_entry import TRANSACTION_V2
 from kclient.broker.metadata.metadata_image import TRANSACTION_STATE, MetadataImage
@@ -29,6 +29,7 @@ from kclient.protocol.messages.transactions import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from kclient.record import ProducerIdAndEpoch
 
 SendToBroker = Callable[
     [int, AddPartitionsToTxnRequest, Callable[[Response | KafkaError], None]], None
@@ -200,7 +201,7 @@ def _request(asked: _Verification) -> AddPartitionsToTxnRequest:
             AddPartitionsToTxnTransaction(
                 transactional_id=asked.transaction.transactional_id,
                 producer_id=asked.producer.producer_id,
-                producer_epoch=asked.producer.producer_epoch,
+                producer_epoch=asked.producer.epoch,
                 verify_only=not asked.transaction.adds_partitions,
                 topics=list(topics.values()),
             )

@@ -11,8 +11,6 @@ from kclient.record.batch_header import (
     MAX_INT32,
     MAX_INT64,
     NO_PARTITION_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
@@ -21,6 +19,7 @@ from kclient.record.batch_header import (
     batch_attributes,
 )
 from kclient.record.compression import CompressionType
+from kclient.record.producer_id import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kclient.record.record import Header
 from kclient.record.record_encoder import (
     NO_HEADERS,

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, TransactionEnd
+from kclient.broker.coordinator.runtime.partition_log import TransactionEnd
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.metadata.metadata_image import PartitionRegistration
@@ -38,7 +38,7 @@ from kclient.protocol.messages.log_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kclient.record import read_batches
+from kclient.record import ProducerIdAndEpoch, read_batches
 from tests.support.disks.log_bench import (
     NOW_MS,
     PARTITION,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kclient.broker.controller.topic_control import TopicRequest
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, TransactionEnd
+from kclient.broker.coordinator.runtime.partition_log import TransactionEnd
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.metadata.metadata_image import PartitionRegistration
 from kclient.broker.replication.delayed_requests import AppendResults, DeletionResults
@@ -30,6 +30,7 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
 )
 from kclient.common.types import TopicPartition
+from kclient.record import ProducerIdAndEpoch
 from tests.support.clients.transactions import transactional_batch
 from tests.support.clients.wire import batch
 from tests.support.virtual.controller_calls import BrokerCalls, create_topic, delete_topics

@@ -12,7 +12,6 @@ from kclient.broker.coordinator.runtime.partition_log import (
     KeyAndValue,
     LogBatch,
     LogChunk,
-    ProducerIdAndEpoch,
     ReadBounds,
     TransactionalProducer,
     TransactionEnd,
@@ -32,7 +31,7 @@ from kclient.protocol.messages.group_membership import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from kclient.record import Record
+from kclient.record import ProducerIdAndEpoch, Record
 from tests.support.virtual.virtual_home import VirtualHome
 
 TP = TopicPartition("t", 0)

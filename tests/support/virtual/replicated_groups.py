@@ -14,7 +14,6 @@ from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.group_records import CommittedOffset, decode_record
 from kclient.broker.coordinator.group.membership import RequestContext
 from kclient.broker.coordinator.runtime.partition_log import (
-    ProducerIdAndEpoch,
     ReplicatedLog,
     TransactionalProducer,
     TransactionEnd,
@@ -44,7 +43,7 @@ from kclient.protocol.messages.group_membership import (
     SyncGroupResponse,
 )
 from kclient.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
-from kclient.record import read_batches
+from kclient.record import ProducerIdAndEpoch, read_batches
 from tests.support.virtual.virtual_home import VirtualHome
 
 OFFSETS = TopicPartition("__consumer_offsets", 0)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.transaction_coordinator import (
     TransactionConfig,
     TransactionCoordinator,
@@ -28,6 +27,7 @@ from kclient.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from kclient.record import ProducerIdAndEpoch
 from tests.support.virtual.group_world import MemoryLog
 from tests.support.virtual.virtual_home import VirtualHome
 

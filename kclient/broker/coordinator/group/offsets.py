@@ -13,7 +13,6 @@ from kclient.broker.coordinator.group.pending_offsets import PendingOffsets
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
 from kclient.broker.coordinator.runtime.partition_log import TransactionalProducer
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
-from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.common.broker_errors import (
     NONE,
     InvalidCommitOffsetSizeError,
@@ -25,6 +24,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
 from kclient.protocol.message import VersionedRecord
 from kclient.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
+from kclient.record import NO_PRODUCER_ID
 
 _log = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from kclient.broker.coordinator.runtime.partition_log import LogBatch
-from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.common.files import WireBytes
+from kclient.record import NO_PRODUCER_ID
 
 LoadedRecord = tuple[bytes, bytes | None, int, int]
 """Key, value, offset, and the producer id of the transaction that is open yet, else -1."""

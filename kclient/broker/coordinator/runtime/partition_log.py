@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from kclient.broker.log.memory_records import MemoryRecords, keyed_batch
-from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.broker.log.transaction_verification import VerificationGuard
 from kclient.broker.replication.delayed_requests import AppendResults
 from kclient.broker.replication.partition import ACKS_ALL
@@ -33,9 +32,11 @@ from kclient.common.files import FileSlice
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.record import (
+    NO_PRODUCER_ID,
     ConsumerRecord,
     ControlRecordType,
     EndTxnMarker,
+    ProducerIdAndEpoch,
     Record,
     RecordBatch,
     build_end_txn_batch,
@@ -85,13 +86,6 @@ class ReadBounds(NamedTuple):
     log_start_offset: int
     high_watermark: int
     log_end_offset: int
-
-
-class ProducerIdAndEpoch(NamedTuple):
-    """Producer of a transaction (Kafka: ProducerIdAndEpoch)."""
-
-    producer_id: int
-    producer_epoch: int
 
 
 class TransactionalProducer(NamedTuple):

@@ -17,10 +17,10 @@ from kclient.broker.coordinator.runtime.partition_log import (
     TransactionEnd,
 )
 from kclient.broker.coordinator.runtime.timers import Timers
-from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.common.broker_errors import CoordinatorNotAvailableError, NotCoordinatorError
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
+from kclient.record import NO_PRODUCER_ID
 
 T = TypeVar("T")
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.decision import Decision
 from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
@@ -12,6 +11,7 @@ from kclient.common.broker_errors import (
     ProducerFencedError,
 )
 from kclient.common.types import TopicPartition
+from kclient.record import ProducerIdAndEpoch
 
 
 def add_partitions(
@@ -63,9 +63,9 @@ def check_producer(
         raise InvalidPidMappingError(
             f"{name}: got producer id {producer.producer_id}, expected {metadata.producer_id}"
         )
-    if producer.producer_epoch != metadata.producer_epoch:
+    if producer.epoch != metadata.producer_epoch:
         raise ProducerFencedError(
-            f"{name}: got epoch {producer.producer_epoch}, expected {metadata.producer_epoch}"
+            f"{name}: got epoch {producer.epoch}, expected {metadata.producer_epoch}"
         )
     if metadata.state.is_prepared:
         raise ConcurrentTransactionsError(f"{name}: the last transaction has not ended")

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
 from kclient.common.errors import KafkaError
+from kclient.record import ProducerIdAndEpoch
 
 
 class Decision(NamedTuple):

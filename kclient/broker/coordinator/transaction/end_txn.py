@@ -5,20 +5,20 @@ that a delayed request of one transaction cannot end the next one (KIP-890); the
 epoch of the next transaction, and a repeated request has the epoch before.
 """
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.decision import Decision
 from kclient.broker.coordinator.transaction.transaction_metadata import (
     EXHAUSTED_EPOCH,
     TransactionMetadata,
 )
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
-from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID, TRANSACTION_V2
+from kclient.broker.log.producer_state_entry import TRANSACTION_V2
 from kclient.common.broker_errors import (
     ConcurrentTransactionsError,
     InvalidPidMappingError,
     InvalidTxnStateError,
     ProducerFencedError,
 )
+from kclient.record import NO_PRODUCER_ID, ProducerIdAndEpoch
 
 _COMPLETE = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 _COMMITS = (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
@@ -49,8 +49,8 @@ def end_txn(
     """
     if producer.producer_id != metadata.producer_id:
         raise InvalidPidMappingError(_text(metadata, f"producer id {producer.producer_id}"))
-    if producer.producer_epoch != metadata.producer_epoch:
-        raise ProducerFencedError(_text(metadata, f"epoch {producer.producer_epoch}"))
+    if producer.epoch != metadata.producer_epoch:
+        raise ProducerFencedError(_text(metadata, f"epoch {producer.epoch}"))
     if is_pending:
         raise ConcurrentTransactionsError(_text(metadata, "a transition is pending"))
     if metadata.state is not TransactionState.ONGOING:
@@ -91,12 +91,10 @@ def end_txn_and_bump(
     is_repeated = _is_repeated(metadata, producer)
     if producer.producer_id != metadata.producer_id and not is_repeated:
         raise InvalidPidMappingError(_text(metadata, f"producer id {producer.producer_id}"))
-    is_current = (
-        producer.producer_epoch == metadata.producer_epoch and not metadata.state.is_prepared
-    )
+    is_current = producer.epoch == metadata.producer_epoch and not metadata.state.is_prepared
     at_end = metadata.state.is_prepared or metadata.state in _COMPLETE
     if not (is_current or (is_repeated and at_end)):
-        raise ProducerFencedError(_text(metadata, f"epoch {producer.producer_epoch}"))
+        raise ProducerFencedError(_text(metadata, f"epoch {producer.epoch}"))
     if at_end and not is_current:
         return _repeated(metadata, commits=commits)
     if commits and metadata.state is not TransactionState.ONGOING:
@@ -149,7 +147,7 @@ def _prepared(
 def _is_repeated(metadata: TransactionMetadata, producer: ProducerIdAndEpoch) -> bool:
     """Return whether a request is that which has led to the present epoch."""
     if producer.producer_id == metadata.producer_id:
-        return metadata.producer_epoch == producer.producer_epoch + 1
+        return metadata.producer_epoch == producer.epoch + 1
     return (
         producer == (metadata.previous_producer_id, EXHAUSTED_EPOCH)
         and metadata.producer_epoch == 0

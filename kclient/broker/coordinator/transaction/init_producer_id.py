@@ -5,17 +5,15 @@ the epoch (KIP-98). A producer that gives its id and epoch raises its own epoch,
 another one has been initialized since (KIP-360).
 """
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.decision import Decision
 from kclient.broker.coordinator.transaction.end_txn import fence
 from kclient.broker.coordinator.transaction.transaction_metadata import (
     EXHAUSTED_EPOCH,
-    NO_EPOCH,
     TransactionMetadata,
 )
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
-from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.common.broker_errors import ConcurrentTransactionsError, ProducerFencedError
+from kclient.record import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
 
 
 def init_producer_id(
@@ -55,7 +53,7 @@ def init_producer_id(
         aborted = fence(metadata, transaction_version, new_producer_id, now_ms)
         error = ConcurrentTransactionsError(_text(metadata, "the open transaction is aborted"))
         return None if aborted is None else aborted._replace(error=error)
-    is_current = given is None or given.producer_epoch == metadata.producer_epoch
+    is_current = given is None or given.epoch == metadata.producer_epoch
     if metadata.is_exhausted and is_current:
         return _rotated(metadata, given, timeout_ms, new_producer_id, now_ms)
     return _raised(metadata, given, timeout_ms, now_ms)
@@ -78,12 +76,12 @@ def first_decision(
 
 def _check_producer(metadata: TransactionMetadata, given: ProducerIdAndEpoch | None) -> None:
     """Check the producer id of a request; the epoch is checked where it is raised."""
-    if given is None or NO_EPOCH in (given.producer_epoch, metadata.producer_epoch):
+    if given is None or NO_PRODUCER_EPOCH in (given.epoch, metadata.producer_epoch):
         return
     if given.producer_id == metadata.producer_id:
         return
     # The response with the next producer id may have been lost.
-    was_exhausted = given.producer_epoch >= EXHAUSTED_EPOCH
+    was_exhausted = given.epoch >= EXHAUSTED_EPOCH
     if given.producer_id != metadata.previous_producer_id or not was_exhausted:
         raise ProducerFencedError(_text(metadata, f"producer id {given.producer_id} is fenced"))
 
@@ -103,7 +101,7 @@ def _rotated(
         producer_id=new_producer_id,
         producer_epoch=0,
         previous_producer_id=metadata.producer_id,
-        last_producer_epoch=NO_EPOCH if given is None else metadata.producer_epoch,
+        last_producer_epoch=NO_PRODUCER_EPOCH if given is None else metadata.producer_epoch,
         timeout_ms=timeout_ms,
         partitions=frozenset(),
         start_ms=-1,
@@ -115,15 +113,15 @@ def _raised(
     metadata: TransactionMetadata, given: ProducerIdAndEpoch | None, timeout_ms: int, now_ms: int
 ) -> Decision:
     stored = metadata.producer_epoch
-    if given is not None and stored not in (given.producer_epoch, NO_EPOCH):
-        if given.producer_epoch != metadata.last_producer_epoch:
-            raise ProducerFencedError(_text(metadata, f"epoch {given.producer_epoch} is fenced"))
+    if given is not None and stored not in (given.epoch, NO_PRODUCER_EPOCH):
+        if given.epoch != metadata.last_producer_epoch:
+            raise ProducerFencedError(_text(metadata, f"epoch {given.epoch} is fenced"))
         return Decision(metadata.producer)  # the response was lost
     moved = metadata.moved(
         TransactionState.EMPTY,
         now_ms,
         producer_epoch=stored + 1,
-        last_producer_epoch=NO_EPOCH if given is None else stored,
+        last_producer_epoch=NO_PRODUCER_EPOCH if given is None else stored,
         timeout_ms=timeout_ms,
         partitions=frozenset(),
         start_ms=-1,

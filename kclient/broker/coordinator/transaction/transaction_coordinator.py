@@ -5,11 +5,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar
 
 from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
-from kclient.broker.coordinator.runtime.partition_log import (
-    PartitionLog,
-    ProducerIdAndEpoch,
-    partition_for,
-)
+from kclient.broker.coordinator.runtime.partition_log import PartitionLog, partition_for
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.broker.coordinator.transaction.transaction_markers import (
     MarkerTask,
@@ -17,11 +13,11 @@ from kclient.broker.coordinator.transaction.transaction_markers import (
 )
 from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
 from kclient.broker.coordinator.transaction.transaction_shard import Reply, TransactionShard
-from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.common.broker_errors import InvalidRequestError, InvalidTxnTimeoutError
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
+from kclient.record import NO_PRODUCER_ID, ProducerIdAndEpoch
 
 _log = logging.getLogger(__name__)
 

@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass, replace
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.transaction_state import (
     TransactionState,
     check_transition,
 )
-from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.common.types import TopicPartition
+from kclient.record import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
 
-NO_EPOCH = -1
 MAX_EPOCH = 32767
 EXHAUSTED_EPOCH = MAX_EPOCH - 1
 """Last epoch of a producer; the one after it only fences."""
@@ -23,7 +21,7 @@ class TransactionMetadata:
     Attributes:
         transactional_id: The id.
         producer_id: Producer id.
-        producer_epoch: Epoch, `NO_EPOCH` before the first initialization.
+        producer_epoch: Epoch, `NO_PRODUCER_EPOCH` before the first initialization.
         timeout_ms: Longest time of a transaction.
         state: State.
         partitions: Partitions of the transaction; those that still need a marker are part of it.
@@ -45,7 +43,7 @@ class TransactionMetadata:
     partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = -1
     last_update_ms: int = -1
-    last_producer_epoch: int = NO_EPOCH
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
     client_version: int = 0
@@ -112,7 +110,7 @@ class TransactionMetadata:
             now_ms,
             partitions=frozenset(),
             producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
+            producer_epoch=producer.epoch,
             previous_producer_id=self.producer_id if has_next else self.previous_producer_id,
             next_producer_id=NO_PRODUCER_ID,
         )

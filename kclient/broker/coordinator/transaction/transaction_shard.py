@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, operation_error
+from kclient.broker.coordinator.runtime.partition_log import operation_error
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.broker.coordinator.transaction.add_partitions import add_partitions, check_producer
 from kclient.broker.coordinator.transaction.decision import Decision
@@ -23,7 +23,7 @@ from kclient.broker.coordinator.transaction.transaction_records import (
     transaction_record,
 )
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
-from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID, TRANSACTION_V2
+from kclient.broker.log.producer_state_entry import TRANSACTION_V2
 from kclient.common.broker_errors import (
     ConcurrentTransactionsError,
     InvalidPidMappingError,
@@ -34,6 +34,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.protocol.messages.transaction_records import TransactionLogKey
+from kclient.record import NO_PRODUCER_ID, ProducerIdAndEpoch
 
 Reply = Callable[[ProducerIdAndEpoch | KafkaError], None]
 """Receives the producer id and epoch of the response, or the error."""

@@ -1,8 +1,5 @@
 """InitProducerId, versions 0-5: the id and epoch of an idempotent or transactional producer."""
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
-from kclient.broker.coordinator.transaction.transaction_metadata import NO_EPOCH
-from kclient.broker.log.producer_state_entry import NO_PRODUCER_ID
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation, ResourceType
@@ -18,6 +15,7 @@ from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from kclient.record import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
 
 _KNOWS_FENCED = 4
 """First version whose clients know PRODUCER_FENCED."""
@@ -54,10 +52,9 @@ def _initialize(
     if not transactional_id:
         raise InvalidRequestError("the transactional id is empty")
     given = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
-    if (given.producer_id == NO_PRODUCER_ID) != (given.producer_epoch == NO_EPOCH):
+    if (given.producer_id == NO_PRODUCER_ID) != (given.epoch == NO_PRODUCER_EPOCH):
         raise InvalidRequestError(
-            f"producer: got id {given.producer_id} and epoch {given.producer_epoch}, "
-            "expected both or none"
+            f"producer: got id {given.producer_id} and epoch {given.epoch}, expected both or none"
         )
 
     def reply(result: ProducerIdAndEpoch | KafkaError) -> None:
@@ -68,9 +65,7 @@ def _initialize(
             request.respond(_failed(body, code))
         else:
             request.respond(
-                InitProducerIdResponse(
-                    producer_id=result.producer_id, producer_epoch=result.producer_epoch
-                )
+                InitProducerIdResponse(producer_id=result.producer_id, producer_epoch=result.epoch)
             )
 
     services.transactions.init_producer_id(

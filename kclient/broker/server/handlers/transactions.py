@@ -9,7 +9,6 @@
 
 from collections.abc import Callable, Iterable
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.transaction_shard import Reply
 from kclient.broker.log.producer_state_entry import TRANSACTION_V2
 from kclient.broker.metadata.metadata_image import INTERNAL_TOPICS, MetadataImage
@@ -43,6 +42,7 @@ from kclient.protocol.messages.transactions import (
     EndTxnRequest,
     EndTxnResponse,
 )
+from kclient.record import NO_PRODUCER, ProducerIdAndEpoch
 
 _OF_BROKERS = 4
 """First version of AddPartitionsToTxn that brokers send."""
@@ -214,18 +214,16 @@ def _end_txn(services: BrokerServices, request: Request, body: EndTxnRequest) ->
 
 def _ended(code: int, producer: ProducerIdAndEpoch) -> EndTxnResponse:
     return EndTxnResponse(
-        error_code=code, producer_id=producer.producer_id, producer_epoch=producer.producer_epoch
+        error_code=code, producer_id=producer.producer_id, producer_epoch=producer.epoch
     )
 
-
-_NO_PRODUCER = ProducerIdAndEpoch(-1, -1)
 
 _Make = Callable[[int, ProducerIdAndEpoch], AddOffsetsToTxnResponse | EndTxnResponse]
 
 
 def _responder(request: Request, make: _Make) -> Reply:
     def reply(result: ProducerIdAndEpoch | KafkaError) -> None:
-        producer = _NO_PRODUCER if isinstance(result, KafkaError) else result
+        producer = NO_PRODUCER if isinstance(result, KafkaError) else result
         request.respond(make(_code(request, result), producer))
 
     return reply

@@ -38,13 +38,13 @@ from kclient.protocol.messages.committed_offsets import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from kclient.record.batch_header import NO_SEQUENCE
 
 _LOAD_IN_PROGRESS = 2
 """First version whose clients retry COORDINATOR_LOAD_IN_PROGRESS."""
 
 _ABORTABLE_ERRORS = 4
 _ADDS_PARTITIONS = 5
-_NO_SEQUENCE = -1
 
 _OnCommitted = Callable[[dict[TopicPartition, int]], None]
 
@@ -95,7 +95,7 @@ def _commit_verified(
         adds_partitions=request.header.api_version >= _ADDS_PARTITIONS,
         has_abortable_error=request.header.api_version >= _ABORTABLE_ERRORS,
     )
-    started = services.transaction_verification.begin(transaction, {key: _NO_SEQUENCE})
+    started = services.transaction_verification.begin(transaction, {key: NO_SEQUENCE})
     if key in started.refused:
         # Not the coordinator. Should it become one meanwhile, the transaction must be open.
         _commit(services, body, wanted, OPEN_TRANSACTION, on_done)

@@ -6,7 +6,7 @@ A transaction coordinator sends it to the leaders of the partitions of a transac
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch, TransactionEnd
+from kclient.broker.coordinator.runtime.partition_log import TransactionEnd
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.metadata.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.network.request_channel import Request
@@ -34,6 +34,7 @@ from kclient.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from kclient.record import ProducerIdAndEpoch
 
 _TIMEOUT_MS = 30_000
 """Time in which a marker must be replicated, the default of ``request.timeout.ms``."""

@@ -7,7 +7,6 @@ from typing import cast
 import pytest
 
 from kclient.broker.coordinator.runtime.partition_log import (
-    ProducerIdAndEpoch,
     ReplicatedLog,
     TransactionalProducer,
     TransactionEnd,
@@ -41,7 +40,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
-from kclient.record import ControlRecordType, RecordBatchBuilder
+from kclient.record import ControlRecordType, ProducerIdAndEpoch, RecordBatchBuilder
 from tests.support.disks.clean_log import clean, write
 from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, make_batch
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.add_partitions import add_partitions
 from kclient.broker.coordinator.transaction.decision import Decision
 from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
@@ -16,6 +15,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
+from kclient.record import ProducerIdAndEpoch
 
 S = TransactionState
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.decision import Decision
 from kclient.broker.coordinator.transaction.end_txn import end_txn, end_txn_and_bump, fence
 from kclient.broker.coordinator.transaction.transaction_metadata import TransactionMetadata
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
+from kclient.record import ProducerIdAndEpoch
 
 S = TransactionState
 PID = 7

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.broker.coordinator.transaction.decision import Decision
 from kclient.broker.coordinator.transaction.init_producer_id import (
     first_decision,
@@ -14,6 +13,7 @@ from kclient.broker.coordinator.transaction.transaction_metadata import Transact
 from kclient.broker.coordinator.transaction.transaction_state import TransactionState
 from kclient.common.broker_errors import ConcurrentTransactionsError, ProducerFencedError
 from kclient.common.types import TopicPartition
+from kclient.record import ProducerIdAndEpoch
 
 S = TransactionState
 NOW = 1_000

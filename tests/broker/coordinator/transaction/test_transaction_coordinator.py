@@ -2,7 +2,6 @@
 
 import pytest
 
-from kclient.broker.coordinator.runtime.partition_log import ProducerIdAndEpoch
 from kclient.common.broker_errors import (
     ConcurrentTransactionsError,
     CoordinatorNotAvailableError,
@@ -16,6 +15,7 @@ from kclient.common.broker_errors import (
     TransactionalIdNotFoundError,
     UnknownServerError,
 )
+from kclient.record import ProducerIdAndEpoch
 from tests.support.virtual.transaction_coordinator_world import (
     A0,
     A1,
