@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+import kclient
 from integration.conftest import StartCluster, ToolsFor
-from integration.harness.discovery import chosen_versions
+from integration.harness.discovery import NEWEST, chosen_versions
 from integration.harness.kafka_cluster import ClusterOptions
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
@@ -17,6 +18,7 @@ from kclient.broker.log.dump_log import DumpOptions, LogDump
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.unified_log import UnifiedLog
+from kclient.cli.dump_log import decode_transactions
 from kclient.common.runtime import Runtime
 from kclient.common.system_files import SystemFiles
 from kclient.common.types import TopicPartition
@@ -29,6 +31,7 @@ from kclient.record import (
     build_end_txn_batch,
     read_batches,
 )
+from tests.support.checks.waiting import wait_until
 from tests.support.clients.foreign import FOREIGN_CLIENTS
 
 TXN_PRODUCER = 9000
@@ -279,3 +282,36 @@ def append_to(
     values = read_all(log)
     logs.close(broker_epoch=epoch)
     return values
+
+
+def test_transaction_log_is_shown_as_by_kafka(
+    start_cluster: StartCluster, tools_for: ToolsFor
+) -> None:
+    properties = {
+        "transaction.state.log.num.partitions": "1",
+        "transactional.id.expiration.ms": "1000",
+        "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
+    }
+    cluster = start_cluster(ClusterOptions(heap_mb=512, properties=properties))
+    kafka = RunningKafka(NEWEST, cluster.bootstrap(), cluster)
+    name = kafka.create_topic(2)
+    with kclient.Producer(
+        {"bootstrap.servers": kafka.bootstrap, "transactional.id": name}
+    ) as producer:
+        producer.init_transactions(30)
+        for end in (producer.commit_transaction, producer.abort_transaction):
+            producer.begin_transaction()
+            for partition in range(2):
+                producer.send(name, b"v", partition=partition).result(30)
+            end()
+    node = cluster.nodes[0]
+    (path,) = (node.data_directory / "__transaction_state-0").glob("*.log")
+
+    def shown() -> list[str]:
+        return our_dump(path, DumpOptions(print_data=True, decoder=decode_transactions))
+
+    wait_until(lambda: "payload: <DELETE>" in shown()[-1], "the transactional id expires", 30)
+    node.stop()
+    expected = kafkas_dump(tools_for("127.0.0.1:1"), 4, path, "--transaction-log-decoder")
+    assert shown() == expected
+    assert len(expected) > 2 * 8

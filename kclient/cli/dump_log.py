@@ -1,12 +1,15 @@
 """``kclient dump-log``: print the contents of log files, and check them."""
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
 from kclient.broker.log.dump_log import DumpOptions, LogDump, RecordDecoder, decode_as_text
 from kclient.common.errors import KafkaError
 from kclient.network.system_runtime import system_runtime
+from kclient.protocol.fields import Struct
+from kclient.protocol.message import read_version
 from kclient.protocol.messages.group_records import (
     GroupMetadataValue,
     OffsetCommitKey,
@@ -14,6 +17,11 @@ from kclient.protocol.messages.group_records import (
     decode_group_key,
 )
 from kclient.protocol.messages.metadata_records import MetadataRecord
+from kclient.protocol.messages.transaction_records import (
+    TransactionLogKey,
+    TransactionLogValue,
+    decode_transaction_key,
+)
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -41,6 +49,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     decoders.add_argument(
         "--cluster-metadata-decoder", action="store_true", help="the log is __cluster_metadata"
+    )
+    decoders.add_argument(
+        "--transaction-log-decoder",
+        action="store_true",
+        help="the log is one of __transaction_state",
     )
     parser.set_defaults(run=run)
 
@@ -70,6 +83,8 @@ def run(options: argparse.Namespace) -> int:
 def _decoder(options: argparse.Namespace) -> RecordDecoder:
     if options.offsets_decoder:
         return decode_offsets
+    if options.transaction_log_decoder:
+        return decode_transactions
     return decode_metadata if options.cluster_metadata_decoder else decode_as_text
 
 
@@ -95,3 +110,41 @@ def decode_offsets(key: bytes | None, value: bytes | None) -> tuple[str | None, 
         return repr(shown), repr(kind.decode_versioned(value))
     except KafkaError as error:
         return None, f"not a record of the offsets topic: {error}"
+
+
+def decode_transactions(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    """Return a record of ``__transaction_state`` as JSON (Kafka: TransactionLogMessageParser)."""
+    try:
+        shown = None if key is None else decode_transaction_key(key)
+        if shown is None:
+            return None, f"not a record of the transaction log: its key is {key!r:.80}"
+        name = _json({"type": str(TransactionLogKey.record_type), "data": _json_fields(shown, 0)})
+        if value is None:
+            return name, "<DELETE>"
+        version = read_version(value, TransactionLogValue.__name__)
+        fields = _json_fields(TransactionLogValue.decode_versioned(value), version)
+        return name, _json({"version": str(version), "data": fields})
+    except KafkaError as error:
+        return None, f"not a record of the transaction log: {error}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _json_fields(struct: Struct, version: int) -> dict[str, object]:
+    """Return the fields of a struct of strings, integers and arrays (Kafka: its JsonConverter)."""
+    shown: dict[str, object] = {}
+    for name, field in struct.fields.items():
+        value = getattr(struct, name)
+        is_absent = field.tag is not None and value == field.default_value()
+        if version in field.versions and not is_absent:
+            first, *others = name.split("_")
+            shown[first + "".join(map(str.capitalize, others))] = _json_value(value, version)
+    return shown
+
+
+def _json_value(value: object, version: int) -> object:
+    if isinstance(value, list):
+        return [_json_value(each, version) for each in value]
+    return _json_fields(value, version) if isinstance(value, Struct) else value
