@@ -453,7 +453,7 @@ def test_close_completes_a_commit() -> None:
     assert not world.step()
 
 
-def test_close_does_not_wait_for_the_end_of_a_transaction_for_ever() -> None:
+def test_close_waits_for_the_end_of_a_transaction_for_a_limited_time() -> None:
     world = in_transaction(2)
     world.send(b"x")
     world.step()

@@ -9,11 +9,7 @@ from kclient.broker.coordinator.transaction import add_partitions
 from kclient.broker.coordinator.transaction.transaction_shard import TransactionShard
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_state import LogState
-from kclient.broker.log.producer_state_entry import (
-    NO_PRODUCER_ID,
-    TRANSACTION_V2,
-    ProducerAppendInfo,
-)
+from kclient.broker.log.producer_state_entry import TRANSACTION_V2, ProducerAppendInfo
 from kclient.broker.server.transaction_verification import TransactionVerification
 from kclient.common.errors import KafkaTimeoutError
 from kclient.common.types import ConsumerGroupMetadata
@@ -21,11 +17,11 @@ from kclient.common.waiting import Steps
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.consumer_core import ConsumerCore
 from kclient.producer import transactional_requests, txn_request_handlers
-from kclient.producer.producer_batch import ProducerIdAndEpoch
 from kclient.producer.sequence_manager import FATAL, SequenceManager
 from kclient.producer.transaction_calls import TransactionCalls
 from kclient.producer.transaction_manager import TransactionalCall, TransactionManager
 from kclient.producer.transaction_state import State
+from kclient.record import NO_PRODUCER, NO_PRODUCER_ID
 from kclient.transactions import TransactionalLoop
 from tests.simulation.planted_bug import PlantedBug, Replace
 from tests.simulation.scenario import TRANSACTIONS
@@ -79,7 +75,7 @@ def _forget_commits(replace: Replace) -> None:
 
 def _keep_epoch(replace: Replace) -> None:
     end = TransactionManager.ended
-    replace(TransactionManager, "ended", lambda self, _producer: end(self, ProducerIdAndEpoch()))
+    replace(TransactionManager, "ended", lambda self, _producer: end(self, NO_PRODUCER))
 
 
 def _count_late(replace: Replace) -> None:
