@@ -21,7 +21,7 @@ from kclient.producer.sequence_manager import FATAL, SequenceManager
 from kclient.producer.transaction_calls import TransactionCalls
 from kclient.producer.transaction_manager import TransactionalCall, TransactionManager
 from kclient.producer.transaction_state import State
-from kclient.record import NO_PRODUCER, NO_PRODUCER_ID
+from kclient.record import NO_PRODUCER, NO_PRODUCER_ID, ProducerIdAndEpoch
 from kclient.transactions import TransactionalLoop
 from tests.simulation.planted_bug import PlantedBug, Replace
 from tests.simulation.scenario import TRANSACTIONS
