@@ -408,8 +408,12 @@ class Nemesis:
     def _make_zombie(self, fault: PlannedFault, lot: random.Random) -> None:
         """Suspend a writer or copier; start another one with its transactional id, or none."""
         victim = self._transactional(lot)
-        if victim is None:
-            return
+        everyone = [*self._cast.writers, *self._cast.copiers]
+        if victim is None or any(
+            each.machine == victim.machine and each is not victim and not each.over
+            for each in everyone
+        ):
+            return  # request rates are those of a machine
         victim.pause()
         lasts_ms = fault.lasts_ms
         if lot.random() < 0.5:

@@ -482,7 +482,7 @@ def _transactions(scenario: Scenario, lot: random.Random) -> Scenario:
             "enable_auto_commit": False,
             "max_poll_records": lot.choice((5, 50)),
             "session_timeout_ms": COPIER_SESSION_MS,
-            "heartbeat_interval_ms": 300,
+            "heartbeat_interval_ms": 500,
             "max_poll_interval_ms": COPIER_SESSION_MS + 500,
         },
     )
