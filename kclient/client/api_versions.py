@@ -88,17 +88,21 @@ def ranges(api_keys: Iterable[ApiVersion]) -> dict[int, VersionRange]:
 
 
 class ApiVersions:
-    """API versions of each connected node (Kafka: ApiVersions).
+    """API versions of each connected node, and features of the cluster (Kafka: ApiVersions).
 
-    The network thread writes, others read; each method is one atomic dict operation.
+    The network thread writes, others read; each read is one atomic operation.
     """
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeApiVersions] = {}
+        self._latest: NodeApiVersions | None = None  # with the latest epoch of the features
 
     def update(self, node_id: str, versions: NodeApiVersions) -> None:
         """Set the versions of a node."""
         self._nodes[node_id] = versions
+        latest = self._latest
+        if latest is None or versions.finalized_features_epoch >= latest.finalized_features_epoch:
+            self._latest = versions
 
     def remove(self, node_id: str) -> None:
         """Remove a node whose connection ended: it may be upgraded before the next one."""
@@ -124,11 +128,8 @@ class ApiVersions:
     def finalized_level(self, feature: str) -> int:
         """Return the level of a feature of the cluster, 0 if it has none.
 
-        It is the level that the node with the latest epoch of the features has reported.
+        It is the level with the latest epoch that a node has reported. It is kept when that node's
+        connection ends: nodes with older connections would report a level of before.
         """
-        latest = max(
-            list(self._nodes.values()),
-            key=lambda node: node.finalized_features_epoch,
-            default=None,
-        )
+        latest = self._latest
         return 0 if latest is None else latest.finalized_features.get(feature, 0)

@@ -66,3 +66,17 @@ def test_version_is_that_of_the_present_connection() -> None:
     known.remove("1")
     known.remove("1")
     assert known.get("1") is None
+
+
+def test_finalized_level_outlives_the_connection_that_reported_it() -> None:
+    known = ApiVersions()
+    assert known.finalized_level("transaction.version") == 0
+    known.update("1", versions())
+    known.update("2", NodeApiVersions("b2", {}, {"transaction.version": 1}, 8))
+    known.update("3", NodeApiVersions("b3", {}))
+    assert known.finalized_level("transaction.version") == 1
+    known.remove("2")
+    assert known.finalized_level("transaction.version") == 1
+    known.update("1", versions())
+    assert known.finalized_level("transaction.version") == 1
+    assert known.finalized_level("kraft.version") == 0
