@@ -2,12 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 
 import confluent_kafka
 import pytest
 
+from integration.conftest import StartCluster, ToolsFor
+from integration.harness.discovery import NEWEST
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from integration.harness.kafka_runtime import KafkaRuntime
+from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from kclient import AdminClient, Consumer, Producer, TopicPartition, aio
 from kclient.consumer import ConsumerGroupMetadata
@@ -323,3 +328,70 @@ def test_asyncio_producer_writes_transactions(cluster: RunningKafka) -> None:
 
     asyncio.run(test())
     assert values(cluster, topic) == [b"a", b"b"]
+
+
+def test_producer_follows_the_transaction_version_up_and_down(
+    start_cluster: StartCluster, tools_for: ToolsFor, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The level is known from a connection's start on: brokers report it nowhere else.
+
+    Level 0 is not set again: Kafka 4.3.1 then cannot write the record of an id that was used at
+    level 2, and responds UNSUPPORTED_VERSION to any client.
+    """
+    level_0 = ["--feature", "transaction.version=0"]
+    started = start_cluster(ClusterOptions(format_options=level_0))
+    cluster = RunningKafka(NEWEST, started.bootstrap(), started)
+    tools = tools_for(cluster.bootstrap)
+    topic = cluster.create_topic()
+    caplog.set_level("DEBUG", "kclient.client.node_connections")
+    written: list[bytes] = []
+    with (
+        producer(cluster, topic) as writer,
+        AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
+    ):
+        description = partial(admin.describe_transactions, topic)
+
+        def write_transactions() -> tuple[list[int], bool]:
+            """Returns how much each of 4 raised the epoch, and whether one was requested."""
+            caplog.clear()
+            epochs = [description()[topic].producer_epoch]
+            for number in range(4):
+                value = b"%d" % len(written)
+                writer.begin_transaction()
+                writer.send(topic, value).result(TIMEOUT_S)
+                if number == 2:
+                    writer.abort_transaction()
+                else:
+                    writer.commit_transaction(TIMEOUT_S)
+                    written.append(value)
+                epochs.append(description()[topic].producer_epoch)
+            requested = "sending INIT_PRODUCER_ID request" in caplog.text
+            return [after - before for before, after in pairwise(epochs)], requested
+
+        version_1, version_2 = ([0, 0, 0, 0], False), ([1, 1, 1, 1], False)
+        assert write_transactions() == version_1
+        set_transaction_version(tools, "upgrade", 2)
+        assert write_transactions() == version_1
+        restart(started)
+        # The first transaction ends as it began; one request after it raises the epoch.
+        assert write_transactions() == ([1, 1, 1, 1], True)
+        assert write_transactions() == version_2
+        set_transaction_version(tools, "downgrade", 1)
+        assert write_transactions() == version_2
+        restart(started)
+        assert write_transactions() == ([2, 0, 0, 0], True)
+        assert write_transactions() == version_1
+    assert values(cluster, topic) == written
+
+
+def set_transaction_version(tools: KafkaTools, action: str, level: int) -> None:
+    feature = f"transaction.version={level}"
+    arguments = ["--bootstrap-server", tools.bootstrap, action, "--feature", feature]
+    tools.run("org.apache.kafka.tools.FeatureCommand", arguments)
+
+
+def restart(cluster: KafkaCluster) -> None:
+    """Restarts the broker, which ends all connections."""
+    (node,) = cluster.nodes
+    node.stop()
+    node.start()
