@@ -22,7 +22,7 @@ PRODUCER_NAMES: Mapping[str, str] = {
     "sendOffsetsToTransaction": "use send_offsets_to_transaction(offsets, group_metadata)",
     "send_and_wait": "use send(...).result(), or await send(...) in an asyncio loop",
     "send_batch": "use send_many(topic, values)",
-    "start": "a producer is started when it is created",
+    "start": "it is started when it is created; with transactional_id call init_transactions()",
     "stop": "use close()",
 }
 

@@ -13,7 +13,7 @@ from kclient import aio
         ("Producer", "start", "it starts with its first call; use async with"),
         ("Producer", "send_batch", r"use await send_many\(topic, values\)"),
         ("Producer", "produce", r"use await send\(topic, value, key\)"),
-        ("Producer", "beginTransaction", r"use begin_transaction\(\)"),
+        ("Producer", "beginTransaction", r"use await begin_transaction\(\)"),
         ("Consumer", "getone", r"use await anext\(consumer\)"),
         ("Consumer", "getmany", r"use await poll\(timeout, max_records\)"),
         ("Consumer", "stop", r"use await close\(\)"),

@@ -1,12 +1,14 @@
 """Hints for methods of other clients name methods that exist."""
 
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from kclient import AdminClient, Producer
+from kclient import AdminClient, Producer, aio
+from kclient.aio.foreign_producer_names import PRODUCER_NAMES as AIO_PRODUCER_NAMES
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.foreign_names import FUTURE_NAMES, PRODUCER_NAMES, SEND, SEND_MANY
 
@@ -15,7 +17,12 @@ _OWNERS = (Producer, DeliveryFuture, AdminClient)
 
 
 @pytest.mark.parametrize(
-    ("owner", "names"), [(Producer, PRODUCER_NAMES), (DeliveryFuture, FUTURE_NAMES)]
+    ("owner", "names"),
+    [
+        (Producer, PRODUCER_NAMES),
+        (aio.Producer, AIO_PRODUCER_NAMES),
+        (DeliveryFuture, FUTURE_NAMES),
+    ],
 )
 def test_names_are_not_methods_of_the_class(owner: type, names: dict[str, str]) -> None:
     present = [name for name in names if name in dir(owner)]
@@ -26,6 +33,19 @@ def test_names_are_not_methods_of_the_class(owner: type, names: dict[str, str]) 
 def test_hint_names_existing_methods(hint: str) -> None:
     for name in _CALL.findall(hint):
         assert any(hasattr(owner, name) for owner in _OWNERS), name
+
+
+@pytest.mark.parametrize("hint", sorted(set(AIO_PRODUCER_NAMES.values())))
+def test_hint_of_asyncio_producer_awaits_its_coroutines(hint: str) -> None:
+    for found in _CALL.finditer(hint):
+        method = getattr(aio.Producer, found[1], None) or getattr(aio.AdminClient, found[1])
+        if inspect.iscoroutinefunction(method):
+            assert hint[: found.start()].endswith("await "), hint
+
+
+@pytest.mark.parametrize("names", [PRODUCER_NAMES, AIO_PRODUCER_NAMES])
+def test_start_names_the_call_that_transactions_need(names: dict[str, str]) -> None:
+    assert "init_transactions()" in names["start"]
 
 
 @pytest.fixture
