@@ -12,6 +12,7 @@ from kclient.testing.virtual import VirtualProcess, VirtualWorld
 from tests.cluster_simulation.nodes import SERVERS
 
 TOPIC = "t"
+TRANSACTIONS = "x"
 PARTITIONS = 2
 GROUP = "g"
 
@@ -193,9 +194,10 @@ class AdminClientLoad(Client):
             request_timeout_ms=2_000,
             default_api_timeout_ms=6_000,
         )
+        topics = (TOPIC, TRANSACTIONS)
         while not self.ready:
             try:
-                admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])
+                admin.create_topics([NewTopic(each, PARTITIONS, 3) for each in topics])
                 self.ready = True
             except TopicExistsError:
                 self.ready = True

@@ -13,11 +13,13 @@ from kclient.broker.controller import alter_partition
 from kclient.broker.controller.partition_change_builder import PartitionChangeBuilder, _Choice
 from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.coordinator.runtime.coordinator_loader import CoordinatorLoader, LoadProgress
+from kclient.broker.coordinator.transaction.transaction_shard import TransactionShard
 from kclient.broker.network.inter_broker_sender import InterBrokerSender
 from kclient.broker.raft.kafka_raft_client import KafkaRaftClient
 from kclient.broker.raft.leader_state import LeaderState
 from kclient.broker.raft.quorum_state import QuorumState
 from kclient.broker.raft.raft_types import OffsetAndEpoch
+from kclient.broker.replication.fetch_params import FetchIsolation
 from kclient.broker.replication.in_sync_replicas import InSyncReplicas
 from kclient.broker.replication.partition import Partition
 from kclient.broker.replication.replica_fetcher import ReplicaFetcher
@@ -51,6 +53,20 @@ def planted(bug: PlantedBug) -> Iterator[None]:
 
         bug.plant(replace)
         yield
+
+
+def _forget_decisions(replace: Replace) -> None:
+    replace(TransactionShard, "on_loaded", lambda _self: None)
+
+
+def _read_open_transactions(replace: Replace) -> None:
+    end = Partition._readable_end
+
+    def readable_end(self: Partition, bounds: Any, isolation: FetchIsolation) -> int:
+        is_committed = isolation is FetchIsolation.TXN_COMMITTED
+        return end(self, bounds, FetchIsolation.HIGH_WATERMARK if is_committed else isolation)
+
+    replace(Partition, "_readable_end", readable_end)
 
 
 def _vote_twice(replace: Replace) -> None:
@@ -244,7 +260,17 @@ BUGS = {
         ("R3", "R7"),
     ),
     "empty-coordinator": PlantedBug(
-        "a coordinator starts without the commits in its partition", _load_without_end, ("G2",)
+        "a coordinator starts without the commits in its partition",
+        _load_without_end,
+        ("G2", "TimeIsUpError"),
+    ),
+    "forgotten-decision": PlantedBug(
+        "a new coordinator does not write the markers of decided transactions",
+        _forget_decisions,
+        ("TimeIsUpError",),
+    ),
+    "open-read": PlantedBug(
+        "committed readers read up to the high watermark", _read_open_transactions, ("T2", "T1")
     ),
     "lasting-wait": PlantedBug(
         "a fetcher waits for a minute after a request that could not be sent",

@@ -17,6 +17,7 @@ from tests.cluster_simulation.load import (
     GROUP,
     PARTITIONS,
     TOPIC,
+    TRANSACTIONS,
     AdminClientLoad,
     ConsumerClient,
     GroupTruth,
@@ -26,6 +27,7 @@ from tests.cluster_simulation.nemesis import Nemesis
 from tests.cluster_simulation.nodes import Nodes
 from tests.cluster_simulation.partition_truth import PartitionTruth
 from tests.cluster_simulation.quorum_truth import QuorumTruth
+from tests.cluster_simulation.transactions import CommittedReader, TransactionWriter, check
 
 WORK_MS = 12_000.0
 _BEGIN_MS = 30_000.0
@@ -146,20 +148,25 @@ class _Run:
             for each in range(self._lot.randint(1, 2))
         ]
         consumers = [ConsumerClient(world, f"c{each}", self._group) for each in range(2)]
+        writer, reader = TransactionWriter(world, "w"), CommittedReader(world, "r")
         self.nemesis.start()
         self.phase = "work"
         world.run(timeout_ms=WORK_MS)
         self.nemesis.stop()
         self._act("heal", _HEAL_MS, self.nodes.are_active)
-        for client in (admin, *producers):
+        ending = (admin, writer, *producers)
+        for client in ending:
             client.stopping = True
-        self._act("finish", _FINISH_MS, lambda: all(each.over for each in (admin, *producers)))
+        self._act("finish", _FINISH_MS, lambda: all(each.over for each in ending))
         self._act("in sync", _IN_SYNC_MS, self._are_in_sync)
         self._act("read", _IN_SYNC_MS, lambda: self._have_read(consumers))
-        for consumer in consumers:
-            consumer.stopping = True
-        self._act("close", _IN_SYNC_MS, lambda: all(each.over for each in consumers))
+        self._act("T3: read transactions", _IN_SYNC_MS, lambda: self._have_all_ended(reader))
+        closing = (reader, *consumers)
+        for each in closing:
+            each.stopping = True
+        self._act("close", _IN_SYNC_MS, lambda: all(each.over for each in closing))
         self.phase = "end"
+        check(writer, reader)
         self._check_end(producers, admin)
         self._check_group()
         failures = [each for node in self.nodes.all.values() for each in node.failures]
@@ -198,6 +205,18 @@ class _Run:
             logs = [each.log for each in found if each is not None]
             ends = {each for log in logs for each in (log.log_end_offset, log.high_watermark)}
             if len(logs) < len(found) or len(ends) != 1:
+                return False
+        return True
+
+    def _have_all_ended(self, reader: CommittedReader) -> bool:
+        """Return whether a committed reader is at the high watermark of each partition."""
+        for partition, position in reader.positions.items():
+            found = [
+                node.partition(TopicPartition(TRANSACTIONS, partition))
+                for node in self.nodes.all.values()
+            ]
+            leading = [each for each in found if each is not None and each.is_leader]
+            if not leading or position < leading[0].log.high_watermark:
                 return False
         return True
 

@@ -45,7 +45,7 @@ def test_seed_reproduces_its_run() -> None:
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_planted_bug_is_found(name: str) -> None:
-    _, found = search(name, range(1, 6))
+    _, found = search(name, range(1, 11))
     assert found is not None
     violation = (found.violation or "").removeprefix("AssertionError: ")
     assert violation.startswith(tuple(BUGS[name].invariants)), violation
