@@ -109,7 +109,7 @@ class Producer(
         self._closing: LoopTask | None = None
         core.on_accepting = partial(_set_fast_path, ref(self))
         core.start()
-        _set_fast_path(ref(self))
+        self._set_fast_path()
 
     # -- sending ----------------------------------------------------------------------------------
 
@@ -180,6 +180,11 @@ class Producer(
                 f"{future!r} is queued and will be delivered; its outcome is not awaited"
             )
             raise
+
+    def _set_fast_path(self) -> None:
+        """Use the fast path while records need no check of a transaction."""
+        core = self._core
+        self._fast_path_enabled = core.accepts_records and core.appender.has_fast_path
 
     async def send_many(
         self,
@@ -425,8 +430,7 @@ def _set_fast_path(producer: "ref[Producer[Any, Any]]") -> None:
     """Let `send` check the transaction, or not, unless the producer has been collected."""
     found = producer()
     if found is not None:
-        core = found._core  # noqa: SLF001 (the callback of the producer's own core)
-        found._fast_path_enabled = core.accepts_records and core.appender.has_fast_path  # noqa: SLF001
+        found._set_fast_path()  # noqa: SLF001 (the callback of the producer's own core)
 
 
 def _closed(core: ProducerCore, timeout: float | None) -> Steps[None]:
