@@ -16,6 +16,7 @@ _ELSEWHERE = {
     ),
     "kclient.consumer": ("ConsumerGroupMetadata", "ConsumerRecords"),
     "kclient.journey": ("Journey",),
+    "kclient.transactions": ("TransactionalLoop",),
     "kclient.producer": ("BatchDelivery", "DeliveryFuture", "ProducerRecord"),
     "kclient.serialization": (
         "Deserializer", "Serializer", "json_deserializer", "json_serializer",

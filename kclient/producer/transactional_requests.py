@@ -13,7 +13,7 @@ from kclient.producer.sequence_manager import SequenceManager
 from kclient.producer.transaction_state import State
 from kclient.producer.txn_reactions import Reaction, reaction_to
 from kclient.producer.txn_request_handlers import (
-    CoordinatorKey,
+    CoordinatorId,
     FindCoordinatorHandler,
     TxnRequestHandler,
     next_handler,
@@ -62,7 +62,7 @@ class TransactionalRequests:
         self._request_timeout_ms = config.request_timeout_ms
         self._transaction_timeout_ms = config.transaction_timeout_ms
         self._guard = guard
-        self._coordinators: dict[CoordinatorKey, Node] = {}
+        self._coordinators: dict[CoordinatorId, Node] = {}
         self._in_flight: TxnRequestHandler | None = None
         self._failures = 0
         self._retry_at_ms = 0.0

@@ -75,7 +75,7 @@ _GROUP_HAS_CHANGED = (
 )
 
 
-class CoordinatorKey(NamedTuple):
+class CoordinatorId(NamedTuple):
     """Group or transactional id whose coordinator a request goes to."""
 
     kind: CoordinatorType
@@ -91,7 +91,7 @@ class TxnRequestHandler(ABC):
     """
 
     api_key: ApiKey
-    coordinator: CoordinatorKey | None = None
+    coordinator: CoordinatorId | None = None
 
     @abstractmethod
     def builder(self) -> RequestBuilder:
@@ -146,7 +146,7 @@ class TransactionHandler(TxnRequestHandler):
 
     def __init__(self, manager: TransactionManager) -> None:
         self._manager = manager
-        self.coordinator = CoordinatorKey(CoordinatorType.TRANSACTION, manager.transactional_id)
+        self.coordinator = CoordinatorId(CoordinatorType.TRANSACTION, manager.transactional_id)
 
     def fail(self, error: KafkaError, reaction: Reaction) -> None:
         """Fail the transaction or the producer."""
@@ -279,7 +279,7 @@ class TxnOffsetCommitHandler(TransactionHandler):
     def __init__(self, manager: TransactionManager, call: OffsetsCall) -> None:
         super().__init__(manager)
         self._call = call
-        self.coordinator = CoordinatorKey(CoordinatorType.GROUP, call.group.group_id)
+        self.coordinator = CoordinatorId(CoordinatorType.GROUP, call.group.group_id)
 
     def builder(self) -> RequestBuilder:
         """Return the builder of a request with the offsets that were not accepted yet."""
@@ -383,7 +383,7 @@ class FindCoordinatorHandler(TxnRequestHandler):
 
     api_key = ApiKey.FIND_COORDINATOR
 
-    def __init__(self, wanted: TxnRequestHandler, found: dict[CoordinatorKey, Node]) -> None:
+    def __init__(self, wanted: TxnRequestHandler, found: dict[CoordinatorId, Node]) -> None:
         """Create a handler.
 
         Args:
