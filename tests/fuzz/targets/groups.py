@@ -17,8 +17,8 @@ from kclient.broker.coordinator.runtime.partition_log import (
     LogBatch,
     LogChunk,
     ReadBounds,
-    TransactionalProducer,
     TransactionEnd,
+    TransactionOwner,
 )
 from kclient.client.client_metadata import ConsumerMetadata
 from kclient.common.errors import KafkaError
@@ -161,7 +161,7 @@ class _OffsetsLog:
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
-        transaction_of: TransactionalProducer | None = None,
+        transaction_of: TransactionOwner | None = None,
     ) -> None:
         self.records.extend(records)
         on_done(None, len(self.records))

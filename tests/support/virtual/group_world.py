@@ -13,8 +13,8 @@ from kclient.broker.coordinator.runtime.partition_log import (
     LogBatch,
     LogChunk,
     ReadBounds,
-    TransactionalProducer,
     TransactionEnd,
+    TransactionOwner,
     partition_for,
 )
 from kclient.common.errors import KafkaError
@@ -71,7 +71,7 @@ class MemoryLog:
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
-        transaction_of: TransactionalProducer | None = None,
+        transaction_of: TransactionOwner | None = None,
     ) -> None:
         of_records = None if transaction_of is None else (transaction_of.producer_id, None)
         self._append(partition, leader_epoch, records, on_done, of_records)
@@ -275,7 +275,7 @@ class World:
             "g",
             (member_id, None, generation),
             {partition: CommittedOffset(offset, -1, "", self.clock.wall_ms())},
-            TransactionalProducer(producer_id, 0),
+            TransactionOwner(producer_id, 0),
             replies.append,
         )
         return replies

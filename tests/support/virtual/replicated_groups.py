@@ -15,8 +15,8 @@ from kclient.broker.coordinator.group.group_records import CommittedOffset, deco
 from kclient.broker.coordinator.group.membership import RequestContext
 from kclient.broker.coordinator.runtime.partition_log import (
     ReplicatedLog,
-    TransactionalProducer,
     TransactionEnd,
+    TransactionOwner,
 )
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.replication.delayed_requests import AppendResults
@@ -382,7 +382,7 @@ class ReplicatedGroups:
             "x",
             ("", None, -1),
             {TP: CommittedOffset(self.issued, -1, "", 0)},
-            TransactionalProducer(PRODUCER_ID, 0),
+            TransactionOwner(PRODUCER_ID, 0),
             on_done,
         )
 

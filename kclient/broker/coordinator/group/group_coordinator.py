@@ -12,8 +12,8 @@ from kclient.broker.coordinator.group.membership import RequestContext, join_fai
 from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from kclient.broker.coordinator.runtime.partition_log import (
     PartitionLog,
-    TransactionalProducer,
     TransactionEnd,
+    TransactionOwner,
     partition_for,
 )
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
@@ -208,7 +208,7 @@ class GroupCoordinator:
         group_id: str,
         member: MemberEpoch,
         offsets: Mapping[TopicPartition, CommittedOffset],
-        producer: TransactionalProducer,
+        producer: TransactionOwner,
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
         """Write offsets of a transaction, which take effect when it is committed.

@@ -26,8 +26,8 @@ from kclient.broker.coordinator.group.offsets import OffsetMetadataManager
 from kclient.broker.coordinator.group.rebalance import Rebalancer
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
 from kclient.broker.coordinator.runtime.partition_log import (
-    TransactionalProducer,
     TransactionEnd,
+    TransactionOwner,
     operation_error,
 )
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
@@ -270,7 +270,7 @@ class GroupShard:
         group_id: str,
         member: MemberEpoch,
         offsets: Mapping[TopicPartition, CommittedOffset],
-        producer: TransactionalProducer,
+        producer: TransactionOwner,
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
         """Write offsets of a transaction, as `commit_offsets`; its end applies them."""

@@ -11,7 +11,7 @@ from kclient.broker.coordinator.group.group_records import (
 )
 from kclient.broker.coordinator.group.pending_offsets import PendingOffsets
 from kclient.broker.coordinator.runtime.coordinator_record import CoordinatorRecord
-from kclient.broker.coordinator.runtime.partition_log import TransactionalProducer
+from kclient.broker.coordinator.runtime.partition_log import TransactionOwner
 from kclient.broker.coordinator.runtime.shard_context import ShardContext
 from kclient.common.broker_errors import (
     NONE,
@@ -107,7 +107,7 @@ class OffsetMetadataManager:
         group_id: str,
         offsets: Mapping[TopicPartition, CommittedOffset],
         reply: Callable[[dict[TopicPartition, int]], None],
-        producer: TransactionalProducer | None = None,
+        producer: TransactionOwner | None = None,
     ) -> None:
         """Write offsets; reply with an error code for each when they are replicated.
 

@@ -88,8 +88,8 @@ class ReadBounds(NamedTuple):
     log_end_offset: int
 
 
-class TransactionalProducer(NamedTuple):
-    """Producer whose transaction records are part of.
+class TransactionOwner(NamedTuple):
+    """Producer of the transaction that records belong to.
 
     Attributes:
         producer_id: Producer id.
@@ -175,7 +175,7 @@ class PartitionLog(Protocol):
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
-        transaction_of: TransactionalProducer | None = None,
+        transaction_of: TransactionOwner | None = None,
     ) -> None:
         """Append records in one batch; `on_done` is called when they are committed or failed.
 
@@ -243,7 +243,7 @@ class ReplicatedLog:
         leader_epoch: int,
         records: Sequence[KeyAndValue],
         on_done: AppendCallback,
-        transaction_of: TransactionalProducer | None = None,
+        transaction_of: TransactionOwner | None = None,
     ) -> None:
         """Append records in one batch; `on_done` is called when they are committed or failed.
 

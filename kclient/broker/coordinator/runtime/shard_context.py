@@ -13,8 +13,8 @@ from kclient.broker.coordinator.runtime.coordinator_record import (
 )
 from kclient.broker.coordinator.runtime.partition_log import (
     PartitionLog,
-    TransactionalProducer,
     TransactionEnd,
+    TransactionOwner,
 )
 from kclient.broker.coordinator.runtime.timers import Timers
 from kclient.common.broker_errors import CoordinatorNotAvailableError, NotCoordinatorError
@@ -35,7 +35,7 @@ class _Write:
     records: Sequence[CoordinatorRecord]
     on_done: WriteCallback | None
     replay: bool = True
-    transaction_of: TransactionalProducer | None = None
+    transaction_of: TransactionOwner | None = None
     end: TransactionEnd | None = None
     end_offset: int = -1
     is_done: bool = False
@@ -166,7 +166,7 @@ class ShardContext:
         on_done: WriteCallback | None = None,
         *,
         replay: bool = True,
-        transaction_of: TransactionalProducer | None = None,
+        transaction_of: TransactionOwner | None = None,
     ) -> None:
         """Append records at the end of the current action; without records, wait for earlier ones.
 

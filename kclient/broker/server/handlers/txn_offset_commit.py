@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.coordinator.runtime.partition_log import (
-    TransactionalProducer,
+    TransactionOwner,
     coordinator_error,
 )
 from kclient.broker.log.transaction_verification import OPEN_TRANSACTION, VerificationGuard
@@ -122,7 +122,7 @@ def _commit(
         body.group_id,
         (body.member_id, body.group_instance_id, body.generation_id_or_member_epoch),
         wanted,
-        TransactionalProducer(body.producer_id, body.producer_epoch, guard),
+        TransactionOwner(body.producer_id, body.producer_epoch, guard),
         on_done,
     )
 

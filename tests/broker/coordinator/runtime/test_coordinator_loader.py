@@ -9,8 +9,8 @@ from kclient.broker.coordinator.runtime.partition_log import (
     LogBatch,
     LogChunk,
     ReadBounds,
-    TransactionalProducer,
     TransactionEnd,
+    TransactionOwner,
 )
 from kclient.common.broker_errors import FencedLeaderEpochError, UnknownLeaderEpochError
 from kclient.common.errors import KafkaError
@@ -44,7 +44,7 @@ class ChunkedLog:
         leader_epoch: int,
         records: object,
         on_done: AppendCallback,
-        transaction_of: TransactionalProducer | None = None,
+        transaction_of: TransactionOwner | None = None,
     ) -> None:
         raise AssertionError
 

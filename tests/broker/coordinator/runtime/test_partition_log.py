@@ -8,8 +8,8 @@ import pytest
 
 from kclient.broker.coordinator.runtime.partition_log import (
     ReplicatedLog,
-    TransactionalProducer,
     TransactionEnd,
+    TransactionOwner,
     partition_for,
 )
 from kclient.broker.log.log_config import LogConfig
@@ -211,7 +211,7 @@ def test_log_after_last_batch_is_empty(log: ReplicatedLog, replicas: Replicas) -
 
 
 def test_transaction_is_read_back_with_its_marker(log: ReplicatedLog, replicas: Replicas) -> None:
-    producer = TransactionalProducer(7, 2)
+    producer = TransactionOwner(7, 2)
     log.append(3, EPOCH, [(b"a", b"1")], Outcomes().add)
     log.append(3, EPOCH, [(b"b", b"2"), (b"c", None)], Outcomes().add, producer)
     assert replicas.log.last_stable_offset == 0
@@ -235,7 +235,7 @@ def test_transaction_is_read_back_with_its_marker(log: ReplicatedLog, replicas: 
 def test_marker_is_checked_by_the_version_of_its_transaction(
     log: ReplicatedLog, replicas: Replicas
 ) -> None:
-    log.append(3, EPOCH, [(b"a", b"1")], Outcomes().add, TransactionalProducer(7, 2))
+    log.append(3, EPOCH, [(b"a", b"1")], Outcomes().add, TransactionOwner(7, 2))
     end = TransactionEnd(ProducerIdAndEpoch(7, 2), True, 9, transaction_version=2)
     with pytest.raises(InvalidProducerEpochError):
         log.append_marker(3, EPOCH, end, Outcomes().add)
@@ -246,11 +246,11 @@ def test_marker_is_checked_by_the_version_of_its_transaction(
 def test_transaction_is_written_with_its_guard(log: ReplicatedLog, replicas: Replicas) -> None:
     with pytest.raises(InvalidTxnStateError):
         log.append(
-            3, EPOCH, [(b"a", b"1")], Outcomes().add, TransactionalProducer(7, 2, OPEN_TRANSACTION)
+            3, EPOCH, [(b"a", b"1")], Outcomes().add, TransactionOwner(7, 2, OPEN_TRANSACTION)
         )
     guard = replicas.log.begin_verification(7, 2, -1, supports_epoch_bump=True)
     for each in (guard, OPEN_TRANSACTION):
-        producer = TransactionalProducer(7, 2, each)
+        producer = TransactionOwner(7, 2, each)
         log.append(3, EPOCH, [(b"a", b"1")], Outcomes().add, producer)
     assert replicas.log.log_end_offset == 2
 
