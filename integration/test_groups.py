@@ -341,21 +341,34 @@ def places_of(clients: Clients, topic: str, count: int) -> dict[bytes, int]:
 def test_keyless_records_are_distributed_as_in_java(
     clients: Clients, topic: Topic, tools: KafkaTools
 ) -> None:
-    """Both change the partition with the batch, so that each gets a share."""
+    """Both change the partition with the batch, so that each gets a share.
+
+    Each draws the next partition at random, by default in favour of those with short queues, which
+    depend on the load of the machine. Without that the draws are uniform, and of more than 150 a
+    partition gets less than a tenth once in 10^9 runs.
+    """
+    count = 20_000
+    settings = {
+        "batch.size": "1000",
+        "linger.ms": "0",
+        "partitioner.adaptive.partitioning.enable": "false",
+    }
     shares = {}
     for writer in ("ours", "java"):
         name = topic(partitions=3)
         if writer == "ours":
-            producer = clients.producer(batch_size=1_000, linger_ms=0)
-            for number in range(2_000):
+            producer = clients.producer(
+                **{key.replace(".", "_"): settings[key] for key in settings}
+            )
+            for number in range(count):
                 producer.send(name, b"value-%d" % number)
             producer.flush(30)
         else:
-            records = [ForeignRecord(b"value-%d" % number) for number in range(2_000)]
-            tools.produce(name, records, {"batch.size": "1000", "linger.ms": "0"})
+            records = [ForeignRecord(b"value-%d" % number) for number in range(count)]
+            tools.produce(name, records, settings)
         consumer = clients.consumer()
         places = [place(name, number) for number in range(3)]
         shares[writer] = [end for _, end in sorted(consumer.end_offsets(places).items())]
     for writer, share in shares.items():
-        assert sum(share) == 2_000
-        assert min(share) > 200, f"{writer} put {share} records into the three partitions"
+        assert sum(share) == count
+        assert min(share) > count / 10, f"{writer} put {share} records into the three partitions"
