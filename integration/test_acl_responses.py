@@ -34,6 +34,7 @@ from kclient.protocol.fields import Struct
 from kclient.protocol.message import Request
 from kclient.protocol.messages import (
     acls,
+    alter_configs,
     client_quotas,
     committed_offsets,
     describe_configs,
@@ -56,7 +57,6 @@ from kclient.protocol.messages import (
     transactions,
     user_scram_credentials,
 )
-from kclient.protocol.messages.alter_configs import ListConfigResourcesRequest
 from kclient.protocol.messages.sasl import SaslHandshakeRequest
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
@@ -417,6 +417,16 @@ def add_partitions(_broker: Broker) -> Request:
     )
 
 
+ALTERED = (
+    *((2, name, "retention.ms", "5") for name in NAMED),
+    (4, "1", "message.max.bytes", "5000"),
+    (4, "", "message.max.bytes", "5000"),
+    (16, "m", "interval.ms", "500"),
+    (32, "g-open", "consumer.session.timeout.ms", "45001"),
+    (32, "g-seen", "consumer.session.timeout.ms", "45001"),
+)
+"""Type and name of resources, with a setting and its value."""
+
 CASES: tuple[Case, ...] = (
     ("produce", produce_request, (7, 9, 12)),
     ("produce by id", partial(produce_request, by_id=True), (13,)),
@@ -519,7 +529,43 @@ CASES: tuple[Case, ...] = (
     ("delete topics", delete_topics, (6,)),
     ("create partitions", create_partitions, (0, 3)),
     ("describe configs", configs, (1, 4)),
-    ("list config resources", one(ListConfigResourcesRequest), (0, 1)),
+    (
+        "alter configs incrementally",
+        one(
+            alter_configs.IncrementalAlterConfigsRequest,
+            resources=[
+                alter_configs.IncrementalAlterConfigsResource(
+                    resource_type=kind,
+                    resource_name=name,
+                    configs=[
+                        alter_configs.IncrementalAlterableConfig(
+                            name=key, config_operation=0, value=value
+                        )
+                    ],
+                )
+                for kind, name, key, value in ALTERED
+            ],
+            validate_only=True,
+        ),
+        (0, 1),
+    ),
+    (
+        "alter configs",
+        one(
+            alter_configs.AlterConfigsRequest,
+            resources=[
+                alter_configs.AlterConfigsResource(
+                    resource_type=kind,
+                    resource_name=name,
+                    configs=[alter_configs.AlterableConfig(name=key, value=value)],
+                )
+                for kind, name, key, value in ALTERED
+            ],
+            validate_only=True,
+        ),
+        (0, 2),
+    ),
+    ("list config resources", one(alter_configs.ListConfigResourcesRequest), (0, 1)),
     ("quotas", one(client_quotas.DescribeClientQuotasRequest), (0, 1)),
     ("log directories", one(log_dirs.DescribeLogDirsRequest, topics=None), (2, 4)),
     (

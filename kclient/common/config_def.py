@@ -49,6 +49,9 @@ class ConfigKey(NamedTuple):
         choices: Valid values, if they are a list; empty otherwise.
         server_keys: Keys of the broker that define the default of a key of topics, the first that
             is set counts (Kafka: ServerTopicConfigSynonyms).
+        low: Lowest number, for error texts of the broker; None if the type alone limits it.
+        high: Highest number likewise.
+        values: Valid strings, or items of a list, as Kafka spells them; empty if any is valid.
     """
 
     name: str
@@ -61,6 +64,9 @@ class ConfigKey(NamedTuple):
     refused: str = ""
     choices: tuple[object, ...] = ()
     server_keys: tuple[str, ...] = ()
+    low: int | None = None
+    high: int | None = None
+    values: tuple[str, ...] = ()
 
     @property
     def keyword(self) -> str:

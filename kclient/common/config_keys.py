@@ -33,6 +33,9 @@ def key(
     secret: bool = False,
     choices: tuple[object, ...] = (),
     server_keys: tuple[str, ...] = (),
+    low: int | None = None,
+    high: int | None = None,
+    values: tuple[str, ...] = (),
 ) -> T:
     """Declare a key; the arguments are the attributes of `ConfigKey`."""
     row = ConfigKey(
@@ -45,6 +48,9 @@ def key(
         secret=secret,
         choices=choices,
         server_keys=server_keys,
+        low=low,
+        high=high,
+        values=values,
     )
     return cast("T", row)
 
@@ -80,7 +86,17 @@ def whole_number(
     kind = ConfigType.INT if high <= INT_MAX else ConfigType.LONG
     upper = "" if high >= INT_MAX else f" and <= {high}"
     expected = f"a whole number >= {low}{upper}"
-    return key(name, kind, convert, expected, default, doc, server_keys=server_keys)
+    return key(
+        name,
+        kind,
+        convert,
+        expected,
+        default,
+        doc,
+        server_keys=server_keys,
+        low=low,
+        high=None if high >= INT_MAX else high,
+    )
 
 
 def to_int(raw: float | str) -> int:
@@ -118,7 +134,17 @@ def level(
         return value
 
     expected = expected.format(low=low, high=high, default=default)
-    return key(name, ConfigType.INT, convert, expected, default, doc, server_keys=server_keys)
+    return key(
+        name,
+        ConfigType.INT,
+        convert,
+        expected,
+        default,
+        doc,
+        server_keys=server_keys,
+        low=low,
+        high=high,
+    )
 
 
 def fraction(name: str, default: float, doc: str, *, server_keys: tuple[str, ...] = ()) -> float:
@@ -133,7 +159,17 @@ def fraction(name: str, default: float, doc: str, *, server_keys: tuple[str, ...
         return value
 
     expected = "a number from 0 to 1"
-    return key(name, ConfigType.DOUBLE, convert, expected, default, doc, server_keys=server_keys)
+    return key(
+        name,
+        ConfigType.DOUBLE,
+        convert,
+        expected,
+        default,
+        doc,
+        server_keys=server_keys,
+        low=0,
+        high=1,
+    )
 
 
 def text(name: str, default: TextT, doc: str, *, secret: bool = False) -> TextT:
@@ -214,4 +250,5 @@ def choice(
         doc,
         choices=tuple(values),
         server_keys=server_keys,
+        values=tuple(str(value) for value in values.values()),
     )

@@ -1,17 +1,18 @@
 """IncrementalAlterConfigs and AlterConfigs (Kafka: ConfigurationControlManager).
 
 Settings of topics, groups and client metrics are validated here. Those of brokers are validated by
-the broker that receives the request, which knows its keys, but for those that are topics' too.
-Each resource succeeds or fails alone. A record of a broker is written even if the value is the
+the broker that receives the request, which knows its keys, but for those that are topics' too. It
+also refuses resources and settings that are named twice. Each resource succeeds or fails alone.
+ A record of a broker is written even if the value is the
 same: it makes the broker read its files, such as key stores, again.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kclient.broker.controller.cluster_view import MIN_ISR_CONFIG, ClusterView, ControllerResult
 from kclient.broker.controller.feature_control import members_without_elr
+from kclient.broker.log.config_check import check_value
 from kclient.broker.log.log_config import TOPIC_CONFIG, check_new_configs
 from kclient.broker.metadata.metadata_image import (
     BROKER_RESOURCE,
@@ -20,16 +21,19 @@ from kclient.broker.metadata.metadata_image import (
     TOPIC_RESOURCE,
     ConfigResource,
 )
+from kclient.broker.metadata.resource_configs import check_client_metrics, check_group_configs
 from kclient.common.broker_errors import (
     NONE,
     BrokerIdNotRegisteredError,
     InvalidConfigurationError,
     InvalidRequestError,
+    InvalidTopicError,
     UnknownTopicOrPartitionError,
     code_of,
 )
-from kclient.common.config_def import ConfigType
+from kclient.common.config_def import ConfigKey, ConfigType
 from kclient.common.errors import KafkaError
+from kclient.common.types import topic_name_problem
 from kclient.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
@@ -47,13 +51,20 @@ from kclient.protocol.messages.metadata_records import (
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """Operations of IncrementalAlterConfigs."""
 
-_CLIENT_METRICS = {"interval.ms": (100, 3_600_000), "match": None, "metrics": None}
-"""Settings of client metrics, with the limits of numbers; the others are lists."""
-_GROUPS = frozenset(
-    f"{kind}.{name}"
-    for kind in ("consumer", "share", "streams")
-    for name in ("heartbeat.interval.ms", "session.timeout.ms")
-) | {"share.record.lock.duration.ms", "streams.num.standby.replicas"}
+_SERVER_LISTS = {
+    name: key
+    for key in TOPIC_CONFIG.keys.values()
+    if key.type is ConfigType.LIST
+    for name in key.server_keys
+}
+"""Settings of brokers that are lists, with the settings of topics that they are defaults of."""
+_MAX_VALUE = 32_767
+_NO_DEFAULT = {
+    TOPIC_RESOURCE: "Default topic resources are not allowed.",
+    CLIENT_METRICS_RESOURCE: "Subscription name can't be empty",
+    GROUP_RESOURCE: "Default group resources are not allowed.",
+}
+"""Errors for resources without a name."""
 _TOPIC_KEYS_OF_BROKERS = frozenset({MIN_ISR_CONFIG, "unclean.leader.election.enable"})
 """Settings of brokers that the controller itself reads."""
 
@@ -129,14 +140,11 @@ def _alter(
     view: ClusterView, wanted: Sequence[tuple[ConfigResource, Sequence[_Change]]]
 ) -> tuple[list[MetadataRecord], dict[ConfigResource, KafkaError | None]]:
     """Return the records of the valid changes, and the error of each resource or None."""
-    counts = Counter(resource for resource, _ in wanted)
     records: list[MetadataRecord] = []
     errors: dict[ConfigResource, KafkaError | None] = {}
     for resource, changes in wanted:
         error: KafkaError | None = None
         try:
-            if counts[resource] > 1:
-                raise InvalidRequestError("Each resource must appear at most once.")
             records += _resource_records(view, resource, changes)
         except KafkaError as problem:
             error = problem
@@ -148,16 +156,13 @@ def _resource_records(
     view: ClusterView, resource: ConfigResource, changes: Sequence[_Change]
 ) -> list[MetadataRecord]:
     """Return the records of one resource; raise the error if it is refused."""
-    _check_resource(view, resource)
-    repeated = [name for name, count in Counter(each.name for each in changes).items() if count > 1]
-    if repeated:
-        raise InvalidConfigurationError(
-            f"Error due to duplicate config keys : {', '.join(repeated)}"
-        )
+    _check_name(view, resource)
     current = view.image.config(*resource)
     values = {each.name: _new_value(resource[0], current, each) for each in changes}
-    _check_values(resource[0], values)
     _check_min_isr(view, resource, values)
+    _check_lengths(values)
+    _check_values(resource[0], current, values)
+    _check_existence(view, resource)
     changed = {name: value for name, value in values.items() if current.get(name) != value}
     written = values if resource[0] == BROKER_RESOURCE else changed
     records: list[MetadataRecord] = [
@@ -171,19 +176,23 @@ def _resource_records(
     return records
 
 
-def _check_resource(view: ClusterView, resource: ConfigResource) -> None:
+def _check_name(view: ClusterView, resource: ConfigResource) -> None:
     kind, name = resource
-    if kind == TOPIC_RESOURCE:
-        if view.image.topic(name) is None:
-            raise UnknownTopicOrPartitionError(f"The topic '{name:.250}' does not exist.")
-    elif kind == BROKER_RESOURCE:
+    if kind == BROKER_RESOURCE:
         _check_node(view, name)
-    elif kind in (CLIENT_METRICS_RESOURCE, GROUP_RESOURCE):
-        if not name:
-            what = "group" if kind == GROUP_RESOURCE else "client metrics"
-            raise InvalidRequestError(f"Default {what} resources are not allowed.")
-    else:
+    elif kind not in _NO_DEFAULT:
         raise InvalidRequestError(f"Unexpected resource type {kind}.")
+    elif not name:
+        raise InvalidRequestError(_NO_DEFAULT[kind])
+    elif kind == TOPIC_RESOURCE:
+        problem = topic_name_problem(name)
+        if problem is not None:
+            raise InvalidTopicError(f"Topic name is invalid: {problem}")
+
+
+def _check_existence(view: ClusterView, resource: ConfigResource) -> None:
+    if resource[0] == TOPIC_RESOURCE and view.image.topic(resource[1]) is None:
+        raise UnknownTopicOrPartitionError(f"The topic '{resource[1]:.250}' does not exist.")
 
 
 def _check_node(view: ClusterView, name: str) -> None:
@@ -195,13 +204,22 @@ def _check_node(view: ClusterView, name: str) -> None:
         raise BrokerIdNotRegisteredError(f"No node with id {name} found.")
 
 
+def _check_lengths(values: Mapping[str, str | None]) -> None:
+    for value in values.values():
+        if value is not None and len(value) > _MAX_VALUE:
+            raise InvalidConfigurationError(
+                "The configuration value cannot be added because it exceeds the maximum value size "
+                f"of {_MAX_VALUE} bytes."
+            )
+
+
 def _new_value(kind: int, current: Mapping[str, str], change: _Change) -> str | None:
     if change.operation == DELETE:
         return None
     if change.operation not in (SET, APPEND, SUBTRACT):
         raise InvalidRequestError(f"Unknown operation type {change.operation}")
     if change.value is None:
-        raise InvalidConfigurationError(f"Null value not supported for : {change.name:.80}")
+        raise InvalidRequestError(f"Null value not supported for : {change.name:.80}")
     if change.operation == SET:
         return change.value
     if not _is_list(kind, change.name):
@@ -210,58 +228,49 @@ def _new_value(kind: int, current: Mapping[str, str], change: _Change) -> str | 
             f"Can't {operation} to key {change.name:.80} because its type is not LIST."
         )
     present = _items(current.get(change.name, _default_list(kind, change.name)))
-    given = _items(change.value)
+    given = change.value.split(",")
     if change.operation == APPEND:
         return ",".join(dict.fromkeys([*present, *given]))
-    return ",".join(item for item in present if item not in given)
+    for item in given:
+        if item in present:
+            present.remove(item)
+    return ",".join(present)
 
 
 def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
+    return [item for item in text.split(",") if item]
 
 
 def _is_list(kind: int, name: str) -> bool:
-    if kind == CLIENT_METRICS_RESOURCE:
-        return name in _CLIENT_METRICS and _CLIENT_METRICS[name] is None
-    key = TOPIC_CONFIG.keys.get(name)
-    return kind == TOPIC_RESOURCE and key is not None and key.type is ConfigType.LIST
+    key = _key(kind, name)
+    return key is not None and key.type is ConfigType.LIST
 
 
 def _default_list(kind: int, name: str) -> str:
-    if kind != TOPIC_RESOURCE:
-        return ""
-    default = TOPIC_CONFIG.keys[name].default
-    return ",".join(default) if isinstance(default, tuple) else ""
+    key = _key(kind, name)
+    return ",".join(key.default) if key is not None and isinstance(key.default, tuple) else ""
 
 
-def _check_values(kind: int, values: Mapping[str, str | None]) -> None:
-    """Check the new values of a resource."""
-    given = {name: value for name, value in values.items() if value is not None}
+def _key(kind: int, name: str) -> ConfigKey | None:
+    """Return a setting of topics, or of brokers that is their default."""
+    if kind == BROKER_RESOURCE:
+        return _SERVER_LISTS.get(name)
+    return TOPIC_CONFIG.keys.get(name) if kind == TOPIC_RESOURCE else None
+
+
+def _check_values(kind: int, current: Mapping[str, str], values: Mapping[str, str | None]) -> None:
+    """Check the new values of a resource, with those that it keeps."""
+    complete = {**current, **values}
+    given = {name: value for name, value in complete.items() if value is not None}
     if kind == TOPIC_RESOURCE:
         check_new_configs(given)
     elif kind == BROKER_RESOURCE:
-        read_here = {name: given[name] for name in _TOPIC_KEYS_OF_BROKERS if name in given}
-        check_new_configs(read_here)
+        for name in _TOPIC_KEYS_OF_BROKERS & given.keys():
+            check_value(TOPIC_CONFIG.keys[name], given[name])
     elif kind == CLIENT_METRICS_RESOURCE:
-        _check_numbers("client metrics", given, _CLIENT_METRICS)
+        check_client_metrics(given)
     else:
-        _check_numbers("group", given, dict.fromkeys(_GROUPS, (0, 2**31 - 1)))
-
-
-def _check_numbers(
-    what: str, given: Mapping[str, str], limits: Mapping[str, tuple[int, int] | None]
-) -> None:
-    for name, value in given.items():
-        if name not in limits:
-            raise InvalidConfigurationError(f"Unknown {what} config name: {name:.80}")
-        limit = limits[name]
-        if limit is None:
-            continue
-        is_number = value.isascii() and value.isdigit() and len(value) < 20
-        if not is_number or not limit[0] <= int(value) <= limit[1]:
-            raise InvalidConfigurationError(
-                f"{name}: got {value!r:.80}, expected a number from {limit[0]} to {limit[1]}"
-            )
+        check_group_configs(given)
 
 
 def _check_min_isr(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
 
+from kclient.broker.log.config_check import check_throttled_replicas, check_value
 from kclient.common.broker_errors import InvalidConfigurationError
 from kclient.common.config_def import Config, ConfigDef, ConfigType
 from kclient.common.config_keys import (
@@ -49,7 +50,16 @@ def _names(
     expected = "a comma-separated list"
     if allowed:
         expected += f" of {', '.join(repr(item) for item in allowed)}"
-    return key(name, ConfigType.LIST, convert, expected, default, doc, server_keys=server_keys)
+    return key(
+        name,
+        ConfigType.LIST,
+        convert,
+        expected,
+        default,
+        doc,
+        server_keys=server_keys,
+        values=allowed,
+    )
 
 
 class LogConfig(Config):
@@ -326,33 +336,42 @@ class LogConfig(Config):
 TOPIC_CONFIG: Final = ConfigDef("topics", LogConfig, of_client=False)
 """All keys of topics."""
 
-_CASE_SENSITIVE: Final = frozenset({"compression.type", "message.timestamp.type"})
+_THROTTLED_REPLICAS: Final = frozenset(
+    {"follower.replication.throttled.replicas", "leader.replication.throttled.replicas"}
+)
 
 
 def check_new_configs(configs: Mapping[str, str | None]) -> None:
-    """Validate the configuration of a new topic (Kafka: ConfigurationControlManager).
+    """Validate all settings of a topic, with Kafka's texts (Kafka: LogConfig.validate).
 
     `LogConfig.parse` still reads values that earlier versions of this broker accepted.
 
     Raises:
-        InvalidConfigurationError: A key is unknown, its value has the wrong form or is null, or it
-            needs tiered storage.
+        InvalidConfigurationError: A key is unknown, its value has the wrong form or is null, two
+            values contradict each other, or one needs tiered storage.
     """
     given: dict[str, str] = {}
     for name, value in configs.items():
+        key = TOPIC_CONFIG.keys.get(name)
+        if key is None:
+            raise InvalidConfigurationError(f"Unknown topic config name: {name:.250}")
         if value is None:
             raise InvalidConfigurationError(
                 f"Null value not supported for topic configs: {name:.80}"
             )
+        check_value(key, value)
+        if name in _THROTTLED_REPLICAS:
+            check_throttled_replicas(name, value)
         given[name] = value
     parsed = LogConfig.parse(given)
-    for name in _CASE_SENSITIVE & given.keys():
-        if given[name] != getattr(parsed, TOPIC_CONFIG.keys[name].keyword):
-            raise InvalidConfigurationError(
-                f"{name}: got {given[name]!r:.80}, expected the value in its exact case"
-            )
     if parsed.remote_storage_enable:
         raise InvalidConfigurationError(
             "Tiered Storage functionality is disabled in the broker. Topic cannot be configured "
             "with remote log storage."
+        )
+    if parsed.min_compaction_lag_ms > parsed.max_compaction_lag_ms:
+        raise InvalidConfigurationError(
+            "conflict topic config setting min.compaction.lag.ms "
+            f"({parsed.min_compaction_lag_ms}) > max.compaction.lag.ms "
+            f"({parsed.max_compaction_lag_ms})"
         )

@@ -167,6 +167,11 @@ class HostedPartitions:
                 self._reconfigure(image, image.topics[name])
         self.fetchers.stop_idle()
 
+    def reconfigure_all(self, image: MetadataImage) -> None:
+        """Apply new defaults of the topics' settings."""
+        for topic in image.topics.values():
+            self._reconfigure(image, topic)
+
     def partition(self, topic_partition: TopicPartition) -> Partition:
         """Return a partition of this broker.
 

@@ -24,7 +24,8 @@ def number(name: str, kind: ConfigType, default: IntT, doc: str, *, low: int = 0
             raise ValueError
         return value
 
-    return key(name, kind, convert, f"a whole number from {low} to {high}", default, doc)
+    expected = f"a whole number from {low} to {high}"
+    return key(name, kind, convert, expected, default, doc, low=low)
 
 
 def boolean(name: str, doc: str, *, default: bool) -> bool:
@@ -45,7 +46,7 @@ def string(name: str, default: TextT, doc: str, *, values: tuple[str, ...] = ())
         return raw
 
     expected = f"one of {', '.join(values)}" if values else "a str"
-    return key(name, ConfigType.STRING, convert, expected, default, doc)
+    return key(name, ConfigType.STRING, convert, expected, default, doc, values=values)
 
 
 def names(name: str, default: NamesT, doc: str, *, values: tuple[str, ...] = ()) -> NamesT:
@@ -61,4 +62,5 @@ def names(name: str, default: NamesT, doc: str, *, values: tuple[str, ...] = ())
             raise ValueError(f"{unknown[0]!r} is not one of {', '.join(values)}")
         return tuple(raw)
 
-    return key(name, ConfigType.LIST, convert, "a comma-separated list", default, doc)
+    expected = "a comma-separated list"
+    return key(name, ConfigType.LIST, convert, expected, default, doc, values=values)

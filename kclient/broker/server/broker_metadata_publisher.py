@@ -11,6 +11,7 @@ from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.raft.raft_types import LeaderAndEpoch
 from kclient.broker.replication.hosted_partitions import TopicConfigReader
 from kclient.broker.replication.replica_manager import ReplicaManager
+from kclient.broker.server.dynamic_broker_config import DynamicBrokerConfig
 from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.common.broker_errors import KafkaStorageError
 
@@ -30,6 +31,7 @@ class BrokerMetadataPublisher:
 
     def __init__(
         self,
+        dynamic: DynamicBrokerConfig,
         logs: LogManager,
         topic_config: TopicConfigReader,
         replicas: ReplicaManager,
@@ -40,6 +42,7 @@ class BrokerMetadataPublisher:
         """Create a publisher.
 
         Args:
+            dynamic: Settings of this broker that change while it runs.
             logs: The logs, which are loaded with the first image.
             topic_config: Returns the configuration of a topic.
             replicas: The partitions.
@@ -47,6 +50,7 @@ class BrokerMetadataPublisher:
             metadata: The cache.
             removed_topics: Returns the ids of the topics that were deleted before the first image.
         """
+        self._dynamic = dynamic
         self._logs = logs
         self._topic_config = topic_config
         self._replicas = replicas
@@ -59,12 +63,15 @@ class BrokerMetadataPublisher:
         self, delta: MetadataDelta, image: MetadataImage, _manifest: Manifest
     ) -> None:
         """Apply a change; the first image loads the logs."""
+        has_new_defaults = self._dynamic.publish(delta, image)
         if not self._has_loaded:
             self._load(image)
             self._has_loaded = True
         try:
             for follow in (self._replicas.publish, *self._coordinators):
                 _follow(follow, delta, image)
+            if has_new_defaults:
+                self._replicas.hosted.reconfigure_all(image)
         finally:
             # Last, so that a topic can be used as soon as the image has it.
             self._metadata.publish(image)

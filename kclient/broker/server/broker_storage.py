@@ -40,6 +40,7 @@ from kclient.broker.raft.voter_set import VoterSet
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_metadata_publisher import BrokerMetadataPublisher
+from kclient.broker.server.dynamic_broker_config import DynamicBrokerConfig
 from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.broker.server.metadata_queue import MetadataQueue
 from kclient.broker.server.raft_manager import RaftManager, RaftSettings
@@ -65,6 +66,7 @@ class BrokerStorage(NamedTuple):
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     markers: TransactionMarkers
+    dynamic_config: DynamicBrokerConfig
 
 
 def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
@@ -113,10 +115,10 @@ def open_storage(
     with logs.failures.guarding(f"{config.data_dir}: first metadata"):
         settings = _raft_settings(config, runtime, identity, incarnation_id, voters)
     raft = RaftManager(settings, runtime, logs.failures, sender)
-    defaults = config.log_config()
+    dynamic = DynamicBrokerConfig(config)
 
     def topic_config(image: MetadataImage, topic: str) -> LogConfig:
-        return LogConfig.parse(image.topic_config(topic), defaults)
+        return LogConfig.parse(image.topic_config(topic), dynamic.log_defaults)
 
     replicas = ReplicaManager(
         config.node_id, runtime, logs, topic_config, config.replica_lag_time_max_ms
@@ -129,6 +131,7 @@ def open_storage(
     loader = MetadataLoader(lambda: raft.client.high_watermark, _raise_fatal)
     loader.add_publisher(
         BrokerMetadataPublisher(
+            dynamic,
             logs,
             topic_config,
             replicas,
@@ -149,6 +152,7 @@ def open_storage(
         groups,
         transactions,
         markers,
+        dynamic,
     )
 
 

@@ -1,13 +1,25 @@
-"""Descriptions of topic and broker settings, with the source of each value."""
+"""Descriptions of settings, with the source of each value."""
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
+from itertools import dropwhile
 from typing import NamedTuple
 
+from kclient.broker.log.config_check import list_items
 from kclient.broker.log.log_config import TOPIC_CONFIG
-from kclient.broker.metadata.metadata_image import MetadataImage
+from kclient.broker.metadata.metadata_image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    ConfigResource,
+    MetadataImage,
+)
+from kclient.broker.metadata.resource_configs import CLIENT_METRICS_KEYS, GROUP_KEYS
 from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
+from kclient.broker.server.dynamic_broker_config import broker_key, is_dynamic, synonyms_of
 from kclient.common.config_def import ConfigKey, ConfigType
+
+_CLUSTER: ConfigResource = (BROKER_RESOURCE, "")
 
 
 class ConfigSource(IntEnum):
@@ -19,6 +31,8 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
 
 
 class ConfigSynonym(NamedTuple):
@@ -37,90 +51,167 @@ class ConfigEntry(NamedTuple):
     source: ConfigSource
     type: ConfigType
     read_only: bool
+    is_sensitive: bool
     doc: str
     synonyms: list[ConfigSynonym]
 
-    @property
-    def is_sensitive(self) -> bool:
-        """Whether the value is hidden."""
-        return self.type is ConfigType.PASSWORD
-
 
 class ConfigHelper:
-    """Effective topic and broker settings (Kafka: ConfigHelper).
+    """Effective settings of topics, brokers, groups and client metrics (Kafka: ConfigHelper).
 
     Attributes:
         static: Values set before this broker started, as text by dotted name.
     """
 
     def __init__(self, config: BrokerConfig, static: Mapping[str, str | None]) -> None:
-        self._config = config
+        self._defaults = config.log_config()
+        self._own: ConfigResource = (BROKER_RESOURCE, str(config.node_id))
         self.static = {name: as_text(value) for name, value in config.given.items()} | dict(static)
 
     def topic_entries(self, image: MetadataImage, topic: str) -> list[ConfigEntry]:
         """Return every setting of a topic."""
-        return self.entries_with(image.topic_config(topic))
+        return self.entries_with(image, image.topic_config(topic))
 
-    def entries_with(self, overrides: Mapping[str, str | None]) -> list[ConfigEntry]:
+    def entries_with(
+        self, image: MetadataImage, overrides: Mapping[str, str | None]
+    ) -> list[ConfigEntry]:
         """Return every setting of a topic with the given overrides."""
-        return [self._topic_entry(key, overrides) for key in TOPIC_CONFIG.keys.values()]
+        return [self._topic_entry(image, key, overrides) for key in TOPIC_CONFIG.keys.values()]
 
-    def broker_entries(self) -> list[ConfigEntry]:
+    def broker_entries(self, image: MetadataImage) -> list[ConfigEntry]:
         """Return every setting of this broker."""
-        return [self._broker_entry(key) for key in BROKER_CONFIG.keys.values() if not key.refused]
+        keys = [key for key in BROKER_CONFIG.keys.values() if not key.refused]
+        known = {key.name for key in keys}
+        dynamic = dict.fromkeys([*image.config(*self._own), *image.config(*_CLUSTER)])
+        keys += [_key_of(name) for name in dynamic if name not in known]
+        return [self._broker_entry(image, key) for key in keys]
 
-    def _topic_entry(self, key: ConfigKey, overrides: Mapping[str, str | None]) -> ConfigEntry:
+    def cluster_entries(self, image: MetadataImage) -> list[ConfigEntry]:
+        """Return the dynamic settings of the cluster, which brokers may override."""
+        source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+        entries = []
+        for name, text in image.config(*_CLUSTER).items():
+            key = _key_of(name)
+            value = None if _is_hidden(key) else _as_kept(key, text)
+            synonyms = [ConfigSynonym(name, value, source)]
+            entries.append(_entry(key, synonyms, read_only=not is_dynamic(name)))
+        return entries
+
+    def _topic_entry(
+        self, image: MetadataImage, key: ConfigKey, overrides: Mapping[str, str | None]
+    ) -> ConfigEntry:
         synonyms = []
         if key.name in overrides:
-            source = ConfigSource.TOPIC_CONFIG
-            synonyms.append(ConfigSynonym(key.name, overrides[key.name], source))
-        synonyms += self._server_synonyms(key)
-        value, source = self._in_force(key, synonyms)
-        return ConfigEntry(
-            key.name,
-            value,
-            source,
-            key.type,
-            read_only=False,
-            doc=key.doc,
-            synonyms=synonyms,
-        )
+            value = _as_kept(key, overrides[key.name])
+            synonyms.append(ConfigSynonym(key.name, value, ConfigSource.TOPIC_CONFIG))
+        if key.server_keys:
+            synonyms += self._server_synonyms(image, synonyms_of(key.server_keys[0]))
+        entry = _entry(key, synonyms, read_only=False)
+        if entry.source in (ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG):
+            # In the unit of the topic's setting.
+            entry = entry._replace(value=as_text(getattr(self._defaults, key.keyword)))
+        return entry
 
-    def _server_synonyms(self, key: ConfigKey) -> Iterator[ConfigSynonym]:
-        for name in key.server_keys:
+    def _server_synonyms(
+        self, image: MetadataImage, names: tuple[str, ...]
+    ) -> Iterator[ConfigSynonym]:
+        """Yield the values of settings of brokers, in the order of precedence."""
+        for resource, source in (
+            (self._own, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (_CLUSTER, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        ):
+            values = image.config(*resource)
+            for name in names:
+                if name in values:
+                    yield ConfigSynonym(name, _as_kept(_key_of(name), values[name]), source)
+        for name in names:
             if self.static.get(name) is not None:
                 yield ConfigSynonym(name, self.static[name], ConfigSource.STATIC_BROKER_CONFIG)
-        for name in key.server_keys:
-            default = BROKER_CONFIG.keys[name].default
+        for name in names:
+            default = _key_of(name).default
             if default is not None:
                 yield ConfigSynonym(name, as_text(default), ConfigSource.DEFAULT_CONFIG)
 
-    def _in_force(
-        self, key: ConfigKey, synonyms: list[ConfigSynonym]
-    ) -> tuple[str | None, ConfigSource]:
-        if not synonyms:
-            return as_text(key.default), ConfigSource.DEFAULT_CONFIG
-        name, value, source = synonyms[0]
-        if source is ConfigSource.TOPIC_CONFIG:
-            return value, source
-        return as_text(self._config.topic_value(name)), source
-
-    def _broker_entry(self, key: ConfigKey) -> ConfigEntry:
-        default = as_text(key.default)
-        synonyms = []
-        if key.name in self.static:
-            source = ConfigSource.STATIC_BROKER_CONFIG
-            synonyms.append(ConfigSynonym(key.name, self.static[key.name], source))
-        if default is not None:
-            synonyms.append(ConfigSynonym(key.name, default, ConfigSource.DEFAULT_CONFIG))
-        value = self.static.get(key.name, default)
-        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
-        if key.secret:
-            value = None
+    def _broker_entry(self, image: MetadataImage, key: ConfigKey) -> ConfigEntry:
+        found = self._server_synonyms(image, synonyms_of(key.name))
+        # A value of another unit, such as hours, is below that of the setting itself.
+        synonyms = list(dropwhile(lambda each: each.name != key.name, found))
+        if _is_hidden(key):
             synonyms = [each._replace(value=None) for each in synonyms]
-        return ConfigEntry(
-            key.name, value, source, key.type, read_only=True, doc=key.doc, synonyms=synonyms
+        return _entry(key, synonyms, read_only=not is_dynamic(key.name))
+
+
+def group_entries(image: MetadataImage, group: str) -> list[ConfigEntry]:
+    """Return every setting of a group."""
+    values = image.config(GROUP_RESOURCE, group)
+    entries = []
+    for name, row in GROUP_KEYS.items():
+        synonyms = []
+        if name in values:
+            kept = _as_kept(row.key, values[name])
+            synonyms.append(ConfigSynonym(name, kept, ConfigSource.GROUP_CONFIG))
+        default = ConfigSynonym(
+            row.server_key or name, as_text(row.key.default), ConfigSource.DEFAULT_CONFIG
         )
+        entries.append(_entry(row.key, [*synonyms, default], read_only=False))
+    return entries
+
+
+def client_metrics_entries(image: MetadataImage, name: str) -> list[ConfigEntry]:
+    """Return every setting of client metrics."""
+    values = image.config(CLIENT_METRICS_RESOURCE, name)
+    return [
+        _entry(
+            key,
+            [
+                ConfigSynonym(key.name, values[key.name], ConfigSource.CLIENT_METRICS_CONFIG)
+                for _ in (key.name,)
+                if key.name in values
+            ],
+            read_only=False,
+        )
+        for key in CLIENT_METRICS_KEYS.values()
+    ]
+
+
+def _entry(key: ConfigKey, synonyms: list[ConfigSynonym], *, read_only: bool) -> ConfigEntry:
+    """Return an entry with the value of its first synonym, or the default."""
+    value, source = as_text(key.default), ConfigSource.DEFAULT_CONFIG
+    if synonyms:
+        _, value, source = synonyms[0]
+    return ConfigEntry(
+        key.name,
+        value,
+        source,
+        key.type,
+        read_only=read_only,
+        is_sensitive=_is_hidden(key),
+        doc=key.doc,
+        synonyms=synonyms,
+    )
+
+
+def _key_of(name: str) -> ConfigKey:
+    """Return a setting of brokers; one of an unknown name may be a secret."""
+    return broker_key(name) or ConfigKey(name, ConfigType.UNKNOWN, str, "", None, "")
+
+
+def _is_hidden(key: ConfigKey) -> bool:
+    return key.secret or key.type in (ConfigType.UNKNOWN, ConfigType.PASSWORD)
+
+
+def _as_kept(key: ConfigKey, text: str | None) -> str | None:
+    """Return a value without the blanks that its type does not keep."""
+    if text is None:
+        return None
+    if key.type is ConfigType.LIST:
+        return ",".join(dict.fromkeys(list_items(text)))
+    if key.type in (ConfigType.INT, ConfigType.LONG, ConfigType.SHORT):
+        number = text.strip()
+        return str(int(number)) if number.removeprefix("+").isdigit() else number
+    if key.type is ConfigType.BOOLEAN:
+        return text.strip().lower()
+    return text.strip()
 
 
 def only(entries: list[ConfigEntry], names: Collection[str] | None) -> list[ConfigEntry]:

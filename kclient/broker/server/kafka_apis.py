@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from kclient.broker.network.request_channel import Request, RequestChannel
 from kclient.broker.server.handlers import (
     acls,
+    alter_configs,
     api_versions,
     committed_offsets,
     controller_requests,
@@ -52,6 +53,7 @@ API_TABLE: dict[ApiKey, ServedApi] = {
     api.request_type.api_key: api
     for api in (
         *acls.APIS,
+        *alter_configs.APIS,
         *api_versions.APIS,
         *committed_offsets.APIS,
         *describe_client_quotas.APIS,

@@ -66,7 +66,7 @@ def test_settings_of_a_topic() -> None:
     ("kind", "name", "change", "code"),
     [
         (TOPIC, "absent", ("retention.ms", SET, "5"), 3),
-        (TOPIC, "t", ("retention.ms", SET, None), 40),
+        (TOPIC, "t", ("retention.ms", SET, None), 42),
         (TOPIC, "t", ("retention.ms", SET, "soon"), 40),
         (TOPIC, "t", ("no.such.key", SET, "1"), 40),
         (TOPIC, "t", ("retention.ms", APPEND, "5"), 40),
@@ -75,8 +75,8 @@ def test_settings_of_a_topic() -> None:
         (BROKER, "7", ("log.retention.ms", SET, "5"), 102),
         (BROKER, "", ("min.insync.replicas", SET, "none"), 40),
         (METRICS, "", ("interval.ms", SET, "1000"), 42),
-        (METRICS, "m", ("interval.ms", SET, "1"), 40),
-        (METRICS, "m", ("other", SET, "1"), 40),
+        (METRICS, "m", ("interval.ms", SET, "1"), 42),
+        (METRICS, "m", ("other", SET, "1"), 42),
         (GROUP, "", ("consumer.session.timeout.ms", SET, "1"), 42),
         (GROUP, "g", ("consumer.session.timeout.ms", SET, "-1"), 40),
         (GROUP, "g", ("other", SET, "1"), 40),
@@ -107,21 +107,15 @@ def test_other_resources() -> None:
     offset = controller.image.offset
     assert alter(controller, BROKER, "1", ("log.cleaner.threads", SET, "2")) == 0
     assert controller.image.offset == offset + 1
-    assert alter(controller, METRICS, "m", ("metrics", APPEND, "kclient")) == 0
-    assert controller.image.config(METRICS, "m") == {"metrics": "org.apache,kclient"}
+    assert alter(controller, METRICS, "m", ("metrics", APPEND, "kclient")) == 40
 
 
-def test_repeated_settings_and_resources() -> None:
+def test_contradiction_to_a_kept_setting_is_refused() -> None:
     controller, _ = controller_with(1)
     create_topic(controller, "t", {0: [1]})
-    twice: Change = ("retention.ms", SET, "5")
-    assert alter(controller, TOPIC, "t", twice, twice) == 40
-    config = IncrementalAlterableConfig(name="retention.ms", config_operation=SET, value="5")
-    resource = IncrementalAlterConfigsResource(
-        resource_type=TOPIC, resource_name="t", configs=[config]
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource, resource])
-    assert [each.error_code for each in outcome_of(controller, request).responses] == [42]
+    assert alter(controller, TOPIC, "t", ("min.compaction.lag.ms", SET, "77")) == 0
+    assert alter(controller, TOPIC, "t", ("max.compaction.lag.ms", SET, "70")) == 40
+    assert alter(controller, TOPIC, "t", ("retention.ms", SET, "5" * 32_768)) == 40
 
 
 def test_replacement_of_all_settings() -> None:

@@ -14,7 +14,9 @@ from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage
 from kclient.broker.replication.delayed_operation import OperationTimer
 from kclient.broker.replication.replica_manager import ReplicaManager
+from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_metadata_publisher import BrokerMetadataPublisher
+from kclient.broker.server.dynamic_broker_config import DynamicBrokerConfig
 from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.system_tasks import SystemTasks
@@ -59,6 +61,7 @@ class Components:
             hosted=SimpleNamespace(set_aside_stray_logs=self._set_aside),
         )
         self.publisher = BrokerMetadataPublisher(
+            DynamicBrokerConfig(BROKER_CONFIG.parse({"log.dir": "d"})),
             cast("LogManager", self),
             lambda image, topic: LogConfig.parse(image.topic_config(topic), DEFAULTS),
             cast("ReplicaManager", replicas),

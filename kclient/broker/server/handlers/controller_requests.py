@@ -2,8 +2,8 @@
 
 - BrokerRegistration, BrokerHeartbeat, AlterPartition, AllocateProducerIds.
 - Changes that clients ask a broker for: CreateTopics, CreatePartitions, DeleteTopics, CreateAcls,
-  DeleteAcls, AlterUserScramCredentials, ElectLeaders, UnregisterBroker. The broker has checked
-  what its client may do.
+  DeleteAcls, AlterUserScramCredentials, ElectLeaders, UnregisterBroker, IncrementalAlterConfigs,
+  AlterConfigs. The broker has checked what its client may do.
 
 A response is sent when the change is committed. A controller that is not active refuses with
 NOT_CONTROLLER. Differences from Apache Kafka: brokers do not wrap requests of clients in Envelope.
@@ -11,13 +11,17 @@ NOT_CONTROLLER. Differences from Apache Kafka: brokers do not wrap requests of c
 
 from kclient.broker.controller.topic_requests import handle_request
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.handlers import acls, scram_credentials, topics
+from kclient.broker.server.handlers import acls, alter_configs, scram_credentials, topics
 from kclient.broker.server.served_api import BrokerServices, ErrorResponse, ServedApi
 from kclient.common.broker_errors import code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.message import Request as RequestMessage
 from kclient.protocol.message import Response as ResponseMessage
 from kclient.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
+from kclient.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
 from kclient.protocol.messages.broker_to_controller import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
@@ -69,4 +73,6 @@ APIS = (
     _served(CreateAclsRequest, acls.failed_creation),
     _served(DeleteAclsRequest, acls.failed_deletion),
     _served(AlterUserScramCredentialsRequest, scram_credentials.failed_alteration),
+    _served(IncrementalAlterConfigsRequest, alter_configs.failed_incremental_alteration),
+    _served(AlterConfigsRequest, alter_configs.failed_alteration),
 )

@@ -1,16 +1,22 @@
-"""DescribeConfigs, versions 1-4: settings of topics and of this broker.
+"""DescribeConfigs, versions 1-4: settings of topics, brokers, groups and client metrics.
 
-Differences from Apache Kafka: no setting is dynamic, so every broker setting is read-only; groups,
-loggers and client metrics have no settings.
+Differences from Apache Kafka: fewer settings of brokers are dynamic, all others are read-only;
+loggers have no levels.
 """
 
 from kclient.broker.metadata.metadata_image import (
     BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
 )
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.config_helper import ConfigEntry, only
+from kclient.broker.server.config_helper import (
+    ConfigEntry,
+    client_metrics_entries,
+    group_entries,
+    only,
+)
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
@@ -36,8 +42,7 @@ from kclient.protocol.messages.describe_configs import (
 _MANY = 10
 """Number of resources above which a request is handled as a long one."""
 
-_WITHOUT_SETTINGS = {8, 16, 32}
-"""Loggers, client metrics and groups."""
+_LOGGERS = 8
 
 
 def handle(
@@ -93,14 +98,22 @@ def _entries(services: BrokerServices, resource: DescribeConfigsResource) -> lis
         return _topic_entries(services, name)
     if kind == BROKER_RESOURCE:
         if name == "":
-            return []  # cluster-wide defaults: none, since no setting is dynamic
+            return services.configs.cluster_entries(services.metadata.image)
         if name != str(services.config.node_id):
             raise InvalidRequestError(
                 f"Unexpected broker id, expected {services.config.node_id} or empty string, but "
                 f"received {name:.80}"
             )
-        return services.configs.broker_entries()
-    if kind in _WITHOUT_SETTINGS:
+        return services.configs.broker_entries(services.metadata.image)
+    if kind == GROUP_RESOURCE:
+        if not name:
+            raise InvalidRequestError("Group name must not be empty")
+        return group_entries(services.metadata.image, name)
+    if kind == CLIENT_METRICS_RESOURCE:
+        if not name:
+            raise InvalidRequestError("Client metrics subscription name must not be empty")
+        return client_metrics_entries(services.metadata.image, name)
+    if kind == _LOGGERS:
         return []
     raise InvalidRequestError(f"Unsupported resource type: {kind}")
 

@@ -101,7 +101,7 @@ def _describe_created(
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in services.configs.entries_with(given)
+            for entry in services.configs.entries_with(services.metadata.image, given)
         ]
         return
     result.topic_config_error_code = _UNAUTHORIZED

@@ -8,7 +8,7 @@ from kclient.protocol.messages.describe_configs import (
 )
 from tests.support.clients.wire import Wire
 
-TOPIC, BROKER, GROUP = 2, 4, 32
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 LONG, LIST = 5, 7
 
 
@@ -69,9 +69,19 @@ def test_broker_settings_are_defaults_of_topics(wire: Wire) -> None:
         (BROKER, "one", 42),
         (99, "x", 42),
         (BROKER, "", 0),
-        (GROUP, "any", 0),
+        (GROUP, "", 42),
+        (METRICS, "", 42),
+        (LOGGER, "1", 0),
     ],
 )
 def test_resource_types(wire: Wire, kind: int, name: str, code: int) -> None:
     result = describe(wire, kind, name)
     assert (result.error_code, result.configs) == (code, [])
+
+
+def test_groups_and_client_metrics_have_kafkas_defaults(wire: Wire) -> None:
+    (entry,) = describe(wire, GROUP, "any", "consumer.session.timeout.ms", synonyms=True).configs
+    assert (entry.value, entry.config_source, entry.read_only) == ("45000", 5, False)
+    assert [each.name for each in entry.synonyms] == ["group.consumer.session.timeout.ms"]
+    found = {each.name: each.value for each in describe(wire, METRICS, "any").configs}
+    assert found == {"interval.ms": "300000", "match": "", "metrics": ""}

@@ -1,0 +1,397 @@
+"""The companion broker responds to administrators as Apache Kafka does.
+
+Each case is a function that sends requests over a bare connection and returns what it saw. It runs
+against both brokers, and the results have to be equal.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+
+from integration.harness.discovery import NEWEST
+from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
+from integration.harness.kafka_runtime import KafkaRuntime
+from kclient.protocol.messages.alter_configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResponse,
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from kclient.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from kclient.testing import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire
+
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+_numbers = count()
+
+Change = tuple[str, int, str | None]
+Resource = tuple[int, str, list[Change]]
+Row = tuple[str, str | None, int, bool, bool, int, list[tuple[str, str | None, int]]]
+
+
+@pytest.fixture(scope="module")
+def apache(
+    runtimes: Callable[[str], KafkaRuntime], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    options = ClusterOptions(properties={"group.initial.rebalance.delay.ms": "0"})
+    directory = tmp_path_factory.mktemp("admin-responses-")
+    with KafkaCluster(runtimes(NEWEST), directory, options) as cluster:
+        yield cluster.bootstrap()
+
+
+@pytest.fixture(scope="module")
+def companion() -> Iterator[str]:
+    with EmbeddedCluster(config={"log.retention.ms": -1}) as cluster:
+        yield cluster.bootstrap_servers
+
+
+def new_topic(wire: Wire) -> str:
+    name = f"admin-{next(_numbers)}"
+    wire.create_topic(name, 1)
+    wait_until(lambda: wire.fetch(name, 0).error_code == 0, f"{name} can be read", 20)
+    return name
+
+
+# --- settings
+
+
+def alter(wire: Wire, *resources: Resource, validate_only: bool = False) -> object:
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            IncrementalAlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[
+                    IncrementalAlterableConfig(name=key, config_operation=operation, value=value)
+                    for key, operation, value in changes
+                ],
+            )
+            for kind, name, changes in resources
+        ],
+        validate_only=validate_only,
+    )
+    response = wire.ask(request, 1, IncrementalAlterConfigsResponse)
+    return [
+        (each.resource_type, each.error_code, each.error_message) for each in response.responses
+    ]
+
+
+def replace(
+    wire: Wire, *resources: tuple[int, str, dict[str, str | None]], validate_only: bool = False
+) -> object:
+    request = AlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[AlterableConfig(name=key, value=value) for key, value in values.items()],
+            )
+            for kind, name, values in resources
+        ],
+        validate_only=validate_only,
+    )
+    response = wire.ask(request, 2, AlterConfigsResponse)
+    return [
+        (each.resource_type, each.error_code, each.error_message) for each in response.responses
+    ]
+
+
+def described(wire: Wire, kind: int, name: str, *keys: str) -> list[Row]:
+    """Return settings with their sources and synonyms, once all changes before are applied."""
+    _await_changes(wire)
+    return _described(wire, kind, name, *keys)
+
+
+def _described(wire: Wire, kind: int, name: str, *keys: str) -> list[Row]:
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=list(keys) or None
+    )
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+    (result,) = wire.ask(request, 4, DescribeConfigsResponse).results
+    assert result.error_code == 0, result
+    found = [
+        (
+            each.name,
+            each.value,
+            each.config_source,
+            each.read_only,
+            each.is_sensitive,
+            each.config_type,
+            [(synonym.name, synonym.value, synonym.source) for synonym in each.synonyms],
+        )
+        for each in result.configs
+    ]
+    return sorted(found, key=lambda each: each[0])
+
+
+def _await_changes(wire: Wire) -> None:
+    """Wait for a later change; Apache Kafka responds before the broker has applied one."""
+    value = str(20_000 + next(_numbers))
+    alter(wire, (BROKER, "1", [("log.cleaner.backoff.ms", SET, value)]))
+
+    def is_applied() -> bool:
+        (row,) = _described(wire, BROKER, "1", "log.cleaner.backoff.ms")
+        return row[1] == value
+
+    wait_until(is_applied, "the change is applied", 20)
+
+
+VALUES = (
+    ("retention.ms", ("x", "-2", "", "9223372036854775808", " 5 ", "+5", "1_000", "1.5")),
+    ("max.message.bytes", ("3000000000", "-1", "0")),
+    ("cleanup.policy", ("foo", "", "delete,delete", "compact, delete")),
+    ("min.insync.replicas", ("0", "1")),
+    ("min.cleanable.dirty.ratio", ("2", "-1", "q", "0.25")),
+    ("compression.type", ("foo", "ZSTD", "zstd")),
+    ("compression.gzip.level", ("0", "12", "-1", "9")),
+    ("compression.lz4.level", ("18", "0")),
+    ("compression.zstd.level", ("23", "-131073")),
+    ("preallocate", ("yes", "TRUE")),
+    ("message.timestamp.type", ("createtime", "LogAppendTime")),
+    ("segment.bytes", ("100",)),
+    ("segment.index.bytes", ("3",)),
+    ("leader.replication.throttled.replicas", ("foo", "*", "0:1", "0:1,1:", "0:1,2:3")),
+    ("remote.storage.enable", ("true", "false")),
+    ("retention.bytes", ("-5",)),
+    ("local.retention.ms", ("5", "-3")),
+    ("flush.messages", ("0",)),
+    ("file.delete.delay.ms", ("-1",)),
+    ("max.compaction.lag.ms", ("0",)),
+    ("unknown.setting", ("1",)),
+    ("message.format.version", ("3.0",)),
+)
+
+
+def values_of_topics(wire: Wire) -> object:
+    name = new_topic(wire)
+    return [
+        (key, value, alter(wire, (TOPIC, name, [(key, SET, value)]), validate_only=True))
+        for key, values in VALUES
+        for value in values
+    ]
+
+
+def settings_of_topics(wire: Wire) -> object:
+    name = new_topic(wire)
+    seen: list[object] = []
+    steps: list[list[Change]] = [
+        [("retention.ms", SET, " 77 "), ("cleanup.policy", APPEND, "compact")],
+        [("cleanup.policy", APPEND, "compact,delete")],
+        [("cleanup.policy", SUBTRACT, "delete,other")],
+        [("cleanup.policy", SET, "compact, delete,compact")],
+        [("cleanup.policy", SUBTRACT, "compact")],
+        [("cleanup.policy", DELETE, "any"), ("unknown", DELETE, None)],
+        [("max.message.bytes", SET, "5000"), ("min.cleanable.dirty.ratio", SET, "0.25")],
+        [("preallocate", SET, "TRUE"), ("retention.ms", DELETE, None)],
+        [],
+    ]
+    for changes in steps:
+        found = alter(wire, (TOPIC, name, changes))
+        keys = ("retention.ms", "cleanup.policy", "max.message.bytes", "preallocate")
+        seen.append((found, described(wire, TOPIC, name, *keys)))
+    seen.append(alter(wire, (TOPIC, name, [("retention.ms", SET, "5")]), validate_only=True))
+    seen.append(described(wire, TOPIC, name, "retention.ms"))
+    return seen
+
+
+def refused_changes(wire: Wire) -> object:
+    name, other = new_topic(wire), "refused-topic"
+    if wire.metadata(other).topics[0].error_code:
+        wire.create_topic(other)
+    valid: Change = ("retention.ms", SET, "5")
+    attempts: list[list[Resource]] = [
+        [(TOPIC, "absent", [valid])],
+        [(TOPIC, "absent", [("retention.ms", SET, "x")])],
+        [(TOPIC, "", [valid])],
+        [(TOPIC, name, [valid]), (TOPIC, name, [valid]), (TOPIC, other, [valid])],
+        [(TOPIC, name, [valid, ("retention.ms", DELETE, None)])],
+        [(TOPIC, name, [("retention.ms", SET, None), ("a", APPEND, None)])],
+        [(TOPIC, name, [("retention.ms", APPEND, "5")])],
+        [(TOPIC, name, [("retention.ms", SUBTRACT, "5")])],
+        [(TOPIC, name, [("unknown", APPEND, "5")])],
+        [
+            (
+                TOPIC,
+                name,
+                [("min.compaction.lag.ms", SET, "77"), ("max.compaction.lag.ms", SET, "70")],
+            )
+        ],
+        [(TOPIC, name, [("segment.ms", SET, "77"), ("retention.ms", SET, "x")])],
+        [(0, name, [valid]), (1, name, [valid]), (64, name, [valid])],
+        [],
+    ]
+    seen = [alter(wire, *resources) for resources in attempts]
+    invalid = IncrementalAlterConfigsResource(
+        resource_type=TOPIC,
+        resource_name="a b",
+        configs=[IncrementalAlterableConfig(name="retention.ms", config_operation=SET, value="5")],
+    )
+    request = IncrementalAlterConfigsRequest(resources=[invalid])
+    response = wire.ask(request, 1, IncrementalAlterConfigsResponse)
+    return (
+        seen,
+        [each.error_code for each in response.responses],
+        described(wire, TOPIC, name, "segment.ms", "retention.ms"),
+    )
+
+
+def replaced_settings(wire: Wire) -> object:
+    name, other = new_topic(wire), new_topic(wire)
+    keys = ("retention.ms", "segment.ms", "cleanup.policy")
+    seen: list[object] = []
+    for values in ({"retention.ms": "7", "segment.ms": "8"}, {"segment.ms": "9"}, {}):
+        seen.append(replace(wire, (TOPIC, name, dict(values))))
+        seen.append(described(wire, TOPIC, name, *keys))
+    seen.append(replace(wire, (TOPIC, name, {"retention.ms": "x"}), (TOPIC, "absent", {})))
+    seen.append(replace(wire, (TOPIC, name, {"retention.ms": None}), (TOPIC, other, {})))
+    seen.append(replace(wire, (TOPIC, name, {"retention.ms": "6"}), validate_only=True))
+    seen.append(replace(wire, (LOGGER, "1", {"root": "INFO"}), (9, "1", {}), (BROKER, "9", {})))
+    seen.append(replace(wire, (BROKER, "x", {}), (METRICS, "m", {"interval.ms": "5"})))
+    seen.append(described(wire, TOPIC, name, *keys))
+    return seen
+
+
+def settings_of_brokers(wire: Wire) -> object:
+    seen: list[object] = []
+    name = new_topic(wire)
+    for broker, changes in (
+        ("1", [("message.max.bytes", SET, "5000")]),
+        ("", [("message.max.bytes", SET, "6000"), ("log.retention.ms", SET, "2000")]),
+        ("1", [("log.cleanup.policy", APPEND, "compact")]),
+        ("1", [("message.max.bytes", DELETE, None)]),
+        ("", [("max.connections.per.ip", SET, "900"), ("max.connections", SET, "1000")]),
+        ("1", [("unknown.setting", SET, "secret")]),
+        ("1", [("leader.replication.throttled.rate", SET, "100")]),
+        ("1", [("log.cleanup.policy", SUBTRACT, "delete")]),
+        ("", [("unclean.leader.election.enable", SET, "true")]),
+        ("1", [("unknown.setting", DELETE, None), ("log.cleanup.policy", DELETE, None)]),
+        ("1", [("leader.replication.throttled.rate", DELETE, None)]),
+        ("", [("message.max.bytes", DELETE, None), ("log.retention.ms", DELETE, None)]),
+        ("", [("max.connections.per.ip", DELETE, None), ("max.connections", DELETE, None)]),
+        ("", [("unclean.leader.election.enable", DELETE, None)]),
+    ):
+        seen.append(alter(wire, (BROKER, broker, list(changes))))
+        keys = {key for key, _, _ in changes}
+        seen.append(described(wire, BROKER, "1", *keys))
+        seen.append(described(wire, BROKER, "", *keys))
+        topic_keys = ("max.message.bytes", "retention.ms", "cleanup.policy")
+        seen.append(described(wire, TOPIC, name, *topic_keys))
+    seen.append(replace(wire, (BROKER, "1", {"message.max.bytes": "7000", "log.dirs": "d"})))
+    seen.append(replace(wire, (BROKER, "1", {"message.max.bytes": "7000"})))
+    seen.append(described(wire, BROKER, "1", "message.max.bytes"))
+    seen.append(replace(wire, (BROKER, "1", {})))
+    seen.append(described(wire, BROKER, "1", "message.max.bytes"))
+    return seen
+
+
+BROKER_REFUSALS = (
+    ("9", ("message.max.bytes", SET, "5")),
+    ("x", ("message.max.bytes", SET, "5")),
+    ("1", ("message.max.bytes", SET, "x")),
+    ("1", ("message.max.bytes", SET, "-1")),
+    ("1", ("log.dirs", SET, "d")),
+    ("", ("log.dirs", SET, "d")),
+    ("1", ("log.dirs", DELETE, None)),
+    ("", ("auto.create.topics.enable", SET, "false")),
+    ("", ("log.retention.hours", SET, "2")),
+    ("", ("advertised.listeners", SET, "2")),
+    ("1", ("max.connections", SET, "-100")),
+    ("1", ("ssl.keystore.location", SET, "/x")),
+    ("1", ("message.max.bytes", APPEND, "1")),
+    ("1", ("message.max.bytes", SUBTRACT, "1")),
+    ("1", ("unknown.setting", APPEND, "1")),
+    ("", ("min.insync.replicas", SET, "x")),
+    ("1", ("unclean.leader.election.enable", SET, "x")),
+    ("", ("leader.replication.throttled.rate", SET, "-1")),
+    ("1", ("message.max.bytes", SET, None)),
+    ("", ("log.message.timestamp.type", SET, "Never")),
+    ("", ("compression.type", SET, "foo")),
+    ("", ("log.cleanup.policy", SET, "foo")),
+)
+
+
+def refused_settings_of_brokers(wire: Wire) -> object:
+    return [
+        (name, change, alter(wire, (BROKER, name, [change]), validate_only=True))
+        for name, change in BROKER_REFUSALS
+    ]
+
+
+GROUP_VALUES = ("-1", "0", "1", "1000000", "x", "")
+
+
+def settings_of_groups(wire: Wire) -> object:
+    rows = described(wire, GROUP, "unused")
+    keys = [row[0] for row in rows]
+    seen: list[object] = [rows]
+    seen += [
+        (key, value, alter(wire, (GROUP, "g", [(key, SET, value)]), validate_only=True))
+        for key in keys
+        for value in GROUP_VALUES
+    ]
+    change: Change = ("consumer.session.timeout.ms", SET, "45001")
+    seen.append(
+        alter(wire, (GROUP, "g", [change, ("share.isolation.level", SET, "read_committed")]))
+    )
+    seen.append(described(wire, GROUP, "g"))
+    seen.append(alter(wire, (GROUP, "g", [("unknown", SET, "1")]), (GROUP, "", [change])))
+    seen.append(alter(wire, (GROUP, "g", [("consumer.session.timeout.ms", APPEND, "1")])))
+    seen.append(alter(wire, (GROUP, "h", [("share.auto.offset.reset", SET, "by_duration:PT1H")])))
+    return seen
+
+
+MATCHES = ("client_id", "client_id=", "=x", "a b=c", "client_id=[a-", "", " client_id = x ")
+
+
+def settings_of_client_metrics(wire: Wire) -> object:
+    seen: list[object] = [described(wire, METRICS, "unused")]
+    for key, values in (
+        ("match", MATCHES),
+        ("interval.ms", ("99", "100", "-1", "x", " 500 ", "3600001")),
+        ("metrics", ("a,b", "a,,b", "")),
+        ("unknown", ("1",)),
+    ):
+        seen += [
+            (key, value, alter(wire, (METRICS, "m", [(key, SET, value)]), validate_only=True))
+            for value in values
+        ]
+    changes: list[Change] = [
+        ("interval.ms", SET, "1000"),
+        ("metrics", SET, "a,b"),
+        ("match", SET, "client_id=a.*,client_software_name=b"),
+    ]
+    seen.append(alter(wire, (METRICS, "m", changes), (METRICS, "", changes)))
+    seen.append(alter(wire, (METRICS, "m", [("metrics", APPEND, "c")])))
+    seen.append(described(wire, METRICS, "m"))
+    return seen
+
+
+CASES: list[Callable[[Wire], object]] = [
+    values_of_topics,
+    settings_of_topics,
+    refused_changes,
+    replaced_settings,
+    settings_of_brokers,
+    refused_settings_of_brokers,
+    settings_of_groups,
+    settings_of_client_metrics,
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_responses_equal_those_of_kafka(
+    apache: str, companion: str, case: Callable[[Wire], object]
+) -> None:
+    with Wire(apache) as theirs, Wire(companion) as ours:
+        assert case(ours) == case(theirs)

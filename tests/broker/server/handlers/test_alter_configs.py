@@ -1,0 +1,173 @@
+"""Settings that are changed while the broker runs: responses, and effects."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient.protocol.messages.alter_configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResponse,
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from kclient.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from kclient.testing import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire, batch
+
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+INVALID_CONFIG, INVALID_REQUEST = 40, 42
+TOO_LARGE = 10
+_STATIC = "Cannot update these configs dynamically: "
+_OF_LISTENER = f"{_STATIC}[listener.name.a.ssl.keystore.type]"
+_PER_LISTENER = (
+    "These security configs can be dynamically updated only per-listener using the listener "
+    "prefix: [ssl.truststore.type]"
+)
+
+Change = tuple[str, int, str | None]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    """A broker whose own settings a test changes."""
+    with EmbeddedCluster(data_dir=tmp_path) as running:
+        yield running
+
+
+def alter(
+    wire: Wire, *wanted: tuple[int, str, list[Change]], validate_only: bool = False
+) -> list[tuple[int, str | None]]:
+    resources = [
+        IncrementalAlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[
+                IncrementalAlterableConfig(name=key, config_operation=operation, value=value)
+                for key, operation, value in changes
+            ],
+        )
+        for kind, name, changes in wanted
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+    response = wire.ask(request, 1, IncrementalAlterConfigsResponse)
+    assert [(each.resource_type, each.resource_name) for each in response.responses] == [
+        (kind, name) for kind, name, _ in wanted
+    ]
+    return [(each.error_code, each.error_message) for each in response.responses]
+
+
+def source_of(wire: Wire, kind: int, name: str, key: str) -> tuple[str | None, int]:
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=[key]
+    )
+    response = wire.ask(DescribeConfigsRequest(resources=[resource]), 4, DescribeConfigsResponse)
+    (entry,) = response.results[0].configs
+    return entry.value, entry.config_source
+
+
+def test_settings_of_topics_take_effect_at_once(wire: Wire, topic: str) -> None:
+    large = batch([bytes(2000)])
+    assert wire.produce(topic, large).error_code == 0
+    assert alter(wire, (TOPIC, topic, [("max.message.bytes", SET, "1000")])) == [(0, None)]
+    assert wire.produce(topic, large).error_code == TOO_LARGE
+    assert source_of(wire, TOPIC, topic, "max.message.bytes") == ("1000", 1)
+    assert alter(wire, (TOPIC, topic, [("max.message.bytes", DELETE, None)])) == [(0, None)]
+    assert wire.produce(topic, large).error_code == 0
+
+
+def test_replaced_settings_lose_the_values_that_are_not_named(wire: Wire, topic: str) -> None:
+    alter(wire, (TOPIC, topic, [("retention.ms", SET, "7"), ("max.message.bytes", SET, "1000")]))
+    configs = [AlterableConfig(name="retention.ms", value="8")]
+    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=configs)
+    for validate_only, expected in ((True, ("7", 1)), (False, ("8", 1))):
+        request = AlterConfigsRequest(resources=[resource], validate_only=validate_only)
+        (result,) = wire.ask(request, 2, AlterConfigsResponse).responses
+        assert (result.error_code, result.error_message) == (0, None)
+        assert source_of(wire, TOPIC, topic, "retention.ms") == expected
+    assert source_of(wire, TOPIC, topic, "max.message.bytes") == ("1048588", 5)
+
+
+def test_refused_resources_do_not_affect_the_others(wire: Wire, topic: str) -> None:
+    valid: Change = ("retention.ms", SET, "5")
+    found = alter(
+        wire,
+        (TOPIC, "absent", [valid]),
+        (TOPIC, topic, [valid]),
+        (BROKER, "9", [valid]),
+        (64, "x", [valid]),
+        (TOPIC, "twice", [valid]),
+        (TOPIC, "twice", [valid]),
+        (GROUP, "g", [valid, valid]),
+        (METRICS, "m", [("match", SET, None)]),
+    )
+    codes = [3, 0, *[INVALID_REQUEST] * 6]
+    assert [code for code, _ in found] == codes
+    assert all((text is None) == (code == 0) for code, text in found)
+    assert source_of(wire, TOPIC, topic, "retention.ms") == ("5", 1)
+
+
+def test_settings_of_brokers_are_defaults_of_topics(own: EmbeddedCluster) -> None:
+    large = batch([bytes(2000)])
+    with Wire(own.bootstrap_servers) as wire:
+        wire.create_topic("before")
+        for name, value, source in (("", "1000", 3), ("1", "900", 2)):
+            assert alter(wire, (BROKER, name, [("message.max.bytes", SET, value)])) == [(0, None)]
+            wire.create_topic(f"after{name}")
+            for topic in ("before", f"after{name}"):
+                assert wire.produce(topic, large).error_code == TOO_LARGE
+                assert source_of(wire, TOPIC, topic, "max.message.bytes") == (value, source)
+            assert source_of(wire, BROKER, "1", "message.max.bytes") == (value, source)
+    own.stop()
+    own.start()
+    with Wire(own.bootstrap_servers) as wire:
+        assert wire.produce("before", large).error_code == TOO_LARGE
+        for name in ("1", ""):
+            assert alter(wire, (BROKER, name, [("message.max.bytes", DELETE, None)])) == [(0, None)]
+        assert wire.produce("before", large).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "text"),
+    [
+        ("1", ("log.dirs", SET, "d"), f"{_STATIC}[log.dirs]"),
+        ("", ("num.io.threads", SET, "4"), f"{_STATIC}[num.io.threads]"),
+        ("1", ("ssl.truststore.type", SET, "JKS"), _PER_LISTENER),
+        ("1", ("listener.name.a.ssl.keystore.type", SET, "PEM"), _OF_LISTENER),
+        (
+            "1",
+            ("message.max.bytes", SET, "x"),
+            "Invalid value x for configuration message.max.bytes: Not a number of type INT",
+        ),
+    ],
+)
+def test_static_settings_of_brokers_are_refused(
+    wire: Wire, name: str, change: Change, text: str
+) -> None:
+    assert alter(wire, (BROKER, name, [change])) == [(INVALID_REQUEST, text)]
+
+
+def test_retention_deletes_segments_after_a_change(own: EmbeddedCluster) -> None:
+    own.stop()
+    with (
+        EmbeddedCluster(
+            data_dir=own.data_dir, config={"log.retention.check.interval.ms": 50}
+        ) as running,
+        Wire(running.bootstrap_servers) as wire,
+    ):
+        wire.create_topic("t", segment_bytes=str(1 << 20))
+        for _ in range(3):
+            wire.produce("t", batch([bytes(900_000)], timestamp=1_000))
+        assert wire.fetch("t", 0).error_code == 0
+        alter(wire, (TOPIC, "t", [("retention.bytes", SET, "1")]))
+        wait_until(lambda: wire.fetch("t", 0).error_code == 1, "old segments are deleted", 20)
