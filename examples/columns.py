@@ -18,7 +18,9 @@ def main() -> None:
     with EmbeddedCluster() as cluster:
         bootstrap = cluster.bootstrap_servers
         with AdminClient(bootstrap_servers=bootstrap) as admin:
-            admin.create_topics([NewTopic(TOPIC, num_partitions=1)])
+            admin.create_topics(
+                [NewTopic(TOPIC, num_partitions=1)]
+            ).raise_for_errors().raise_for_errors()
         with Producer(bootstrap_servers=bootstrap) as producer:
             sent = producer.send_many(TOPIC, [str(number).encode() for number in range(COUNT)])
             print(f"sent {sent.result(timeout=30):,} records")

@@ -53,7 +53,7 @@ conf = {"bootstrap.servers": broker}
 with AdminClient(conf) as admin:
     admin.create_topics(
         [NewTopic("orders", num_partitions=3), NewTopic("turnover", num_partitions=1)]
-    )
+    ).raise_for_errors()
 
 # %% Check the workers: packages, and connections to the broker
 report = check_environment(spark, broker, tasks=2)

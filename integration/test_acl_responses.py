@@ -26,8 +26,9 @@ from kclient.admin import (
     ResourcePattern,
     ResourceType,
 )
+from kclient.admin.new_topic import NewTopic
 from kclient.broker.server.kafka_apis import API_TABLE
-from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition
+from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.common.uuids import text_to_uuid
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import Struct
@@ -133,7 +134,7 @@ def companion() -> Iterator[Broker]:
 
 def prepared(bootstrap: str) -> Broker:
     with AdminClient(bootstrap_servers=bootstrap) as admin:
-        admin.create_topics([NewTopic(name, 1, 1) for name in TOPICS])
+        admin.create_topics([NewTopic(name, 1, 1) for name in TOPICS]).raise_for_errors()
         with Producer(bootstrap_servers=bootstrap) as producer:
             for name in TOPICS:
                 producer.send(name, b"a").result(30)
@@ -143,7 +144,7 @@ def prepared(bootstrap: str) -> Broker:
                 consumer.assign(list(offsets))
                 consumer.commit(offsets)
         for host, grants in ((ADMIN_HOST, ADMIN_GRANTS), (CLIENT_HOST, GRANTS)):
-            admin.create_acls([binding(host, grant) for grant in grants])
+            admin.create_acls([binding(host, grant) for grant in grants]).raise_for_errors()
         described = admin.describe_topics(TOPICS)
     ids = {name: text_to_uuid(each.topic_id or "") for name, each in described.items()}
     broker = Broker(bootstrap, ids)

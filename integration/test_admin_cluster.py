@@ -72,26 +72,26 @@ def _settings(admin: AdminClient) -> None:
             ],
             broker: [AlterConfigOp("log.cleaner.threads", "2")],
         }
-    )
+    ).raise_for_errors()
 
     def altered() -> bool:
-        found = admin.describe_topic_configs("moved")["moved"]
-        of_broker = admin.describe_broker_configs(2)[2]["log.cleaner.threads"].value
+        found = admin.describe_configs(topic)[topic]
+        of_broker = admin.describe_configs(broker)[broker]["log.cleaner.threads"].value
         return (found["retention.ms"].value, of_broker) == ("1000", "2")
 
     wait_until(altered, "the settings are in force", WAIT)
-    assert (
-        admin.describe_topic_configs("moved")["moved"]["cleanup.policy"].value == "delete,compact"
-    )
+    assert admin.describe_configs(topic)[topic]["cleanup.policy"].value == "delete,compact"
     admin.incremental_alter_configs(
         {topic: [AlterConfigOp("retention.ms", "5")]}, validate_only=True
-    )
+    ).raise_for_errors()
     with pytest.raises(KafkaError, match="topic 'moved'"):
-        admin.incremental_alter_configs({topic: [AlterConfigOp("retention.ms", "soon")]})
+        admin.incremental_alter_configs(
+            {topic: [AlterConfigOp("retention.ms", "soon")]}
+        ).raise_for_errors()
     with pytest.warns(DeprecationWarning, match="alter_configs"):
-        admin.alter_configs({topic: {"retention.ms": "2000"}})
+        admin.alter_configs({topic: {"retention.ms": "2000"}}).raise_for_errors()
     wait_until(
-        lambda: admin.describe_topic_configs("moved")["moved"]["cleanup.policy"].value == "delete",
+        lambda: admin.describe_configs(topic)[topic]["cleanup.policy"].value == "delete",
         "the other settings are reset",
         WAIT,
     )
@@ -101,7 +101,9 @@ def _settings(admin: AdminClient) -> None:
 
 def _quotas(admin: AdminClient) -> None:
     alice = ClientQuotaEntity.of({"user": "alice", "client-id": None})
-    admin.alter_client_quotas({alice: {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6}})
+    admin.alter_client_quotas(
+        {alice: {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6}}
+    ).raise_for_errors()
     wanted = [
         ClientQuotaFilterComponent("user", QuotaMatchType.EXACT, "alice"),
         ClientQuotaFilterComponent("client-id", QuotaMatchType.DEFAULT),
@@ -110,14 +112,14 @@ def _quotas(admin: AdminClient) -> None:
     wait_until(
         lambda: admin.describe_client_quotas(wanted, strict=True) == expected, "quotas", WAIT
     )
-    admin.alter_client_quotas({alice: {"producer_byte_rate": None}})
+    admin.alter_client_quotas({alice: {"producer_byte_rate": None}}).raise_for_errors()
     wait_until(
         lambda: admin.describe_client_quotas() == {alice: {"consumer_byte_rate": 2e6}},
         "one quota is removed",
         WAIT,
     )
     with pytest.raises(KafkaError, match="quotas of"):
-        admin.alter_client_quotas({alice: {"speed": 1}})
+        admin.alter_client_quotas({alice: {"speed": 1}}).raise_for_errors()
 
 
 def _no_authorizer(admin: AdminClient) -> None:
@@ -133,10 +135,10 @@ def _features(admin: AdminClient) -> None:
         assert level.max_version <= found.supported_features["metadata.version"].max_version
         assert found.finalized_features_epoch is not None
     lower = FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE)
-    admin.update_features({"transaction.version": lower}, validate_only=True)
+    admin.update_features({"transaction.version": lower}, validate_only=True).raise_for_errors()
     assert admin.describe_features().finalized_features["transaction.version"].max_version == 2
     with pytest.raises(KafkaError, match=r"metadata\.version"):
-        admin.update_features({"metadata.version": FeatureUpdate(9999)})
+        admin.update_features({"metadata.version": FeatureUpdate(9999)}).raise_for_errors()
 
 
 def _quorum(admin: AdminClient) -> None:
@@ -180,7 +182,7 @@ def _group_offsets(cluster: KafkaCluster, admin: AdminClient) -> None:
 
 def _reassignment(admin: AdminClient) -> None:
     partition = TopicPartition("moved", 0)
-    admin.alter_partition_reassignments({partition: [3, 2]})
+    admin.alter_partition_reassignments({partition: [3, 2]}).raise_for_errors()
     wait_until(lambda: not admin.list_partition_reassignments(), "the move has ended", WAIT)
     wait_until(
         lambda: admin.describe_topics("moved")["moved"].partitions[0].replicas == (3, 2),
@@ -188,7 +190,7 @@ def _reassignment(admin: AdminClient) -> None:
         WAIT,
     )
     with pytest.raises(KafkaError, match="partition moved-0"):
-        admin.alter_partition_reassignments({partition: None})
+        admin.alter_partition_reassignments({partition: None}).raise_for_errors()
     with pytest.raises(KafkaError, match="partition moved-0"):
         admin.alter_partition_reassignments(
             {partition: [1, 2, 3]}, allow_replication_factor_change=False
@@ -208,13 +210,14 @@ def _log_dirs(admin: AdminClient) -> None:
     found = admin.describe_replica_log_dirs([replica, absent])
     assert found[replica].current_replica_log_dir == path
     assert found[absent].current_replica_log_dir is None
-    admin.alter_replica_log_dirs({replica: path})
+    admin.alter_replica_log_dirs({replica: path}).raise_for_errors()
     with pytest.raises(KafkaError, match="replica moved-0 at broker 2"):
-        admin.alter_replica_log_dirs({replica: "/nowhere"})
+        admin.alter_replica_log_dirs({replica: "/nowhere"}).raise_for_errors()
 
 
 def _unclean_and_voters(admin: AdminClient) -> None:
-    assert admin.elect_leaders(ElectionType.UNCLEAN, TopicPartition("moved", 1)) == []
+    partition = TopicPartition("moved", 1)
+    assert admin.elect_leaders(ElectionType.UNCLEAN, partition) == {partition: False}
     directory_id = admin.describe_metadata_quorum().voters[0].replica_directory_id
     unknown = directory_id or "4pmJmFVBQmG0yyT2_6yMVA"
     with pytest.raises(KafkaError, match="voter 9"):

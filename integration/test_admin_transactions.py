@@ -252,7 +252,7 @@ async def found_by_coroutine(cluster: KafkaCluster) -> list[HangingTransaction]:
 
 def test_page(cluster: KafkaCluster, admin: AdminClient, tmp_path: Path) -> None:
     page = ROOT / "docs" / "how-to" / "hanging-transactions.md"
-    admin.create_topics([NewTopic("orders", 2, 1), NewTopic("bills", 1, 1)])
+    admin.create_topics([NewTopic("orders", 2, 1), NewTopic("bills", 1, 1)]).raise_for_errors()
     first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
     with Wire(cluster.bootstrap()) as wire:
         assert wire.produce("orders", bytes(make_batch(42))).error_code == 0

@@ -20,9 +20,11 @@ async def _calls(admin: AdminClient) -> None:
     with pytest.raises(TopicExistsError, match=TOPIC):
         await admin.create_topics(NewTopic(TOPIC))
     resource = ConfigResource(ConfigResourceType.TOPIC, TOPIC)
-    await admin.incremental_alter_configs({resource: [AlterConfigOp("retention.ms", "1000")]})
+    (
+        await admin.incremental_alter_configs({resource: [AlterConfigOp("retention.ms", "1000")]})
+    ).raise_for_errors()
     async with asyncio.timeout(30):  # the broker applies settings after the controller
-        while (await admin.describe_topic_configs(TOPIC))[TOPIC]["retention.ms"].value != "1000":
+        while (await admin.describe_configs(resource))[resource]["retention.ms"].value != "1000":
             continue
     described, cluster, groups = await asyncio.gather(
         admin.describe_topics(TOPIC, partition_size_limit_per_response=2),
@@ -32,7 +34,9 @@ async def _calls(admin: AdminClient) -> None:
     assert described[TOPIC].topic_id == created[TOPIC].topic_id
     assert len(described[TOPIC].partitions) == 3
     assert (len(cluster.nodes), groups) == (1, [])
-    assert await admin.elect_leaders(ElectionType.PREFERRED, TopicPartition(TOPIC, 0)) == []
+    partition = TopicPartition(TOPIC, 0)
+    elected = await admin.elect_leaders(ElectionType.PREFERRED, partition)
+    assert elected == {partition: False}
     assert (await admin.describe_metadata_quorum()).leader_id == cluster.nodes[0].id
     with pytest.raises(GroupIdNotFoundError, match="unknown"):
         await admin.delete_consumer_groups("unknown")

@@ -31,7 +31,7 @@ def java(cluster: EmbeddedCluster, tools_for: ToolsFor) -> KafkaTools:
 
 def create(cluster: EmbeddedCluster, partitions: int = 1) -> None:
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic("t", partitions, 3)])
+        admin.create_topics([NewTopic("t", partitions, 3)]).raise_for_errors()
 
 
 def is_in_sync(cluster: EmbeddedCluster) -> bool:

@@ -12,8 +12,9 @@ from integration.harness.discovery import chosen_versions
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.transactional_clients import COMMITTED, PRODUCERS, RECORDS
 from kclient import AdminClient, Consumer
+from kclient.admin.new_topic import NewTopic
 from kclient.broker.coordinator.runtime.partition_log import partition_for
-from kclient.common.types import NewTopic, TopicPartition
+from kclient.common.types import TopicPartition
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 
@@ -24,7 +25,7 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 def cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(request.param) as running:
         with AdminClient(bootstrap_servers=running.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic("t", 3)])
+            admin.create_topics([NewTopic("t", 3)]).raise_for_errors()
         yield running
 
 
@@ -91,7 +92,7 @@ def test_transaction_is_committed_at_the_next_coordinator() -> None:
     with EmbeddedCluster(3) as cluster:
         bootstrap = cluster.bootstrap_servers
         with AdminClient(bootstrap_servers=bootstrap) as admin:
-            admin.create_topics([NewTopic("t", 3)])
+            admin.create_topics([NewTopic("t", 3)]).raise_for_errors()
         producer = opened(bootstrap)
         partition = partition_for("x", 4)
         coordinator = cluster.leader_of("__transaction_state", partition)
@@ -126,7 +127,7 @@ def test_copied_records_are_in_the_output_once(cluster: EmbeddedCluster) -> None
     """Every third transaction is aborted, and its records are read again."""
     bootstrap = cluster.bootstrap_servers
     with AdminClient(bootstrap_servers=bootstrap) as admin:
-        admin.create_topics([NewTopic("input", 2)])
+        admin.create_topics([NewTopic("input", 2)]).raise_for_errors()
     source = kafka.KafkaProducer(bootstrap_servers=bootstrap)
     for number in range(200):
         source.send("input", b"%d" % number, partition=number % 2)

@@ -214,7 +214,7 @@ def test_admin_client_sees_groups_of_others(
     wait_until(
         lambda: admin.describe_consumer_groups([java])[java].state == "Empty", "Java has left"
     )
-    admin.delete_consumer_groups([java])
+    admin.delete_consumer_groups([java]).raise_for_errors()
     assert java not in tools.groups()
 
 
@@ -238,7 +238,7 @@ def test_classic_member_joins_a_group_of_the_consumer_protocol(
         (listed,) = [one for one in admin.list_groups() if one.group_id == group]
         assert (listed.group_type, listed.state) == ("consumer", "Stable")
         with pytest.raises(UnsupportedVersionError, match=f"group '{group}': its type is 'con"):
-            admin.describe_consumer_groups([group])
+            admin.describe_consumer_groups([group]).raise_for_errors()
         ours = clients.consumer(group, heartbeat_interval_ms=300)
         ours.subscribe(name)
         poll_until(ours, lambda: len(ours.assignment()) == 2, "half of the partitions")

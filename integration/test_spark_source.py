@@ -88,11 +88,11 @@ def test_stream_over_new_partitions_and_a_recreated_topic(
         query = Query(lambda: LimitedStreamReader(parsed(clients, options)))
         clients.fill(name, 6)
         assert query.rest() == [[0, 1, 2, 3], [4, 5]]
-        admin.create_partitions({name: 2})
+        admin.create_partitions({name: 2}).raise_for_errors()
         clients.fill(name, 2, partition=1, start=6)
         assert query.rest() == [[6, 7]]
-        admin.delete_topics([name])
-        admin.create_topics([NewTopic(name, num_partitions=2)])
+        admin.delete_topics([name]).raise_for_errors()
+        admin.create_topics([NewTopic(name, num_partitions=2)]).raise_for_errors()
         clients.fill(name, 9)
         with pytest.raises(DataLossError, match="deleted and recreated"):
             query.batch()

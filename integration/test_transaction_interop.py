@@ -35,7 +35,7 @@ def written(request: pytest.FixtureRequest, kafka: RunningKafka) -> Iterator[Wri
     if request.param == "companion":
         with EmbeddedCluster() as cluster:
             with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
-                admin.create_topics([NewTopic(TOPIC, 3)])
+                admin.create_topics([NewTopic(TOPIC, 3)]).raise_for_errors()
             yield _write(Written(cluster.bootstrap_servers, TOPIC))
     else:
         yield _write(Written(kafka.bootstrap, kafka.create_topic(3)))
@@ -73,7 +73,7 @@ def topics(written: Written) -> tuple[str, str]:
     """Return a filled topic and an empty one."""
     source, target = f"source-{next(_numbers)}", f"target-{next(_numbers)}"
     with AdminClient(bootstrap_servers=written.bootstrap) as admin:
-        admin.create_topics([NewTopic(source, 3), NewTopic(target, 3)])
+        admin.create_topics([NewTopic(source, 3), NewTopic(target, 3)]).raise_for_errors()
     with Producer(bootstrap_servers=written.bootstrap) as producer:
         producer.send_many(source, SEEDS).result(TIMEOUT_S)
     return source, target

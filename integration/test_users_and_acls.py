@@ -162,9 +162,9 @@ def test_life_of_a_user(broker: Broker, admin: AdminClient) -> None:
 
 def test_errors_of_users(admin: AdminClient) -> None:
     with pytest.raises(ResourceNotFoundError, match="user 'nosuch'"):
-        admin.describe_user_scram_credentials(["nosuch"])
+        admin.describe_user_scram_credentials(["nosuch"]).raise_for_errors()
     with pytest.raises(DuplicateResourceError, match="user 'nosuch'"):
-        admin.describe_user_scram_credentials(["nosuch", "nosuch"])
+        admin.describe_user_scram_credentials(["nosuch", "nosuch"]).raise_for_errors()
     with pytest.raises(ResourceNotFoundError, match="user 'nosuch'"):
         admin.alter_user_scram_credentials(UserScramCredentialDeletion("nosuch", SHA_512))
     with pytest.raises(DuplicateResourceError, match="user 'twice'") as caught:
@@ -205,10 +205,12 @@ def may_send(broker: Broker, user: str, topic: str) -> bool:
 
 def test_rules_have_effect_for_another_user(broker: Broker, admin: AdminClient) -> None:
     admin.alter_user_scram_credentials(UserScramCredentialUpsertion("erin", STRONG, PASSWORD))
-    admin.create_topics([NewTopic("app-open", 1), NewTopic("app-secret", 1), NewTopic("other", 1)])
+    admin.create_topics(
+        [NewTopic("app-open", 1), NewTopic("app-secret", 1), NewTopic("other", 1)]
+    ).raise_for_errors()
     wait_until(lambda: not is_refused(broker, "erin"), "erin can log in", WAIT)
     assert not may_send(broker, "erin", "app-open")
-    admin.create_acls([WRITE_PREFIXED, DENY_ONE, *READ_ALL])
+    admin.create_acls([WRITE_PREFIXED, DENY_ONE, *READ_ALL]).raise_for_errors()
     admin.create_acls(WRITE_PREFIXED)  # as it exists already, it succeeds
     everything = sorted([WRITE_PREFIXED, DENY_ONE, *READ_ALL])
     wait_until(lambda: sorted(admin.describe_acls()) == everything, "all rules exist", WAIT)
@@ -227,17 +229,18 @@ def test_rules_have_effect_for_another_user(broker: Broker, admin: AdminClient) 
         [WRITE_PREFIXED, READ_ALL[0]]
     )
     of_erin = AclBindingFilter(entry_filter=AccessControlEntryFilter(ERIN))
-    removed = admin.delete_acls([WRITE_PREFIXED.to_filter(), of_erin])
-    assert sorted(removed) == sorted([WRITE_PREFIXED, *READ_ALL])
+    conditions = [WRITE_PREFIXED.to_filter(), of_erin]
+    first, second = admin.delete_acls(conditions).raise_for_errors().values()
+    assert sorted([*first, *second]) == sorted([WRITE_PREFIXED, *READ_ALL])
     wait_until(lambda: not may_send(broker, "erin", "app-open"), "the rule is gone", WAIT)
-    assert admin.delete_acls(AclBindingFilter()) == [DENY_ONE]
+    assert admin.delete_acls(AclBindingFilter()) == {AclBindingFilter(): [DENY_ONE]}
     wait_until(lambda: admin.describe_acls() == [], "no rule is left", WAIT)
 
 
 def test_broker_refuses_a_rule(admin: AdminClient) -> None:
     wrong = AclBinding(ResourcePattern(ResourceType.CLUSTER, "my-cluster"), WRITE_PREFIXED.entry)
     with pytest.raises(InvalidRequestError, match=r"CLUSTER 'my-cluster': .*kafka-cluster"):
-        admin.create_acls([wrong])
+        admin.create_acls([wrong]).raise_for_errors()
 
 
 Run = Callable[..., tuple[int, str, str]]

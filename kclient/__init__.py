@@ -12,7 +12,8 @@ from kclient.common.version import VERSION
 
 if TYPE_CHECKING:
     from kclient.admin.admin_client import AdminClient
-    from kclient.common.types import NewTopic, OffsetAndMetadata, RecordMetadata, TopicPartition
+    from kclient.admin.new_topic import NewTopic
+    from kclient.common.types import OffsetAndMetadata, RecordMetadata, TopicPartition
     from kclient.consumer.consumer import Consumer
     from kclient.consumer.interceptors import ConsumerInterceptor
     from kclient.producer.interceptors import ProducerInterceptor
@@ -24,7 +25,7 @@ else:
         "Consumer": "kclient.consumer.consumer",
         "ConsumerInterceptor": "kclient.consumer.interceptors",
         "ConsumerRecord": "kclient.record",
-        "NewTopic": "kclient.common.types",
+        "NewTopic": "kclient.admin.new_topic",
         "OffsetAndMetadata": "kclient.common.types",
         "Producer": "kclient.producer.producer",
         "ProducerInterceptor": "kclient.producer.interceptors",

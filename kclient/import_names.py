@@ -11,8 +11,11 @@ _CALLBACKS = "use on_assigned=, on_revoked= and on_lost= of Consumer.subscribe()
 
 _ELSEWHERE = {
     "kclient.admin": (
-        "AlterConfigOp", "AlterConfigOpType", "ClientQuotaEntity", "ConfigResource",
-        "ConfigResourceType", "ElectionType", "FeatureUpdate", "TopicPartitionReplica",
+        "AclBinding", "AclBindingFilter", "AclOperation", "AclPermissionType", "AlterConfigOp",
+        "AlterConfigOpType", "ClientQuotaEntity", "ConfigEntry", "ConfigResource",
+        "ConfigResourceType", "ConfigSource", "ElectionType", "FeatureUpdate", "OffsetSpec",
+        "PatternType", "ResourcePattern", "ResourceType", "ScramCredentialInfo",
+        "TopicPartitionReplica", "UserScramCredentialDeletion", "UserScramCredentialUpsertion",
     ),
     "kclient.consumer": ("ConsumerGroupMetadata", "ConsumerRecords"),
     "kclient.journey": ("Journey",),

@@ -37,4 +37,4 @@ def create_topics(kafka: KafkaAccess, settings: PipelineSettings) -> None:
         ),
     ]
     with AdminClient(kafka.client_options()) as admin:
-        admin.create_topics(topics)
+        admin.create_topics(topics).raise_for_errors()

@@ -36,7 +36,7 @@ class RecreatedTopic:
 
     def _try_to_create(self) -> bool:
         try:
-            self._admin.create_topics([self._new])
+            self._admin.create_topics([self._new]).raise_for_errors()
         except TopicExistsError:
             return True  # by a call before this one, whose response was lost
         except KafkaTimeoutError:
@@ -45,7 +45,7 @@ class RecreatedTopic:
 
     def _try_to_delete(self) -> bool:
         try:
-            self._admin.delete_topics([self.name])
+            self._admin.delete_topics([self.name]).raise_for_errors()
         except UnknownTopicOrPartitionError:
             return True
         except KafkaTimeoutError:

@@ -65,7 +65,7 @@ class CompanionBroker(Closing):
 
     def create_topic(self, name: str, partitions: int) -> None:
         with AdminClient(bootstrap_servers=self.bootstrap) as admin:
-            admin.create_topics([NewTopic(name, num_partitions=partitions)])
+            admin.create_topics([NewTopic(name, num_partitions=partitions)]).raise_for_errors()
 
     def bounce(self, place: TopicPartition, *, kill: bool) -> None:
         if kill:
@@ -100,7 +100,7 @@ class ApacheKafka(Closing):
     def create_topic(self, name: str, partitions: int) -> None:
         asked = NewTopic(name, num_partitions=partitions, replication_factor=self._replicas)
         with AdminClient(bootstrap_servers=self.bootstrap) as admin:
-            admin.create_topics([asked])
+            admin.create_topics([asked]).raise_for_errors()
 
     def bounce(self, place: TopicPartition, *, kill: bool) -> None:
         node = self._leader(place)

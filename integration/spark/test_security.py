@@ -51,7 +51,7 @@ def test_rows_are_written_and_read_over_sasl_ssl(
     given = client_options(secured)
     alice = {"sasl.username": USER, "sasl.password": PASSWORD}
     with AdminClient({**given, **alice}) as admin:
-        admin.create_topics([NewTopic(name, 2) for name in ("table", "stream")])
+        admin.create_topics([NewTopic(name, 2) for name in ("table", "stream")]).raise_for_errors()
     common = {f"kafka.{key}": value for key, value in given.items()}
     plain = {**common, "kafka.sasl.username": USER, "kafka.sasl.password": PASSWORD}
     of_file = {

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from kclient.admin.requester import Requester, item_error, raise_failures, raising
+from kclient.admin.requester import Requester, item_error
+from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.admin.security_arguments import (
     check_acl_filter,
     check_acl_filters,
@@ -85,17 +86,20 @@ def describe_acls(
 
 def create_acls(
     requester: Requester, acls: AclBinding | Iterable[AclBinding], *, timeout: float | None = None
-) -> Steps[None]:
+) -> Steps[Results[AclBinding, None]]:
     """Add access rules (CreateAcls); those that exist already are left as they are.
 
     A broker obeys a rule once it has applied the metadata record, shortly after this call.
 
+    Returns:
+        None or error by rule.
+
     Raises:
         SecurityDisabledError: The broker has no authorizer.
-        InvalidRequestError: The broker refuses a rule.
+        InvalidRequestError: The broker refuses a rule; the error of this rule.
         ClusterAuthorizationError: The client may not ALTER the cluster.
     """
-    bindings = check_bindings(acls)
+    bindings = list(dict.fromkeys(check_bindings(acls)))
     requester.limit(timeout)
     request = CreateAclsRequest(
         creations=[
@@ -112,17 +116,17 @@ def create_acls(
         ]
     )
 
-    def read(response: CreateAclsResponse) -> dict[str, KafkaError]:
+    def read(response: CreateAclsResponse) -> Results[AclBinding, None]:
         _check_count("rules", len(response.results), len(bindings))
-        failures = {}
+        outcomes: Outcomes[AclBinding, None] = {}
         for binding, result in zip(bindings, response.results, strict=True):
             error = item_error(str(binding), result.error_code, result.error_message)
-            if error is not None:
-                _raise_disabled(error)
-                failures[str(binding)] = error
-        return failures
+            _raise_disabled(error)
+            outcomes[binding] = error
+        return Results("create_acls", outcomes)
 
-    return raising(requester.send_to_least_loaded(SimpleBuilder(request), CreateAclsResponse, read))
+    steps = requester.send_to_least_loaded(SimpleBuilder(request), CreateAclsResponse, read)
+    return raising_if_single(steps, acls, AclBinding)
 
 
 def delete_acls(
@@ -130,16 +134,20 @@ def delete_acls(
     filters: AclBindingFilter | Iterable[AclBindingFilter],
     *,
     timeout: float | None = None,
-) -> Steps[list[AclBinding]]:
-    """Remove the access rules that meet any of the conditions (DeleteAcls); return them.
+) -> Steps[Results[AclBindingFilter, list[AclBinding]]]:
+    """Remove the access rules that meet any of the conditions (DeleteAcls).
 
     `AclBinding.to_filter` returns the condition of one rule.
+
+    Returns:
+        Removed rules, or error, by condition. If the broker could not remove one of the rules of a
+        condition, that is the error, with a note for each rule that it removed.
 
     Raises:
         SecurityDisabledError: The broker has no authorizer.
         ClusterAuthorizationError: The client may not ALTER the cluster.
     """
-    wanted = check_acl_filters(filters)
+    wanted = list(dict.fromkeys(check_acl_filters(filters)))
     requester.limit(timeout)
     request = DeleteAclsRequest(
         filters=[
@@ -156,48 +164,44 @@ def delete_acls(
         ]
     )
 
-    def read(response: DeleteAclsResponse) -> tuple[list[AclBinding], dict[str, KafkaError]]:
+    def read(response: DeleteAclsResponse) -> Results[AclBindingFilter, list[AclBinding]]:
         _check_count("filters", len(response.filter_results), len(wanted))
-        removed: dict[AclBinding, None] = {}
-        failures: dict[str, KafkaError] = {}
-        for number, result in enumerate(response.filter_results):
-            found, errors = _removed(f"filters[{number}]", result)
-            removed |= dict.fromkeys(found)
-            failures |= errors
-        return list(removed), failures
+        outcomes = {
+            condition: _removed(f"filters[{number}]", result)
+            for number, (condition, result) in enumerate(
+                zip(wanted, response.filter_results, strict=True)
+            )
+        }
+        return Results("delete_acls", outcomes)
 
-    builder = SimpleBuilder(request)
-    return _all_removed(requester.send_to_least_loaded(builder, DeleteAclsResponse, read))
-
-
-def _all_removed(
-    steps: Steps[tuple[list[AclBinding], dict[str, KafkaError]]],
-) -> Steps[list[AclBinding]]:
-    """Return the removed rules; raise the errors by filter or rule, if any."""
-    removed, failures = yield from steps
-    raise_failures(failures)
-    return removed
+    steps = requester.send_to_least_loaded(SimpleBuilder(request), DeleteAclsResponse, read)
+    return raising_if_single(steps, filters, AclBindingFilter)
 
 
-def _removed(
-    what: str, result: DeleteAclsFilterResult
-) -> tuple[list[AclBinding], dict[str, KafkaError]]:
-    """Return the rules that a filter removed, and errors by filter or rule."""
+def _removed(what: str, result: DeleteAclsFilterResult) -> list[AclBinding] | KafkaError:
+    """Return the rules that a condition removed, or its error."""
     error = item_error(what, result.error_code, result.error_message)
+    _raise_disabled(error)
     if error is not None:
-        _raise_disabled(error)
-        return [], {what: error}
-    removed, failures = [], {}
+        return error
+    removed, errors = [], []
     for match in result.matching_acls:
         binding = AclBinding(
             _pattern(match.resource_type, match.resource_name, match.pattern_type), _entry(match)
         )
-        error = item_error(str(binding), match.error_code, match.error_message)
-        if error is None:
+        failure = item_error(str(binding), match.error_code, match.error_message)
+        if failure is None:
             removed.append(binding)
         else:
-            failures[str(binding)] = error
-    return removed, failures
+            errors.append(failure)
+    if not errors:
+        return removed
+    first, *others = errors
+    for other in others:
+        first.add_note(f"also failed: {other}")
+    for binding in removed:
+        first.add_note(f"removed: {binding}")
+    return first
 
 
 def _pattern(kind: int, name: str, pattern_type: int) -> ResourcePattern:
@@ -215,7 +219,7 @@ def _entry(rule: AclDescription | DeleteAclsMatchingAcl) -> AccessControlEntry:
     )
 
 
-def _raise_disabled(error: KafkaError) -> None:
+def _raise_disabled(error: KafkaError | None) -> None:
     if isinstance(error, SecurityDisabledError):
         raise SecurityDisabledError(
             "SECURITY_DISABLED: the broker has no authorizer, and so no access rules; its "

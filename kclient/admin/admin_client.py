@@ -10,8 +10,10 @@ from kclient.admin import (
     cluster_calls,
     config_calls,
     group_calls,
+    group_offset_calls,
     hanging_transaction_calls,
     log_dir_calls,
+    offset_calls,
     quorum_calls,
     replica_calls,
     scram_calls,
@@ -20,10 +22,12 @@ from kclient.admin import (
 )
 from kclient.admin.admin_core import ADMIN_CONFIG, AdminCore, AdminOptions
 from kclient.admin.described_method import describe
+from kclient.admin.foreign_names import ADMIN_NAMES
 from kclient.admin.requester import Requester
 from kclient.common.config_def import merged
 from kclient.common.errors import ClosedError, ForkedClientError, IllegalStateError
 from kclient.common.event_loop import refuse_in_event_loop
+from kclient.common.foreign_names import WithForeignNames
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
@@ -46,15 +50,18 @@ def blocking(
     return method
 
 
-class AdminClient(ProcessBound):
+class AdminClient(ProcessBound, metaclass=WithForeignNames, foreign_names=ADMIN_NAMES):
     """Administers a cluster (Kafka: Admin).
 
     A call blocks until it has its result or its timeout (seconds; by default
     ``default.api.timeout.ms``) expires. Retriable errors are retried until then. With a timeout of
-    0 it sends its first request and raises `KafkaTimeoutError`. A call for several items raises
-    the error of the first that failed, with a note for each other one. A parameter that takes a
-    list also takes a single item. Threads may share the client; their calls run one after the
-    other. Inside a running event loop every call but `close` raises `EventLoopError`.
+    0 it sends its first request and raises `KafkaTimeoutError`. Threads may share the client; their
+    calls run one after the other. Inside a running event loop every call but `close` raises
+    `EventLoopError`.
+
+    A call for several items, such as a list of topics, returns `Results`: ``results[item]`` is the
+    result of an item or raises its error, and ``raise_for_errors()`` raises if any item failed.
+    A parameter that takes a list also takes a single item, whose error the call itself raises.
 
     Args:
         config: Options by dotted name, as an alternative to keywords.
@@ -87,9 +94,8 @@ class AdminClient(ProcessBound):
     create_partitions = blocking(topic_calls.create_partitions)
 
     describe_cluster = blocking(cluster_calls.describe_cluster)
-    describe_topic_configs = blocking(cluster_calls.describe_topic_configs)
-    describe_broker_configs = blocking(cluster_calls.describe_broker_configs)
 
+    describe_configs = blocking(config_calls.describe_configs)
     incremental_alter_configs = blocking(config_calls.incremental_alter_configs)
     alter_configs = blocking(config_calls.alter_configs)
     list_config_resources = blocking(config_calls.list_config_resources)
@@ -98,9 +104,14 @@ class AdminClient(ProcessBound):
 
     list_groups = blocking(group_calls.list_groups)
     describe_consumer_groups = blocking(group_calls.describe_consumer_groups)
-    list_consumer_group_offsets = blocking(group_calls.list_consumer_group_offsets)
     delete_consumer_groups = blocking(group_calls.delete_consumer_groups)
-    delete_consumer_group_offsets = blocking(group_calls.delete_consumer_group_offsets)
+    remove_members_from_consumer_group = blocking(group_calls.remove_members_from_consumer_group)
+    list_consumer_group_offsets = blocking(group_offset_calls.list_consumer_group_offsets)
+    alter_consumer_group_offsets = blocking(group_offset_calls.alter_consumer_group_offsets)
+    delete_consumer_group_offsets = blocking(group_offset_calls.delete_consumer_group_offsets)
+
+    list_offsets = blocking(offset_calls.list_offsets)
+    delete_records = blocking(offset_calls.delete_records)
 
     elect_leaders = blocking(replica_calls.elect_leaders)
     alter_partition_reassignments = blocking(replica_calls.alter_partition_reassignments)

@@ -1,8 +1,9 @@
 """Core of the admin client: its calls in steps, one at a time (Kafka: KafkaAdminClient)."""
 
-from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from kclient.admin.foreign_names import ADMIN_ARGUMENTS
 from kclient.admin.requester import Requester
 from kclient.client.client_config import ClientConfig, ClientOptions, max_idle_key
 from kclient.client.exponential_backoff import ExponentialBackoff
@@ -11,6 +12,7 @@ from kclient.client.network_client_builder import build_network_client
 from kclient.common.config_def import ConfigDef
 from kclient.common.config_keys import whole_number
 from kclient.common.errors import ClosedError, KafkaError, KafkaTimeoutError
+from kclient.common.foreign_names import refuse_keywords
 from kclient.common.java_only_keys import java_only_keys
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime
@@ -90,10 +92,11 @@ class AdminCore:
 
         Raises:
             InvalidArgumentError: An argument is invalid; from a step: a broker refused it.
-            InvalidTypeError: An argument has the wrong type.
+            InvalidTypeError: An argument has the wrong type, or there is no such argument.
             ClosedError: From the first step: the client is closed.
             KafkaTimeoutError: From a step: the timeout expired.
         """
+        _refuse_unknown(call, kwargs)
         requester = Requester(
             self._client, self._metadata, self._clock, self._backoff, self._timeout_ms
         )
@@ -156,3 +159,11 @@ class AdminCore:
             self._turn.notify()
         if is_closed:
             self._client.close()
+
+
+def _refuse_unknown(call: Callable[..., Any], given: Mapping[str, object]) -> None:
+    """Raise for a keyword that a call does not have."""
+    code = call.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    unknown = {name: value for name, value in given.items() if name not in known}
+    refuse_keywords(f"AdminClient.{call.__name__}", unknown, ADMIN_ARGUMENTS)

@@ -76,22 +76,125 @@ class ClusterDescription(NamedTuple):
     fenced_ids: frozenset[int] = frozenset()
 
 
-class ConfigEntry(NamedTuple):
-    """One setting of a topic, a broker or a group (Kafka: ConfigEntry).
+class OffsetSpec(NamedTuple):
+    """Offset to look up in a partition (Kafka: OffsetSpec).
+
+    Attributes:
+        timestamp_ms: Time in ms since 1970, or the protocol's negative number of a position.
+    """
+
+    timestamp_ms: int
+
+    @classmethod
+    def earliest(cls) -> "OffsetSpec":
+        """Return the log start offset, at the oldest record."""
+        return cls(-2)
+
+    @classmethod
+    def latest(cls) -> "OffsetSpec":
+        """Return the end: the high watermark, or for read_committed the last stable offset."""
+        return cls(-1)
+
+    @classmethod
+    def for_timestamp(cls, timestamp_ms: int) -> "OffsetSpec":
+        """Return the first record whose timestamp is at a time (ms since 1970) or later."""
+        return cls(timestamp_ms)
+
+    @classmethod
+    def max_timestamp(cls) -> "OffsetSpec":
+        """Return the record with the highest timestamp (KIP-734)."""
+        return cls(-3)
+
+    @classmethod
+    def earliest_local(cls) -> "OffsetSpec":
+        """Return the first offset on the broker's disk, with tiered storage (KIP-405)."""
+        return cls(-4)
+
+    @classmethod
+    def latest_tiered(cls) -> "OffsetSpec":
+        """Return the last offset in tiered storage (KIP-1005)."""
+        return cls(-5)
+
+
+class ListOffsetsResultInfo(NamedTuple):
+    """Offset of a partition (Kafka: ListOffsetsResultInfo).
+
+    Attributes:
+        offset: Offset; -1 if no record is that late.
+        timestamp: Timestamp of the record in ms since 1970; -1 if the look-up was not by time.
+        leader_epoch: Leader epoch of the record, -1 if unknown.
+    """
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class DeletedRecords(NamedTuple):
+    """Outcome of the deletion of a partition's records (Kafka: DeletedRecords).
+
+    Attributes:
+        low_watermark: First offset that remains on every replica.
+    """
+
+    low_watermark: int
+
+
+class ConfigSource(IntEnum):
+    """Where the value of a setting comes from (Kafka: ConfigEntry.ConfigSource)."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
+
+
+class ConfigSynonym(NamedTuple):
+    """Setting that a value can come from, in order of precedence (Kafka: ConfigSynonym).
 
     Attributes:
         name: Dotted name.
         value: The value as text; None if it is sensitive or not set.
-        is_default: Whether it is the built-in default.
-        is_read_only: Whether it cannot be changed at run time.
-        is_sensitive: Whether the broker withholds the value.
+        source: Where the value comes from.
     """
 
     name: str
     value: str | None
-    is_default: bool
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    """One setting of a resource (Kafka: ConfigEntry).
+
+    Attributes:
+        name: Dotted name.
+        value: The value as text; None if it is sensitive or not set.
+        source: Where the value comes from.
+        is_read_only: Whether it cannot be changed at run time.
+        is_sensitive: Whether the broker withholds the value.
+        synonyms: The settings it can come from, the one in use first; empty unless asked for.
+        type: Type of the value, such as ``"LONG"`` or ``"LIST"``; None if the broker is too old.
+        documentation: Description; None unless asked for.
+    """
+
+    name: str
+    value: str | None
+    source: ConfigSource
     is_read_only: bool
     is_sensitive: bool
+    synonyms: tuple[ConfigSynonym, ...] = ()
+    type: str | None = None
+    documentation: str | None = None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the value is the built-in default."""
+        return self.source is ConfigSource.DEFAULT_CONFIG
 
 
 class GroupListing(NamedTuple):

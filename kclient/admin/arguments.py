@@ -6,13 +6,17 @@ Each raises `InvalidTypeError` or `InvalidArgumentError` with the expected form.
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
+from kclient.admin.admin_types import OffsetSpec
+from kclient.admin.new_topic import NewTopic
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
-from kclient.common.types import NewTopic, TopicPartition, check_topic_name
+from kclient.common.offsets import check_offsets
+from kclient.common.types import OffsetAndMetadata, TopicPartition, check_topic_name
 
 T = TypeVar("T")
 
 _MAX_INT = 2**31 - 1
+_MAX_LONG = 2**63 - 1
 
 
 def check_list(what: str, items: T | Iterable[T], kind: type[T] | tuple[type[T], ...]) -> list[T]:
@@ -119,12 +123,69 @@ def check_partitions(
     return [TopicPartition(*partition) for partition in wanted]
 
 
-def check_states(states: object) -> list[str]:
-    """Return a valid list of group states."""
-    if isinstance(states, str) or not isinstance(states, Iterable):
-        raise InvalidTypeError(f"states: got {describe(states)}, expected a list of names")
-    names = list(states)
+def check_names(what: str, given: object) -> list[str]:
+    """Return a list of names, which may be empty."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidTypeError(f"{what}: got {describe(given)}, expected a list of names")
+    names = list(given)
     for name in names:
         if not isinstance(name, str):
-            raise InvalidTypeError(f"states: got {describe(name)} in the list, expected a str")
+            raise InvalidTypeError(f"{what}: got {describe(name)} in the list, expected a str")
     return names
+
+
+def check_members(members: object) -> list[str] | None:
+    """Return group instance ids; None for all members."""
+    if members is None:
+        return None
+    if isinstance(members, str):
+        members = [members]
+    instances = check_names("members", members)
+    if not instances or "" in instances:
+        raise InvalidArgumentError(
+            f"members: got {describe(members)}, expected group instance ids; None removes every "
+            "member"
+        )
+    return instances
+
+
+def check_offset_specs(specs: object) -> dict[TopicPartition, OffsetSpec]:
+    """Return what to look up by partition, at least one."""
+    checked = {}
+    for partition, spec in _by_partition("topic_partition_offsets", specs, "OffsetSpec"):
+        if not isinstance(spec, OffsetSpec):
+            raise InvalidTypeError(
+                f"topic_partition_offsets[{partition}]: got {describe(spec)}, expected an "
+                "OffsetSpec, such as OffsetSpec.earliest() or OffsetSpec.for_timestamp(ms)"
+            )
+        check_int(f"timestamp_ms of {partition}", spec.timestamp_ms, -5, high=_MAX_LONG)
+        checked[partition] = spec
+    return checked
+
+
+def check_records_to_delete(offsets: object) -> dict[TopicPartition, int]:
+    """Return the first offset to keep by partition, at least one; -1 is the high watermark."""
+    checked = {}
+    for partition, offset in _by_partition("records_to_delete", offsets, "int"):
+        what, more = f"records_to_delete[{partition}]", "; -1 is the high watermark"
+        check_int(what, offset, -1, more, high=_MAX_LONG)
+        assert isinstance(offset, int)  # noqa: S101 (narrows for the type checker)
+        checked[partition] = offset
+    return checked
+
+
+def check_new_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return offsets to commit by partition, at least one."""
+    return check_offsets(dict(_by_partition("offsets", offsets, "OffsetAndMetadata, or int")))
+
+
+def _by_partition(what: str, given: object, of: str) -> list[tuple[TopicPartition, object]]:
+    if not isinstance(given, Mapping):
+        raise InvalidTypeError(
+            f"{what}: got {describe(given)}, expected a dict of TopicPartition to {of}"
+        )
+    if not given:
+        raise InvalidArgumentError(f"{what}: got {{}}, expected at least one partition")
+    for partition in given:
+        check_partition(partition)
+    return [(TopicPartition(*partition), value) for partition, value in given.items()]

@@ -70,7 +70,7 @@ def check_text(what: str, value: object) -> None:
 
 
 def _check_resource(resource: object) -> None:
-    checked = check_instance("configs", resource, ConfigResource)
+    checked = check_instance("resource", resource, ConfigResource)
     kind, name = (
         check_enum("type of a ConfigResource", checked.type, ConfigResourceType),
         checked.name,
@@ -85,6 +85,16 @@ def _check_resource(resource: object) -> None:
         check_topic_name(name)
     else:
         check_text(what, name)
+
+
+def check_resources(
+    resources: ConfigResource | Iterable[ConfigResource],
+) -> list[ConfigResource]:
+    """Return resources with settings, at least one."""
+    wanted = check_list("resources", resources, ConfigResource)
+    for resource in wanted:
+        _check_resource(resource)
+    return wanted
 
 
 def check_changes(

@@ -1,4 +1,4 @@
-"""Admin calls that change settings, and for quotas of clients."""
+"""Admin calls for settings of resources, and for quotas of clients."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,19 +7,25 @@ from kclient.admin.admin_types import (
     AlterConfigOp,
     ClientQuotaEntity,
     ClientQuotaFilterComponent,
+    ConfigEntry,
     ConfigResource,
     ConfigResourceType,
+    ConfigSource,
+    ConfigSynonym,
 )
 from kclient.admin.cluster_arguments import (
     check_changes,
     check_configs,
     check_filter,
     check_quota_changes,
+    check_resources,
     check_types,
 )
-from kclient.admin.requester import Requester, item_errors, raise_error, raise_failures, raising
+from kclient.admin.cluster_calls import describe_cluster
+from kclient.admin.requester import Requester, item_error, raise_error
+from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.errors import KafkaError
+from kclient.common.errors import ProtocolError
 from kclient.common.waiting import Steps
 from kclient.protocol.messages.alter_configs import (
     AlterableConfig,
@@ -45,12 +51,131 @@ from kclient.protocol.messages.client_quotas import (
     EntityData,
     OpData,
 )
+from kclient.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 
-_Failures = dict[str, KafkaError]
-_Result = AlterConfigsResourceResponse | IncrementalAlterConfigsResourceResponse
+Configs = dict[str, ConfigEntry]
+_Result = (
+    AlterConfigsResourceResponse | IncrementalAlterConfigsResourceResponse | DescribeConfigsResult
+)
 
 _OF_ONE_BROKER = {ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER}
 _KINDS = frozenset(ConfigResourceType)
+_SOURCES = frozenset(ConfigSource)
+_TYPES = {
+    1: "BOOLEAN", 2: "STRING", 3: "INT", 4: "SHORT", 5: "LONG", 6: "DOUBLE", 7: "LIST", 8: "CLASS",
+    9: "PASSWORD",
+}  # fmt: skip
+_HAS_TYPES = 3
+
+
+def describe_configs(
+    requester: Requester,
+    resources: ConfigResource | Iterable[ConfigResource],
+    *,
+    include_synonyms: bool = False,
+    include_documentation: bool = False,
+    timeout: float | None = None,
+) -> Steps[Results[ConfigResource, dict[str, ConfigEntry]]]:
+    """Return the settings of resources by dotted name (DescribeConfigs, KIP-133, KIP-226).
+
+    Args:
+        resources: Such as ``ConfigResource(ConfigResourceType.TOPIC, "orders")``.
+        include_synonyms: Whether each setting has the settings that its value can come from.
+        include_documentation: Whether each setting has its description (KIP-569).
+        timeout: Timeout in seconds.
+
+    Returns:
+        Settings or error by resource.
+
+    Raises:
+        UnknownTopicOrPartitionError: There is no such topic; the error of this resource.
+        InvalidRequestError: There is no such broker; the error of this resource.
+        UnsupportedVersionError: The broker has no descriptions.
+    """
+    wanted = check_resources(resources)
+    requester.limit(timeout)
+    request = DescribeConfigsRequest(
+        include_synonyms=include_synonyms, include_documentation=include_documentation
+    )
+    return raising_if_single(_describe(requester, wanted, request), resources, ConfigResource)
+
+
+def _describe(
+    requester: Requester, resources: Sequence[ConfigResource], request: DescribeConfigsRequest
+) -> Steps[Results[ConfigResource, Configs]]:
+    # Each broker is asked itself, since a broker returns its static configuration for itself only.
+    # Any broker can report that an id is unknown.
+    grouped = _by_broker(dict.fromkeys(resources))
+    nodes = {}
+    if set(grouped) != {None}:
+        nodes = {node.id: node for node in (yield from describe_cluster(requester)).nodes}
+    outcomes: Outcomes[ConfigResource, Configs] = {}
+    for broker_id, asked in grouped.items():
+        listed = [
+            DescribeConfigsResource(
+                resource_type=resource.type, resource_name=resource.name, configuration_keys=None
+            )
+            for resource in asked
+        ]
+        builder = SimpleBuilder(
+            DescribeConfigsRequest(
+                resources=listed,
+                include_synonyms=request.include_synonyms,
+                include_documentation=request.include_documentation,
+            ),
+            oldest=_HAS_TYPES if request.include_documentation else None,
+        )
+        node = None if broker_id is None else nodes.get(broker_id)
+        if node is None:
+            steps = requester.send_to_least_loaded(builder, DescribeConfigsResponse, _described)
+        else:
+            steps = requester.send_to_node(node, builder, DescribeConfigsResponse, _described)
+        outcomes |= yield from steps
+    ordered = {resource: outcomes[resource] for resource in resources if resource in outcomes}
+    return Results("describe_configs", ordered)
+
+
+def _described(response: DescribeConfigsResponse) -> Outcomes[ConfigResource, Configs]:
+    outcomes: Outcomes[ConfigResource, Configs] = {}
+    for result in response.results:
+        error = item_error(_named(result), result.error_code, result.error_message)
+        outcomes[_resource(result)] = error or {each.name: _entry(each) for each in result.configs}
+    return outcomes
+
+
+def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(
+        name=config.name,
+        value=None if config.is_sensitive else config.value,
+        source=_source(config.config_source),
+        is_read_only=config.read_only,
+        is_sensitive=config.is_sensitive,
+        synonyms=tuple(
+            ConfigSynonym(
+                each.name, None if config.is_sensitive else each.value, _source(each.source)
+            )
+            for each in config.synonyms
+        ),
+        type=_TYPES.get(config.config_type),
+        documentation=config.documentation,
+    )
+
+
+def _source(number: int) -> ConfigSource:
+    return ConfigSource(number) if number in _SOURCES else ConfigSource.UNKNOWN
+
+
+def _resource(result: _Result) -> ConfigResource:
+    kind = result.resource_type
+    if kind not in _KINDS:
+        raise ProtocolError(f"resource {result.resource_name!r}: got an unknown type {kind}")
+    return ConfigResource(ConfigResourceType(kind), result.resource_name)
 
 
 def incremental_alter_configs(
@@ -59,12 +184,15 @@ def incremental_alter_configs(
     *,
     validate_only: bool = False,
     timeout: float | None = None,
-) -> Steps[None]:
+) -> Steps[Results[ConfigResource, None]]:
     """Change single settings of resources (IncrementalAlterConfigs, KIP-339).
 
+    Returns:
+        None or error by resource.
+
     Raises:
-        InvalidConfigurationError: A setting or its value is invalid.
-        UnknownTopicOrPartitionError: There is no such topic.
+        InvalidConfigurationError: A setting or its value is invalid; the error of this resource.
+        UnknownTopicOrPartitionError: There is no such topic; the error of this resource.
     """
     changes = check_changes(configs)
     requester.limit(timeout)
@@ -76,8 +204,8 @@ def _change_configs(
     changes: Mapping[ConfigResource, Sequence[AlterConfigOp]],
     *,
     validate_only: bool,
-) -> Steps[None]:
-    failures: _Failures = {}
+) -> Steps[Results[ConfigResource, None]]:
+    outcomes: Outcomes[ConfigResource, None] = {}
     for broker_id, resources in _by_broker(changes).items():
         request = IncrementalAlterConfigsRequest(
             resources=[
@@ -95,10 +223,10 @@ def _change_configs(
             ],
             validate_only=validate_only,
         )
-        failures |= yield from _alter(
+        outcomes |= yield from _alter(
             requester, broker_id, request, IncrementalAlterConfigsResponse
         )
-    raise_failures(failures)
+    return Results("incremental_alter_configs", outcomes)
 
 
 def alter_configs(
@@ -107,11 +235,14 @@ def alter_configs(
     *,
     validate_only: bool = False,
     timeout: float | None = None,
-) -> Steps[None]:
+) -> Steps[Results[ConfigResource, None]]:
     """Replace all settings of resources (AlterConfigs); deprecated, it resets unnamed ones.
 
+    Returns:
+        None or error by resource.
+
     Raises:
-        InvalidConfigurationError: A setting or its value is invalid.
+        InvalidConfigurationError: A setting or its value is invalid; the error of this resource.
     """
     checked = check_configs(configs)
     warnings.warn(
@@ -128,8 +259,8 @@ def _replace_configs(
     configs: Mapping[ConfigResource, Mapping[str, str]],
     *,
     validate_only: bool,
-) -> Steps[None]:
-    failures: _Failures = {}
+) -> Steps[Results[ConfigResource, None]]:
+    outcomes: Outcomes[ConfigResource, None] = {}
     for broker_id, resources in _by_broker(configs).items():
         request = AlterConfigsRequest(
             resources=[
@@ -145,8 +276,8 @@ def _replace_configs(
             ],
             validate_only=validate_only,
         )
-        failures |= yield from _alter(requester, broker_id, request, AlterConfigsResponse)
-    raise_failures(failures)
+        outcomes |= yield from _alter(requester, broker_id, request, AlterConfigsResponse)
+    return Results("alter_configs", outcomes)
 
 
 def _by_broker(
@@ -165,11 +296,14 @@ def _alter(
     broker_id: int | None,
     request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
     kind: type[AlterConfigsResponse] | type[IncrementalAlterConfigsResponse],
-) -> Steps[_Failures]:
-    def read(response: AlterConfigsResponse | IncrementalAlterConfigsResponse) -> _Failures:
-        return item_errors(
-            (_named(each), each.error_code, each.error_message) for each in response.responses
-        )
+) -> Steps[Outcomes[ConfigResource, None]]:
+    def read(
+        response: AlterConfigsResponse | IncrementalAlterConfigsResponse,
+    ) -> Outcomes[ConfigResource, None]:
+        return {
+            _resource(each): item_error(_named(each), each.error_code, each.error_message)
+            for each in response.responses
+        }
 
     builder = SimpleBuilder(request)
     if broker_id is None:
@@ -273,11 +407,14 @@ def alter_client_quotas(
     *,
     validate_only: bool = False,
     timeout: float | None = None,
-) -> Steps[None]:
+) -> Steps[Results[ClientQuotaEntity, None]]:
     """Set quotas such as ``producer_byte_rate``, or remove them (AlterClientQuotas, KIP-546).
 
+    Returns:
+        None or error by entity.
+
     Raises:
-        InvalidRequestError: A key or a value is invalid.
+        InvalidRequestError: A key or a value is invalid; the error of this entity.
     """
     changes = check_quota_changes(alterations)
     requester.limit(timeout)
@@ -297,15 +434,16 @@ def alter_client_quotas(
         validate_only=validate_only,
     )
 
-    def read(response: AlterClientQuotasResponse) -> _Failures:
-        return item_errors(
-            (f"quotas of {dict(_entity(each.entity).entries)}", each.error_code, each.error_message)
-            for each in response.entries
-        )
+    def read(response: AlterClientQuotasResponse) -> Results[ClientQuotaEntity, None]:
+        outcomes: Outcomes[ClientQuotaEntity, None] = {}
+        for each in response.entries:
+            entity = _entity(each.entity)
+            what = f"quotas of {dict(entity.entries)}"
+            outcomes[entity] = item_error(what, each.error_code, each.error_message)
+        return Results("alter_client_quotas", outcomes)
 
-    return raising(
-        requester.send_to_least_loaded(SimpleBuilder(request), AlterClientQuotasResponse, read)
-    )
+    builder = SimpleBuilder(request)
+    return requester.send_to_least_loaded(builder, AlterClientQuotasResponse, read)
 
 
 def _entity(parts: Sequence[EntityData]) -> ClientQuotaEntity:

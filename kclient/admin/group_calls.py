@@ -1,4 +1,4 @@
-"""Admin calls for consumer groups and their committed offsets."""
+"""Admin calls for consumer groups and their members."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,40 +10,26 @@ from kclient.admin.admin_types import (
 from kclient.admin.arguments import (
     check_group_id,
     check_group_ids,
-    check_partitions,
-    check_states,
+    check_members,
+    check_names,
 )
+from kclient.admin.cluster_arguments import check_text
 from kclient.admin.cluster_calls import describe_cluster
-from kclient.admin.replica_calls import by_topic
-from kclient.admin.requester import (
-    Requester,
-    item_error,
-    item_errors,
-    raise_error,
-    raise_failures,
-    raise_item_error,
-    raising,
-)
-from kclient.client.client_request import RequestBuilder, SimpleBuilder
+from kclient.admin.requester import Requester, item_error, raise_error, raise_item_error
+from kclient.admin.results import Outcomes, Results, one_by_one, raising_if_single
+from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import (
     GroupIdNotFoundError,
     UnsupportedVersionError,
-    error_for_code,
 )
-from kclient.common.errors import KafkaError
-from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
+from kclient.common.types import Node, TopicPartition
 from kclient.common.waiting import Steps
-from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.messages.committed_offsets import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-)
 from kclient.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from kclient.protocol.messages.group_membership import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
 from kclient.protocol.messages.groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -54,43 +40,61 @@ from kclient.protocol.messages.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from kclient.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-)
-
-CommittedOffsets = dict[TopicPartition, OffsetAndMetadata]
 
 _STATES_FILTER = 4
+_TYPES_FILTER = 5
+_MEMBERS_BY_INSTANCE = 3
 _DEAD = "Dead"
 
 
 def list_groups(
-    requester: Requester, *, states: Iterable[str] = (), timeout: float | None = None
+    requester: Requester,
+    *,
+    states: Iterable[str] = (),
+    types: Iterable[str] = (),
+    protocol_types: Iterable[str] = (),
+    timeout: float | None = None,
 ) -> Steps[list[GroupListing]]:
-    """List the groups, all of them or those in the given states, such as "Stable"."""
-    wanted = check_states(states)
+    """List the groups of all coordinators (ListGroups, KIP-518, KIP-848).
+
+    Args:
+        states: List groups in these states only, such as ``"Stable"``; none for all.
+        types: List groups of these types only: ``"classic"``, ``"consumer"``, ``"share"`` or
+            ``"streams"``; none for all.
+        protocol_types: List groups of these protocol types only: ``"consumer"``, ``"connect"``, or
+            ``""`` for groups that only have committed offsets; none for all.
+        timeout: Timeout in seconds.
+
+    Raises:
+        UnsupportedVersionError: A broker does not support a filter.
+    """
+    request = ListGroupsRequest(
+        states_filter=check_names("states", states), types_filter=check_names("types", types)
+    )
+    protocols = check_names("protocol_types", protocol_types)
     requester.limit(timeout)
-    return _list_groups(requester, wanted)
+    return _list_groups(requester, request, protocols)
 
 
-def _list_groups(requester: Requester, states: Sequence[str]) -> Steps[list[GroupListing]]:
+def _list_groups(
+    requester: Requester, request: ListGroupsRequest, protocol_types: Sequence[str]
+) -> Steps[list[GroupListing]]:
     found: dict[str, GroupListing] = {}
     cluster = yield from describe_cluster(requester)
     for node in cluster.nodes:
-        for group in (yield from _groups_of(requester, node, states)):
-            found[group.group_id] = group
+        for group in (yield from _groups_of(requester, node, request)):
+            if not protocol_types or group.protocol_type in protocol_types:
+                found[group.group_id] = group
     return list(found.values())
 
 
 def _groups_of(
-    requester: Requester, node: Node, states: Sequence[str]
+    requester: Requester, node: Node, request: ListGroupsRequest
 ) -> Steps[list[GroupListing]]:
     """List the groups of which a broker is the coordinator."""
-    request = ListGroupsRequest(states_filter=list(states))
-    builder = SimpleBuilder(request, oldest=_STATES_FILTER if states else None)
+    oldest = _STATES_FILTER if request.states_filter else 0
+    if request.types_filter:
+        oldest = _TYPES_FILTER
 
     def read(response: ListGroupsResponse) -> list[GroupListing]:
         raise_error(response.error_code)
@@ -104,29 +108,32 @@ def _groups_of(
             for group in response.groups
         ]
 
+    builder = SimpleBuilder(request, oldest=oldest)
     return requester.send_to_node(node, builder, ListGroupsResponse, read)
 
 
 def describe_consumer_groups(
     requester: Requester, group_ids: str | Iterable[str], *, timeout: float | None = None
-) -> Steps[dict[str, ConsumerGroupDescription]]:
+) -> Steps[Results[str, ConsumerGroupDescription]]:
     """Describe groups by name; a group that does not exist is in state "Dead".
 
+    Returns:
+        Description or error by group id.
+
     Raises:
-        UnsupportedVersionError: A group is not of type "classic", see `list_groups`.
+        UnsupportedVersionError: A group is not of type "classic", see `list_groups`; the error of
+            this group.
     """
     wanted = check_group_ids(group_ids)
     requester.limit(timeout)
-    return _describe_groups(requester, wanted)
+    return raising_if_single(_describe_groups(requester, wanted), group_ids, str)
 
 
 def _describe_groups(
     requester: Requester, group_ids: Iterable[str]
-) -> Steps[dict[str, ConsumerGroupDescription]]:
-    described = {}
-    for group_id in group_ids:
-        described[group_id] = yield from _describe_group(requester, group_id)
-    return described
+) -> Steps[Results[str, ConsumerGroupDescription]]:
+    outcomes = yield from one_by_one(group_ids, lambda each: _describe_group(requester, each))
+    return Results("describe_consumer_groups", outcomes)
 
 
 def _describe_group(requester: Requester, group_id: str) -> Steps[ConsumerGroupDescription]:
@@ -154,7 +161,7 @@ def _describe_group(requester: Requester, group_id: str) -> Steps[ConsumerGroupD
 
 def _raise_if_other_type(requester: Requester, described: ConsumerGroupDescription) -> Steps[None]:
     """Raise if a group reported as dead exists with a type DescribeGroups does not support."""
-    for group in (yield from _groups_of(requester, described.coordinator, ())):
+    for group in (yield from _groups_of(requester, described.coordinator, ListGroupsRequest())):
         if group.group_id == described.group_id and group.group_type not in {None, "classic"}:
             raise UnsupportedVersionError(
                 f"group {group.group_id!r}: its type is {group.group_type!r}; this version can "
@@ -182,26 +189,24 @@ def _member(group: DescribedGroup, member: DescribedGroupMember) -> MemberDescri
 
 def delete_consumer_groups(
     requester: Requester, group_ids: str | Iterable[str], *, timeout: float | None = None
-) -> Steps[None]:
+) -> Steps[Results[str, None]]:
     """Delete groups with their committed offsets.
 
+    Returns:
+        None or error by group id.
+
     Raises:
-        GroupNotEmptyError: A group has members.
-        GroupIdNotFoundError: There is no such group.
+        GroupNotEmptyError: A group has members; the error of this group.
+        GroupIdNotFoundError: There is no such group; the error of this group.
     """
     wanted = check_group_ids(group_ids)
     requester.limit(timeout)
-    return _delete_groups(requester, wanted)
+    return raising_if_single(_delete_groups(requester, wanted), group_ids, str)
 
 
-def _delete_groups(requester: Requester, group_ids: Iterable[str]) -> Steps[None]:
-    failures: dict[str, KafkaError] = {}
-    for group_id in group_ids:
-        try:
-            yield from _delete_group(requester, group_id)
-        except KafkaError as error:
-            failures[group_id] = error
-    raise_failures(failures)
+def _delete_groups(requester: Requester, group_ids: Iterable[str]) -> Steps[Results[str, None]]:
+    outcomes = yield from one_by_one(group_ids, lambda each: _delete_group(requester, each))
+    return Results("delete_consumer_groups", outcomes)
 
 
 def _delete_group(requester: Requester, group_id: str) -> Steps[None]:
@@ -213,145 +218,72 @@ def _delete_group(requester: Requester, group_id: str) -> Steps[None]:
     return requester.send_to_coordinator(group_id, builder, DeleteGroupsResponse, read)
 
 
-def delete_consumer_group_offsets(
+def remove_members_from_consumer_group(
     requester: Requester,
     group_id: str,
-    partitions: TopicPartition | Iterable[TopicPartition],
+    members: str | Iterable[str] | None = None,
     *,
+    reason: str | None = None,
     timeout: float | None = None,
-) -> Steps[None]:
-    """Delete a group's committed offsets of partitions (OffsetDelete, KIP-496).
+) -> Steps[Results[str, None]]:
+    """Remove members from a group, so that their partitions are assigned to other members.
+
+    Args:
+        group_id: Group.
+        members: Group instance ids of static members; None for every member.
+        reason: Reason, which the coordinator logs (KIP-800).
+        timeout: Timeout in seconds.
+
+    Returns:
+        None or error by group instance id; of dynamic members by member id.
 
     Raises:
-        GroupSubscribedToTopicError: A member of the group is subscribed to a topic.
-        GroupIdNotFoundError: There is no such group.
+        UnknownMemberIdError: The group has no such member; the error of this member.
+        GroupAuthorizationError: Not authorized to read the group.
     """
     check_group_id(group_id)
-    wanted = check_partitions(partitions)
+    instances = check_members(members)
+    if reason is not None:
+        check_text("reason", reason)
     requester.limit(timeout)
-    request = OffsetDeleteRequest(
-        group_id=group_id,
-        topics=[
-            OffsetDeleteRequestTopic(
-                name=name,
-                partitions=[OffsetDeleteRequestPartition(partition_index=each) for each in numbers],
-            )
-            for name, numbers in by_topic(wanted).items()
-        ],
-    )
+    steps = _remove_members(requester, group_id, instances, reason)
+    return raising_if_single(steps, members, str)
 
-    def read(_: Node, response: OffsetDeleteResponse) -> dict[str, KafkaError]:
+
+def _remove_members(
+    requester: Requester, group_id: str, instances: Sequence[str] | None, reason: str | None
+) -> Steps[Results[str, None]]:
+    if instances is None:
+        described = yield from _describe_group(requester, group_id)
+        leaving = [
+            MemberIdentity(
+                member_id="" if member.group_instance_id else member.member_id,
+                group_instance_id=member.group_instance_id,
+                reason=reason,
+            )
+            for member in described.members
+        ]
+    else:
+        leaving = [
+            MemberIdentity(member_id="", group_instance_id=instance, reason=reason)
+            for instance in instances
+        ]
+    outcomes = (yield from _leave(requester, group_id, leaving)) if leaving else {}
+    return Results("remove_members_from_consumer_group", outcomes)
+
+
+def _leave(
+    requester: Requester, group_id: str, members: list[MemberIdentity]
+) -> Steps[Outcomes[str, None]]:
+    def read(_: Node, response: LeaveGroupResponse) -> Outcomes[str, None]:
         raise_item_error(f"group {group_id!r}", response.error_code, None)
-        return item_errors(
-            (f"group {group_id!r}, {topic.name}-{part.partition_index}", part.error_code, None)
-            for topic in response.topics
-            for part in topic.partitions
-        )
+        outcomes: Outcomes[str, None] = {}
+        for member in response.members:
+            name = member.group_instance_id or member.member_id
+            what = f"group {group_id!r}, member {name!r}"
+            outcomes[name] = item_error(what, member.error_code, None)
+        return outcomes
 
-    return raising(
-        requester.send_to_coordinator(group_id, SimpleBuilder(request), OffsetDeleteResponse, read)
-    )
-
-
-def list_consumer_group_offsets(
-    requester: Requester,
-    group_id: str,
-    partitions: TopicPartition | Iterable[TopicPartition] | None = None,
-    *,
-    require_stable: bool = False,
-    timeout: float | None = None,
-) -> Steps[dict[TopicPartition, OffsetAndMetadata]]:
-    """Return a group's committed offsets, for all partitions or for the given ones.
-
-    Partitions without a committed offset are omitted. With `require_stable`, the call waits for
-    the end of open transactions that have sent offsets of the group (KIP-447); it needs Kafka 2.5.
-    """
-    check_group_id(group_id)
-    wanted = None if partitions is None else check_partitions(partitions)
-    requester.limit(timeout)
-
-    def read(_: Node, response: OffsetFetchResponse) -> CommittedOffsets:
-        return _committed_offsets(response, group_id)
-
-    return requester.send_to_coordinator(
-        group_id,
-        _OffsetFetch(group_id, wanted, require_stable=require_stable),
-        OffsetFetchResponse,
-        read,
-    )
-
-
-class _OffsetFetch(RequestBuilder):
-    """Builder of an OffsetFetch request for one group.
-
-    Up to version 7 the group is in fields of the request, from 8 on in a list. Version 10 requires
-    topic ids, which are not known here, so version 9 is the highest used.
-    """
-
-    api_key = ApiKey.OFFSET_FETCH
-    request_type = OffsetFetchRequest
-    latest_allowed_version = 9
-
-    def __init__(
-        self,
-        group_id: str,
-        partitions: Sequence[TopicPartition] | None,
-        *,
-        require_stable: bool,
-    ) -> None:
-        self._group_id = group_id
-        self._stable = require_stable
-        self.oldest_allowed_version = 7 if require_stable else 2
-        self._wanted: dict[str, list[int]] | None = None
-        if partitions is not None:
-            self._wanted = {}
-            for partition in partitions:
-                self._wanted.setdefault(partition.topic, []).append(partition.partition)
-
-    def build(self, version: int) -> OffsetFetchRequest:
-        """Build the request for a version."""
-        wanted = None if self._wanted is None else self._wanted.items()
-        if version >= 8:
-            topics = (
-                None
-                if wanted is None
-                else [
-                    OffsetFetchRequestTopics(name=name, partition_indexes=indexes)
-                    for name, indexes in wanted
-                ]
-            )
-            group = OffsetFetchRequestGroup(group_id=self._group_id, topics=topics)
-            return OffsetFetchRequest(groups=[group], require_stable=self._stable)
-        old = (
-            None
-            if wanted is None
-            else [
-                OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
-                for name, indexes in wanted
-            ]
-        )
-        return OffsetFetchRequest(group_id=self._group_id, topics=old, require_stable=self._stable)
-
-
-def _committed_offsets(response: OffsetFetchResponse, group_id: str) -> CommittedOffsets:
-    error = error_for_code(response.error_code)
-    found: list[tuple[str, OffsetFetchResponsePartition | OffsetFetchResponsePartitions]] = [
-        (topic.name, partition) for topic in response.topics for partition in topic.partitions
-    ]
-    for group in response.groups:
-        error = error or error_for_code(group.error_code)
-        found += [(topic.name, part) for topic in group.topics for part in topic.partitions]
-    if error is not None:
-        raise error
-    offsets: CommittedOffsets = {}
-    for name, partition in found:
-        error_of_item = item_error(f"group {group_id!r}, {name}", partition.error_code, None)
-        if error_of_item is not None:
-            raise error_of_item
-        if partition.committed_offset >= 0:
-            offsets[TopicPartition(name, partition.partition_index)] = OffsetAndMetadata(
-                partition.committed_offset,
-                partition.metadata or "",
-                partition.committed_leader_epoch,
-            )
-    return offsets
+    request = LeaveGroupRequest(group_id=group_id, members=members)
+    builder = SimpleBuilder(request, oldest=_MEMBERS_BY_INSTANCE)
+    return requester.send_to_coordinator(group_id, builder, LeaveGroupResponse, read)

@@ -6,10 +6,10 @@ from kclient.admin.admin_types import TopicDescription
 from kclient.admin.arguments import check_int
 from kclient.admin.cluster_arguments import check_broker_ids
 from kclient.admin.replica_calls import describe_producers
-from kclient.admin.requester import Requester, raise_failures
+from kclient.admin.requester import Requester
 from kclient.admin.topic_calls import describe_topics, list_topics
 from kclient.admin.transaction_arguments import MAX_LONG, check_topics
-from kclient.admin.transaction_calls import descriptions, list_transactions
+from kclient.admin.transaction_calls import describe_transactions, list_transactions
 from kclient.admin.transaction_types import HangingTransaction
 from kclient.common.broker_errors import TransactionalIdNotFoundError
 from kclient.common.types import TopicPartition
@@ -62,8 +62,11 @@ def _find(
 ) -> Steps[list[HangingTransaction]]:
     if names is None:
         names = [each.name for each in (yield from list_topics(requester, include_internal=True))]
-    described = (yield from describe_topics(requester, names)) if names else {}
-    found = yield from _open_transactions(requester, _partitions(described.values(), brokers))
+    topics: Iterable[TopicDescription] = ()
+    if names:
+        described = yield from describe_topics(requester, names)
+        topics = described.raise_for_errors().values()
+    found = yield from _open_transactions(requester, _partitions(topics, brokers))
     last_ms = requester.wall_ms() - max_timeout_ms
     old = [each for each in found if each.producer.last_timestamp < last_ms]
     if not old:
@@ -81,7 +84,8 @@ def _open_transactions(
 ) -> Steps[list[HangingTransaction]]:
     found: list[HangingTransaction] = []
     for start in range(0, len(partitions), _BATCH):
-        producers = yield from describe_producers(requester, partitions[start : start + _BATCH])
+        batch = partitions[start : start + _BATCH]
+        producers = (yield from describe_producers(requester, batch)).raise_for_errors()
         found += [
             HangingTransaction(partition, state)
             for partition in sorted(producers)
@@ -108,16 +112,17 @@ def _expected(
     """Return the producer ids and partitions for which a coordinator will write a marker."""
     listed = yield from list_transactions(requester, producer_ids=sorted(producer_ids))
     owners = {each.transactional_id: each.producer_id for each in listed}
-    described, failures = yield from descriptions(requester, owners)
-    raise_failures(
-        {
-            name: error
-            for name, error in failures.items()
-            if not isinstance(error, TransactionalIdNotFoundError)
-        }
-    )
+    if not owners:
+        return set()
+    described = yield from describe_transactions(requester, list(owners))
+    unknown = [
+        name
+        for name, error in described.errors.items()
+        if isinstance(error, TransactionalIdNotFoundError)
+    ]
     return {
         (owners[name], partition)
-        for name, each in described.items()
-        for partition in each.topic_partitions
+        for name in described
+        if name not in unknown
+        for partition in described[name].topic_partitions
     }

@@ -10,8 +10,9 @@ from kclient.admin.admin_types import (
 )
 from kclient.admin.arguments import check_list
 from kclient.admin.cluster_arguments import check_assignment, check_broker_ids, check_replicas
-from kclient.admin.replica_calls import by_topic
-from kclient.admin.requester import Requester, item_error, item_errors, raise_error, raise_failures
+from kclient.admin.leader_requests import by_topic
+from kclient.admin.requester import Requester, item_error, raise_error
+from kclient.admin.results import Outcomes, Results, one_by_one, raising_if_single
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
@@ -28,24 +29,25 @@ from kclient.protocol.messages.log_dirs import (
     DescribeLogDirsResult,
 )
 
-_Failures = dict[str, KafkaError]
 LogDirs = dict[str, LogDirDescription]
 
 
 def describe_log_dirs(
     requester: Requester, broker_ids: int | Iterable[int], *, timeout: float | None = None
-) -> Steps[dict[int, dict[str, LogDirDescription]]]:
-    """Return the log directories by broker id and path (DescribeLogDirs, KIP-113)."""
+) -> Steps[Results[int, dict[str, LogDirDescription]]]:
+    """Return the log directories of brokers by path (DescribeLogDirs, KIP-113).
+
+    Returns:
+        Directories or error by broker id.
+    """
     wanted = check_broker_ids(broker_ids)
     requester.limit(timeout)
-    return _describe(requester, wanted)
+    return raising_if_single(_describe(requester, wanted), broker_ids, int)
 
 
-def _describe(requester: Requester, broker_ids: Iterable[int]) -> Steps[dict[int, LogDirs]]:
-    described = {}
-    for broker_id in broker_ids:
-        described[broker_id] = yield from _directories(requester, broker_id, None)
-    return described
+def _describe(requester: Requester, broker_ids: Iterable[int]) -> Steps[Results[int, LogDirs]]:
+    outcomes = yield from one_by_one(broker_ids, lambda each: _directories(requester, each, None))
+    return Results("describe_log_dirs", outcomes)
 
 
 def _directories(
@@ -82,30 +84,51 @@ def describe_replica_log_dirs(
     replicas: TopicPartitionReplica | Iterable[TopicPartitionReplica],
     *,
     timeout: float | None = None,
-) -> Steps[dict[TopicPartitionReplica, ReplicaLogDirInfo]]:
-    """Return the log directory of each replica (DescribeLogDirs, KIP-113)."""
+) -> Steps[Results[TopicPartitionReplica, ReplicaLogDirInfo]]:
+    """Return the log directory of each replica (DescribeLogDirs, KIP-113).
+
+    Returns:
+        Directory or error by replica.
+    """
     wanted = check_replicas(check_list("replicas", replicas, TopicPartitionReplica))
     requester.limit(timeout)
-    return _locate(requester, wanted)
+    return raising_if_single(_locate(requester, wanted), replicas, TopicPartitionReplica)
 
 
 def _locate(
     requester: Requester, replicas: Sequence[TopicPartitionReplica]
+) -> Steps[Results[TopicPartitionReplica, ReplicaLogDirInfo]]:
+    grouped = _by_broker(replicas)
+    found = yield from one_by_one(
+        grouped, lambda broker_id: _locate_at(requester, broker_id, grouped[broker_id])
+    )
+    outcomes: Outcomes[TopicPartitionReplica, ReplicaLogDirInfo] = {}
+    for replica in replicas:
+        located = found[replica.broker_id]
+        outcomes[replica] = located if isinstance(located, KafkaError) else located[replica]
+    return Results("describe_replica_log_dirs", outcomes)
+
+
+def _locate_at(
+    requester: Requester, broker_id: int, partitions: Sequence[TopicPartition]
 ) -> Steps[dict[TopicPartitionReplica, ReplicaLogDirInfo]]:
-    located = dict.fromkeys(replicas, ReplicaLogDirInfo())
-    for broker_id, partitions in _by_broker(replicas).items():
-        topics = [
-            DescribableLogDirTopic(topic=topic, partitions=numbers)
-            for topic, numbers in by_topic(partitions).items()
-        ]
-        found = yield from _directories(requester, broker_id, topics)
-        for path, directory in found.items():
-            if directory.error is not None and not isinstance(directory.error, KafkaStorageError):
-                raise directory.error
-            for partition, info in directory.replica_infos.items():
-                replica = TopicPartitionReplica(*partition, broker_id)
-                if replica in located:
-                    located[replica] = _located(located[replica], path, info)
+    """Look for the replicas of one broker."""
+    located = {
+        TopicPartitionReplica(*partition, broker_id): ReplicaLogDirInfo()
+        for partition in partitions
+    }
+    topics = [
+        DescribableLogDirTopic(topic=topic, partitions=numbers)
+        for topic, numbers in by_topic(partitions).items()
+    ]
+    found = yield from _directories(requester, broker_id, topics)
+    for path, directory in found.items():
+        if directory.error is not None and not isinstance(directory.error, KafkaStorageError):
+            raise directory.error
+        for partition, info in directory.replica_infos.items():
+            replica = TopicPartitionReplica(*partition, broker_id)
+            if replica in located:
+                located[replica] = _located(located[replica], path, info)
     return located
 
 
@@ -122,38 +145,48 @@ def alter_replica_log_dirs(
     replica_assignment: Mapping[TopicPartitionReplica, str],
     *,
     timeout: float | None = None,
-) -> Steps[None]:
+) -> Steps[Results[TopicPartitionReplica, None]]:
     """Move replicas to other directories of their brokers (AlterReplicaLogDirs, KIP-113).
 
     Args:
         replica_assignment: Absolute path of a log directory by replica.
         timeout: Timeout in seconds.
 
+    Returns:
+        None or error by replica.
+
     Raises:
-        LogDirNotFoundError: A broker has no such directory.
-        ReplicaNotAvailableError: A broker has no such replica yet; it will be created there.
+        LogDirNotFoundError: The broker has no such directory; the error of this replica.
+        ReplicaNotAvailableError: The broker has no such replica yet, and will create it there; the
+            error of this replica.
     """
     assignment = check_assignment(replica_assignment)
     requester.limit(timeout)
     return _assign(requester, assignment)
 
 
-def _assign(requester: Requester, assignment: Mapping[TopicPartitionReplica, str]) -> Steps[None]:
-    failures: _Failures = {}
-    for broker_id, partitions in _by_broker(assignment).items():
-        directories: dict[str, list[TopicPartition]] = {}
-        for partition in partitions:
-            path = assignment[TopicPartitionReplica(*partition, broker_id)]
-            directories.setdefault(path, []).append(partition)
-        failures |= yield from _move(requester, broker_id, directories)
-    raise_failures(failures)
+def _assign(
+    requester: Requester, assignment: Mapping[TopicPartitionReplica, str]
+) -> Steps[Results[TopicPartitionReplica, None]]:
+    grouped: dict[int, dict[str, list[TopicPartition]]] = {}
+    for (topic, partition, broker_id), path in assignment.items():
+        directories = grouped.setdefault(broker_id, {})
+        directories.setdefault(path, []).append(TopicPartition(topic, partition))
+    moved = yield from one_by_one(
+        grouped, lambda broker_id: _move(requester, broker_id, grouped[broker_id])
+    )
+    outcomes: Outcomes[TopicPartitionReplica, None] = {}
+    for replica in assignment:
+        of_broker = moved[replica.broker_id]
+        outcomes[replica] = of_broker if isinstance(of_broker, KafkaError) else of_broker[replica]
+    return Results("alter_replica_log_dirs", outcomes)
 
 
 def _move(
     requester: Requester,
     broker_id: int,
     directories: Mapping[str, list[TopicPartition]],
-) -> Steps[_Failures]:
+) -> Steps[Outcomes[TopicPartitionReplica, None]]:
     request = AlterReplicaLogDirsRequest(
         dirs=[
             AlterReplicaLogDir(
@@ -167,16 +200,16 @@ def _move(
         ]
     )
 
-    def read(response: AlterReplicaLogDirsResponse) -> _Failures:
-        return item_errors(
-            (
+    def read(response: AlterReplicaLogDirsResponse) -> Outcomes[TopicPartitionReplica, None]:
+        return {
+            TopicPartitionReplica(topic.topic_name, part.partition_index, broker_id): item_error(
                 f"replica {topic.topic_name}-{part.partition_index} at broker {broker_id}",
                 part.error_code,
                 None,
             )
             for topic in response.results
             for part in topic.partitions
-        )
+        }
 
     return requester.send_to_broker(
         broker_id, SimpleBuilder(request), AlterReplicaLogDirsResponse, read
@@ -184,7 +217,7 @@ def _move(
 
 
 def _by_broker(
-    replicas: Sequence[TopicPartitionReplica] | Mapping[TopicPartitionReplica, str],
+    replicas: Sequence[TopicPartitionReplica],
 ) -> dict[int, list[TopicPartition]]:
     grouped: dict[int, list[TopicPartition]] = {}
     for topic, partition, broker_id in replicas:

@@ -13,10 +13,11 @@ from kclient.admin.admin_types import (
 )
 from kclient.admin.arguments import check_int
 from kclient.admin.cluster_arguments import check_endpoints, check_updates, check_voter
-from kclient.admin.requester import Requester, item_errors, raise_error, raise_item_error, raising
+from kclient.admin.requester import Requester, item_error, raise_error, raise_item_error
+from kclient.admin.results import Outcomes, Results
 from kclient.client.api_versions_negotiator import CLIENT_SOFTWARE_NAME
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.errors import KafkaError, ProtocolError
+from kclient.common.errors import ProtocolError
 from kclient.common.uuids import ZERO_UUID, text_to_uuid, uuid_to_text
 from kclient.common.version import VERSION
 from kclient.common.waiting import Steps
@@ -146,8 +147,13 @@ def update_features(
     *,
     validate_only: bool = False,
     timeout: float | None = None,
-) -> Steps[None]:
+) -> Steps[Results[str, None]]:
     """Change feature levels of the cluster (UpdateFeatures, KIP-584).
+
+    From version 2 of the request on, all levels are changed or none.
+
+    Returns:
+        None or error by feature.
 
     Raises:
         InvalidUpdateVersionError: A node does not support a level, or it may not be lowered.
@@ -168,18 +174,19 @@ def update_features(
         validate_only=validate_only,
     )
 
-    def read(response: UpdateFeaturesResponse) -> dict[str, KafkaError]:
+    def read(response: UpdateFeaturesResponse) -> Results[str, None]:
         raise_error(response.error_code, response.error_message)
-        return item_errors(  # up to version 1
-            (f"feature {each.feature!r}", each.error_code, each.error_message)
-            for each in response.results
-        )
+        outcomes: Outcomes[str, None] = dict.fromkeys(updates)
+        for each in response.results:  # up to version 1
+            what = f"feature {each.feature!r}"
+            outcomes[each.feature] = item_error(what, each.error_code, each.error_message)
+        return Results("update_features", outcomes)
 
     is_old = not validate_only and all(
         update.upgrade_type is not UpgradeType.SAFE_DOWNGRADE for update in updates.values()
     )
     builder = _UpdateFeatures(request, oldest=0 if is_old else 1)
-    return raising(requester.send_to_controller(builder, UpdateFeaturesResponse, read))
+    return requester.send_to_controller(builder, UpdateFeaturesResponse, read)
 
 
 class _UpdateFeatures(SimpleBuilder):

@@ -9,21 +9,11 @@ from kclient.admin.admin_types import (
 )
 from kclient.admin.arguments import check_int, check_partitions
 from kclient.admin.cluster_arguments import check_enum, check_reassignments
-from kclient.admin.requester import (
-    Requester,
-    item_error,
-    item_errors,
-    raise_error,
-    raise_failures,
-    raise_item_error,
-    raising,
-)
+from kclient.admin.leader_requests import ask_leaders, by_topic
+from kclient.admin.requester import Requester, item_error, raise_error
+from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.broker_errors import (
-    ElectionNotNeededError,
-    LeaderNotAvailableError,
-    UnknownTopicOrPartitionError,
-)
+from kclient.common.broker_errors import ElectionNotNeededError
 from kclient.common.errors import KafkaError
 from kclient.common.types import Node, TopicPartition
 from kclient.common.waiting import Steps
@@ -36,6 +26,7 @@ from kclient.protocol.messages.describe_producers import (
 from kclient.protocol.messages.leaders_and_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    ElectLeadersPartitionResult,
     ElectLeadersRequest,
     ElectLeadersResponse,
     ElectLeadersTopicPartitions,
@@ -45,14 +36,8 @@ from kclient.protocol.messages.leaders_and_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from kclient.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
 
-_Failures = dict[str, KafkaError]
-Producers = dict[TopicPartition, tuple[ProducerState, ...]]
+_Producers = Outcomes[TopicPartition, tuple[ProducerState, ...]]
 
 
 def elect_leaders(
@@ -61,14 +46,18 @@ def elect_leaders(
     partitions: TopicPartition | Iterable[TopicPartition] | None = None,
     *,
     timeout: float | None = None,
-) -> Steps[list[TopicPartition]]:
-    """Elect leaders of partitions, None for all; return those that changed (KIP-460).
+) -> Steps[Results[TopicPartition, bool]]:
+    """Elect leaders of partitions, None for all (ElectLeaders, KIP-460).
 
-    A partition whose leader is the right one already is omitted.
+    Returns:
+        By partition, True if the leader changed, False if it was the right one already, or an
+        error. With None for all partitions, brokers omit those whose leader was the right one.
 
     Raises:
-        PreferredLeaderNotAvailableError: A preferred leader is not in the ISR.
-        EligibleLeadersNotAvailableError: No replica can become the leader.
+        PreferredLeaderNotAvailableError: The preferred leader is not in the ISR; the error of this
+            partition.
+        EligibleLeadersNotAvailableError: No replica can become the leader; the error of this
+            partition.
     """
     kind = check_enum("election_type", election_type, ElectionType)
     wanted = None if partitions is None else check_partitions(partitions)
@@ -85,33 +74,28 @@ def elect_leaders(
         timeout_ms=requester.remaining_ms(),
     )
 
-    def read(response: ElectLeadersResponse) -> dict[TopicPartition, KafkaError | None]:
+    def read(response: ElectLeadersResponse) -> Results[TopicPartition, bool]:
         raise_error(response.error_code)
-        return {
-            TopicPartition(topic.topic, part.partition_id): item_error(
-                f"partition {topic.topic}-{part.partition_id}", part.error_code, part.error_message
-            )
+        outcomes = {
+            TopicPartition(topic.topic, part.partition_id): _elected(topic.topic, part)
             for topic in response.replica_election_results
             for part in topic.partition_result
         }
+        return Results("elect_leaders", outcomes)
 
     # Version 0 knows preferred leaders alone.
     oldest = 0 if kind is ElectionType.PREFERRED else 1
     builder = SimpleBuilder(request, oldest=oldest)
-    return _elected(requester.send_to_controller(builder, ElectLeadersResponse, read))
+    steps = requester.send_to_controller(builder, ElectLeadersResponse, read)
+    return raising_if_single(steps, partitions, TopicPartition)
 
 
-def _elected(steps: Steps[dict[TopicPartition, KafkaError | None]]) -> Steps[list[TopicPartition]]:
-    """Return the partitions whose election succeeded; raise the others' errors."""
-    outcomes = yield from steps
-    raise_failures(
-        {
-            str(partition): error
-            for partition, error in outcomes.items()
-            if error is not None and not isinstance(error, ElectionNotNeededError)
-        }
-    )
-    return [partition for partition, error in outcomes.items() if error is None]
+def _elected(topic: str, part: ElectLeadersPartitionResult) -> bool | KafkaError:
+    what = f"partition {topic}-{part.partition_id}"
+    error = item_error(what, part.error_code, part.error_message)
+    if isinstance(error, ElectionNotNeededError):
+        return False
+    return True if error is None else error
 
 
 def alter_partition_reassignments(
@@ -120,7 +104,7 @@ def alter_partition_reassignments(
     *,
     allow_replication_factor_change: bool = True,
     timeout: float | None = None,
-) -> Steps[None]:
+) -> Steps[Results[TopicPartition, None]]:
     """Move partitions to brokers; None cancels a move (AlterPartitionReassignments, KIP-455).
 
     It starts the moves; `list_partition_reassignments` shows when they have ended.
@@ -130,9 +114,12 @@ def alter_partition_reassignments(
         allow_replication_factor_change: Whether the number of replicas may change.
         timeout: Timeout in seconds.
 
+    Returns:
+        None or error by partition.
+
     Raises:
-        NoReassignmentInProgressError: There is no move to cancel.
-        InvalidReplicaAssignmentError: A broker is unknown.
+        NoReassignmentInProgressError: There is no move to cancel; the error of this partition.
+        InvalidReplicaAssignmentError: A broker is unknown; the error of this partition.
     """
     targets = check_reassignments(reassignments)
     requester.limit(timeout)
@@ -154,17 +141,24 @@ def alter_partition_reassignments(
         timeout_ms=requester.remaining_ms(),
     )
 
-    def read(response: AlterPartitionReassignmentsResponse) -> _Failures:
+    def read(
+        response: AlterPartitionReassignmentsResponse,
+    ) -> Results[TopicPartition, None]:
         raise_error(response.error_code, response.error_message)
-        return item_errors(
-            (f"partition {topic.name}-{part.partition_index}", part.error_code, part.error_message)
+        outcomes = {
+            TopicPartition(topic.name, part.partition_index): item_error(
+                f"partition {topic.name}-{part.partition_index}",
+                part.error_code,
+                part.error_message,
+            )
             for topic in response.responses
             for part in topic.partitions
-        )
+        }
+        return Results("alter_partition_reassignments", outcomes)
 
     # Version 0 always allows a change of the replication factor.
     builder = SimpleBuilder(request, oldest=0 if allow_replication_factor_change else 1)
-    return raising(requester.send_to_controller(builder, AlterPartitionReassignmentsResponse, read))
+    return requester.send_to_controller(builder, AlterPartitionReassignmentsResponse, read)
 
 
 def list_partition_reassignments(
@@ -206,7 +200,7 @@ def describe_producers(
     *,
     broker_id: int | None = None,
     timeout: float | None = None,
-) -> Steps[dict[TopicPartition, tuple[ProducerState, ...]]]:
+) -> Steps[Results[TopicPartition, tuple[ProducerState, ...]]]:
     """Return the active producers of partitions (DescribeProducers, KIP-664).
 
     Args:
@@ -214,43 +208,37 @@ def describe_producers(
         broker_id: Replica to ask; by default the leader of each partition.
         timeout: Timeout in seconds.
 
+    Returns:
+        Producers or error by partition.
+
     Raises:
-        UnknownTopicOrPartitionError: There is no such partition.
+        UnknownTopicOrPartitionError: There is no such partition; the error of this partition.
     """
     wanted = check_partitions(partitions)
     if broker_id is not None:
         check_int("broker_id", broker_id, 0)
     requester.limit(timeout)
-    return _describe_producers(requester, wanted, broker_id)
+    steps = _describe_producers(requester, wanted, broker_id)
+    return raising_if_single(steps, partitions, TopicPartition)
 
 
 def _describe_producers(
     requester: Requester, partitions: Sequence[TopicPartition], broker_id: int | None
-) -> Steps[Producers]:
-    if broker_id is not None:
-        found, failures = yield from requester.send_to_broker(
-            broker_id,
-            _producers_request(partitions),
-            DescribeProducersResponse,
-            _producers,
+) -> Steps[Results[TopicPartition, tuple[ProducerState, ...]]]:
+    def ask(leader: Node, led: list[TopicPartition]) -> Steps[_Producers]:
+        response = yield from requester.send_once(
+            leader, _producers_request(led), DescribeProducersResponse
         )
-        raise_failures(failures)
-        return found
+        return _producers(response)
 
-    def attempt() -> Steps[Producers]:
-        described: Producers = {}
-        leaders = yield from partition_leaders(requester, partitions)
-        for node in set(leaders.values()):
-            led = [partition for partition in partitions if leaders[partition] == node]
-            response = yield from requester.send_once(
-                node, _producers_request(led), DescribeProducersResponse
-            )
-            found, failures = _producers(response)
-            raise_failures(failures)
-            described |= found
-        return described
-
-    return (yield from requester.retried(attempt))
+    if broker_id is None:
+        outcomes = yield from ask_leaders(requester, partitions, ask)
+    else:
+        builder = _producers_request(partitions)
+        outcomes = yield from requester.send_to_broker(
+            broker_id, builder, DescribeProducersResponse, _producers
+        )
+    return Results("describe_producers", outcomes)
 
 
 def _producers_request(partitions: Iterable[TopicPartition]) -> SimpleBuilder:
@@ -261,19 +249,16 @@ def _producers_request(partitions: Iterable[TopicPartition]) -> SimpleBuilder:
     return SimpleBuilder(DescribeProducersRequest(topics=topics))
 
 
-def _producers(response: DescribeProducersResponse) -> tuple[Producers, _Failures]:
-    found: Producers = {}
-    failures: _Failures = {}
+def _producers(response: DescribeProducersResponse) -> _Producers:
+    outcomes: _Producers = {}
     for topic in response.topics:
         for part in topic.partitions:
             what = f"partition {topic.name}-{part.partition_index}"
             error = item_error(what, part.error_code, part.error_message)
-            if error is not None:
-                failures[what] = error
-                continue
-            key = TopicPartition(topic.name, part.partition_index)
-            found[key] = tuple(_producer(state) for state in part.active_producers)
-    return found, failures
+            outcomes[TopicPartition(topic.name, part.partition_index)] = error or tuple(
+                _producer(state) for state in part.active_producers
+            )
+    return outcomes
 
 
 def _producer(state: DescribeProducersProducerState) -> ProducerState:
@@ -287,45 +272,3 @@ def _producer(state: DescribeProducersProducerState) -> ProducerState:
             state.current_txn_start_offset if state.current_txn_start_offset >= 0 else None
         ),
     )
-
-
-def partition_leaders(
-    requester: Requester, partitions: Sequence[TopicPartition]
-) -> Steps[dict[TopicPartition, Node]]:
-    """Look up the leader of each partition."""
-    topics = [MetadataRequestTopic(name=name) for name in by_topic(partitions)]
-
-    def read(response: MetadataResponse) -> dict[TopicPartition, Node]:
-        nodes = {
-            broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
-            for broker in response.brokers
-        }
-        leaders: dict[TopicPartition, Node | None] = {}
-        for topic in response.topics:
-            raise_item_error(f"topic {topic.name!r}", topic.error_code, None)
-            for part in topic.partitions:
-                key = TopicPartition(topic.name or "", part.partition_index)
-                leaders[key] = nodes.get(part.leader_id)
-        return {partition: _leader(leaders, partition) for partition in partitions}
-
-    builder = SimpleBuilder(
-        MetadataRequest(topics=topics, allow_auto_topic_creation=False), oldest=4
-    )
-    return requester.send_to_least_loaded(builder, MetadataResponse, read)
-
-
-def _leader(leaders: Mapping[TopicPartition, Node | None], partition: TopicPartition) -> Node:
-    if partition not in leaders:
-        raise UnknownTopicOrPartitionError(f"partition {partition}: it does not exist")
-    leader = leaders[partition]
-    if leader is None:
-        raise LeaderNotAvailableError(f"partition {partition}: it has no leader")
-    return leader
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Return the partition numbers by topic."""
-    grouped: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        grouped.setdefault(topic, []).append(number)
-    return grouped

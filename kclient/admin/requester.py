@@ -1,6 +1,6 @@
 """Requests of a call of the admin client: sent, awaited and retried until its deadline."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
 from kclient.client.client_request import ClientResponse, RequestBuilder
@@ -219,8 +219,7 @@ class Requester:
             try:
                 return (yield from attempt())
             except KafkaError as error:
-                final = not error.retriable or isinstance(error, _FINAL_ERRORS)
-                if final or self._clock.monotonic_ms() >= self.deadline_ms:
+                if is_final(error) or self._clock.monotonic_ms() >= self.deadline_ms:
                     raise
                 problem = error
             if problem.invalid_metadata or isinstance(problem, NotControllerError):
@@ -280,18 +279,17 @@ class Requester:
         return error
 
 
+def is_final(error: KafkaError) -> bool:
+    """Return whether a call does not try again after an error."""
+    return not error.retriable or isinstance(error, _FINAL_ERRORS)
+
+
 def item_error(what: str, code: int, message: str | None) -> KafkaError | None:
     """Return the error of one item of a response, with the item's name; None without error."""
     error = error_for_code(code, message)
     if error is None:
         return None
     return type(error)(f"{what}: {error}")
-
-
-def item_errors(items: Iterable[tuple[str, int, str | None]]) -> dict[str, KafkaError]:
-    """Return the errors of a response's items by name, given names, error codes and messages."""
-    errors = {what: item_error(what, code, message) for what, code, message in items}
-    return {what: error for what, error in errors.items() if error is not None}
 
 
 def raise_error(code: int, message: str | None = None) -> None:
@@ -306,18 +304,3 @@ def raise_item_error(what: str, code: int, message: str | None) -> None:
     error = item_error(what, code, message)
     if error is not None:
         raise error
-
-
-def raising(steps: Steps[Mapping[str, KafkaError]]) -> Steps[None]:
-    """Raise the errors by item that steps return; see `raise_failures`."""
-    raise_failures((yield from steps))
-
-
-def raise_failures(failures: Mapping[str, KafkaError]) -> None:
-    """Raise the first item's error, with a note for each other failed item."""
-    if not failures:
-        return
-    first, *others = failures.values()
-    for other in others:
-        first.add_note(f"also failed: {other}")
-    raise first

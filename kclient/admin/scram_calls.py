@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from kclient.admin.requester import Requester, item_error, raise_error, raise_failures, raising
+from kclient.admin.requester import Requester, item_error, raise_error
+from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.admin.scram_types import (
     ScramCredentialInfo,
     UserScramCredentialAlteration,
@@ -12,7 +13,6 @@ from kclient.admin.scram_types import (
 from kclient.admin.security_arguments import check_alterations, check_users
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import NotControllerError
-from kclient.common.errors import KafkaError
 from kclient.common.waiting import Steps
 from kclient.network.sasl.scram import (
     SCRAM_MECHANISMS,
@@ -36,16 +36,19 @@ _UNKNOWN = "UNKNOWN"
 
 def describe_user_scram_credentials(
     requester: Requester, users: str | Iterable[str] | None = None, *, timeout: float | None = None
-) -> Steps[dict[str, tuple[ScramCredentialInfo, ...]]]:
+) -> Steps[Results[str, tuple[ScramCredentialInfo, ...]]]:
     """Return the SCRAM credentials of users, sorted and without secrets (KIP-554).
 
     Args:
         users: Names of users; None for all users that have credentials.
         timeout: Timeout in seconds.
 
+    Returns:
+        Credentials or error by user.
+
     Raises:
-        ResourceNotFoundError: A user has no credentials.
-        DuplicateResourceError: A user is given twice.
+        ResourceNotFoundError: A user has no credentials; the error of this user.
+        DuplicateResourceError: A user is given twice; the error of this user.
         ClusterAuthorizationError: The client may not DESCRIBE the cluster.
     """
     wanted = check_users(users)
@@ -54,19 +57,18 @@ def describe_user_scram_credentials(
 
     def read(
         response: DescribeUserScramCredentialsResponse,
-    ) -> dict[str, tuple[ScramCredentialInfo, ...]]:
+    ) -> Results[str, tuple[ScramCredentialInfo, ...]]:
         raise_error(response.error_code, response.error_message)
-        described, failures = {}, {}
+        outcomes: Outcomes[str, tuple[ScramCredentialInfo, ...]] = {}
         for result in response.results:
             error = item_error(f"user {result.user!r}", result.error_code, result.error_message)
-            if error is not None:
-                failures[result.user] = error
-            described[result.user] = tuple(sorted(map(_info, result.credential_infos)))
-        raise_failures(failures)
-        return described
+            infos = tuple(sorted(map(_info, result.credential_infos)))
+            outcomes[result.user] = error or infos
+        return Results("describe_user_scram_credentials", outcomes)
 
     builder = SimpleBuilder(DescribeUserScramCredentialsRequest(users=names))
-    return requester.send_to_least_loaded(builder, DescribeUserScramCredentialsResponse, read)
+    steps = requester.send_to_least_loaded(builder, DescribeUserScramCredentialsResponse, read)
+    return raising_if_single(steps, users, str)
 
 
 def _info(found: CredentialInfo) -> ScramCredentialInfo:
@@ -79,17 +81,22 @@ def alter_user_scram_credentials(
     alterations: UserScramCredentialAlteration | Iterable[UserScramCredentialAlteration],
     *,
     timeout: float | None = None,
-) -> Steps[None]:
+) -> Steps[Results[str, None]]:
     """Add, replace and remove SCRAM credentials of users (KIP-554).
 
     The client computes the salted passwords, so that no password is sent. Each user succeeds or
     fails alone. Connections that are open remain authenticated. A broker accepts a new
     credential once it has applied the metadata record, shortly after this call.
 
+    Returns:
+        None or error by user.
+
     Raises:
-        ResourceNotFoundError: A credential to remove does not exist.
-        DuplicateResourceError: A user is given twice, be it with two mechanisms.
-        UnacceptableCredentialError: The broker refuses a name or an iteration count.
+        ResourceNotFoundError: A credential to remove does not exist; the error of this user.
+        DuplicateResourceError: A user is given twice, be it with two mechanisms; the error of this
+            user.
+        UnacceptableCredentialError: The broker refuses a name or an iteration count; the error of
+            this user.
         ClusterAuthorizationError: The client may not ALTER the cluster.
     """
     wanted = check_alterations(alterations)
@@ -105,9 +112,9 @@ def alter_user_scram_credentials(
         ],
     )
     builder = SimpleBuilder(request)
-    return raising(
-        requester.send_to_controller(builder, AlterUserScramCredentialsResponse, _failures)
-    )
+    steps = requester.send_to_controller(builder, AlterUserScramCredentialsResponse, _altered)
+    kinds = (UserScramCredentialUpsertion, UserScramCredentialDeletion)
+    return raising_if_single(steps, alterations, kinds)
 
 
 def _upsertion(alteration: UserScramCredentialUpsertion) -> ScramCredentialUpsertion:
@@ -124,12 +131,11 @@ def _upsertion(alteration: UserScramCredentialUpsertion) -> ScramCredentialUpser
     )
 
 
-def _failures(response: AlterUserScramCredentialsResponse) -> dict[str, KafkaError]:
-    failures = {}
+def _altered(response: AlterUserScramCredentialsResponse) -> Results[str, None]:
+    outcomes: Outcomes[str, None] = {}
     for result in response.results:
         error = item_error(f"user {result.user!r}", result.error_code, result.error_message)
         if isinstance(error, NotControllerError):
             raise error  # of the whole request, which is sent again to the new controller
-        if error is not None:
-            failures[result.user] = error
-    return failures
+        outcomes[result.user] = error
+    return Results("alter_user_scram_credentials", outcomes)

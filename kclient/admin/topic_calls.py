@@ -15,11 +15,12 @@ from kclient.admin.arguments import (
     check_topic_names,
     check_total_counts,
 )
-from kclient.admin.requester import Requester, item_error, item_errors, raise_failures
+from kclient.admin.new_topic import NewTopic
+from kclient.admin.requester import Requester, item_error
+from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import InvalidArgumentError, KafkaError, ProtocolError
-from kclient.common.types import NewTopic
 from kclient.common.uuids import ZERO_UUID, uuid_to_text
 from kclient.common.waiting import Steps
 from kclient.protocol.messages.describe_topic_partitions import (
@@ -39,6 +40,7 @@ from kclient.protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
+    CreatableTopicResult,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
@@ -59,11 +61,14 @@ def create_topics(
     *,
     validate_only: bool = False,
     timeout: float | None = None,
-) -> Steps[dict[str, CreatedTopic]]:
+) -> Steps[Results[str, CreatedTopic]]:
     """Create topics; with `validate_only`, only check whether they could be created.
 
+    Returns:
+        Result or error by name.
+
     Raises:
-        TopicExistsError: A topic of that name exists.
+        TopicExistsError: A topic of that name exists; the error of this topic.
         InvalidArgumentError: A name or a count is illegal.
         KafkaTimeoutError: The timeout expired.
     """
@@ -77,24 +82,22 @@ def create_topics(
         validate_only=validate_only,
     )
 
-    def read(response: CreateTopicsResponse) -> dict[str, CreatedTopic]:
-        failures: dict[str, KafkaError] = {}
-        created: dict[str, CreatedTopic] = {}
-        for topic in response.topics:
-            error = item_error(f"topic {topic.name!r}", topic.error_code, topic.error_message)
-            if error is not None:
-                failures[topic.name] = error
-                continue
-            created[topic.name] = CreatedTopic(
-                topic.name, _id_text(topic.topic_id), topic.num_partitions, topic.replication_factor
-            )
-        raise_failures(failures)
-        return created
+    def read(response: CreateTopicsResponse) -> Results[str, CreatedTopic]:
+        outcomes = {topic.name: _created(topic) for topic in response.topics}
+        return Results("create_topics", outcomes)
 
     # Version 4 is the first that accepts -1, the broker's default, as a count.
     defaults = any(t.num_partitions == -1 and not t.replica_assignments for t in wanted)
     builder = SimpleBuilder(request, oldest=4 if defaults else None)
-    return requester.send_to_controller(builder, CreateTopicsResponse, read)
+    steps = requester.send_to_controller(builder, CreateTopicsResponse, read)
+    return raising_if_single(steps, topics, NewTopic)
+
+
+def _created(topic: CreatableTopicResult) -> CreatedTopic | KafkaError:
+    error = item_error(f"topic {topic.name!r}", topic.error_code, topic.error_message)
+    return error or CreatedTopic(
+        topic.name, _id_text(topic.topic_id), topic.num_partitions, topic.replication_factor
+    )
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -120,11 +123,14 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 def delete_topics(
     requester: Requester, names: str | Iterable[str], *, timeout: float | None = None
-) -> Steps[None]:
+) -> Steps[Results[str, None]]:
     """Delete topics with all their records.
 
+    Returns:
+        None or error by name.
+
     Raises:
-        UnknownTopicOrPartitionError: There is no such topic.
+        UnknownTopicOrPartitionError: There is no such topic; the error of this topic.
     """
     checked = check_topic_names(names)
     requester.limit(timeout)
@@ -134,15 +140,17 @@ def delete_topics(
         timeout_ms=requester.remaining_ms(),
     )
 
-    def read(response: DeleteTopicsResponse) -> None:
-        raise_failures(
-            item_errors(
-                (f"topic {topic.name or ''!r}", topic.error_code, topic.error_message)
-                for topic in response.responses
+    def read(response: DeleteTopicsResponse) -> Results[str, None]:
+        outcomes = {
+            topic.name or "": item_error(
+                f"topic {topic.name or ''!r}", topic.error_code, topic.error_message
             )
-        )
+            for topic in response.responses
+        }
+        return Results("delete_topics", outcomes)
 
-    return requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read)
+    steps = requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read)
+    return raising_if_single(steps, names, str)
 
 
 class _DeleteTopics(SimpleBuilder):
@@ -179,7 +187,7 @@ def describe_topics(
     *,
     partition_size_limit_per_response: int = DEFAULT_PAGE_SIZE,
     timeout: float | None = None,
-) -> Steps[dict[str, TopicDescription]]:
+) -> Steps[Results[str, TopicDescription]]:
     """Describe topics by name, through DescribeTopicPartitions where the broker has it.
 
     Args:
@@ -187,30 +195,33 @@ def describe_topics(
         partition_size_limit_per_response: Most partitions of a response (KIP-966).
         timeout: Timeout in seconds.
 
+    Returns:
+        Description or error by name.
+
     Raises:
-        UnknownTopicOrPartitionError: There is no such topic.
+        UnknownTopicOrPartitionError: There is no such topic; the error of this topic.
     """
     checked = check_topic_names(names)
     page_size = partition_size_limit_per_response
     check_int("partition_size_limit_per_response", page_size, 1)
     requester.limit(timeout)
-    return _describe(requester, checked, page_size)
+    return raising_if_single(_describe(requester, checked, page_size), names, str)
 
 
 def _describe(
     requester: Requester, names: Sequence[str], page_size: int
-) -> Steps[dict[str, TopicDescription]]:
+) -> Steps[Results[str, TopicDescription]]:
     try:
-        return (yield from _describe_in_pages(requester, names, page_size))
+        outcomes = yield from _describe_in_pages(requester, names, page_size)
     except UnsupportedVersionError:
-        return (yield from _describe_at_once(requester, names))
+        outcomes = yield from _describe_at_once(requester, names)
+    return Results("describe_topics", outcomes)
 
 
 def _describe_in_pages(
     requester: Requester, names: Sequence[str], page_size: int
-) -> Steps[dict[str, TopicDescription]]:
-    failures: dict[str, KafkaError] = {}
-    found: dict[str, TopicDescription] = {}
+) -> Steps[Outcomes[str, TopicDescription]]:
+    outcomes: Outcomes[str, TopicDescription] = {}
     cursor: Cursor | None = None
     wanted = sorted(set(names))
     while wanted:
@@ -218,18 +229,15 @@ def _describe_in_pages(
         for topic in response.topics:
             name = topic.name or ""
             error = item_error(f"topic {name!r}", topic.error_code, None)
-            if error is not None:
-                failures[name] = error
-                continue
-            known = found[name].partitions if name in found else ()
-            found[name] = _described(topic, known)
+            known = outcomes.get(name)
+            known_partitions = known.partitions if isinstance(known, TopicDescription) else ()
+            outcomes[name] = error or _described(topic, known_partitions)
         following = response.next_cursor
         if following is None:
             break
         cursor = _checked_cursor(cursor, following)
         wanted = [name for name in wanted if name >= cursor.topic_name]
-    raise_failures(failures)
-    return found
+    return outcomes
 
 
 def _page(
@@ -289,21 +297,15 @@ def _ids(listed: list[int] | None) -> tuple[int, ...] | None:
 
 def _describe_at_once(
     requester: Requester, names: Sequence[str]
-) -> Steps[dict[str, TopicDescription]]:
+) -> Steps[Outcomes[str, TopicDescription]]:
     """Describe topics at a broker without pages."""
 
-    def read(response: MetadataResponse) -> dict[str, TopicDescription]:
-        failures: dict[str, KafkaError] = {}
-        found: dict[str, TopicDescription] = {}
-        for topic in response.topics:
-            name = topic.name or ""
-            error = item_error(f"topic {name!r}", topic.error_code, None)
-            if error is not None:
-                failures[name] = error
-            else:
-                found[name] = _description(topic)
-        raise_failures(failures)
-        return found
+    def read(response: MetadataResponse) -> Outcomes[str, TopicDescription]:
+        return {
+            topic.name or "": item_error(f"topic {topic.name or ''!r}", topic.error_code, None)
+            or _description(topic)
+            for topic in response.topics
+        }
 
     return requester.send_to_least_loaded(_metadata_request(names), MetadataResponse, read)
 
@@ -338,11 +340,15 @@ def create_partitions(
     *,
     validate_only: bool = False,
     timeout: float | None = None,
-) -> Steps[None]:
+) -> Steps[Results[str, None]]:
     """Increase the partition counts of topics to the given totals.
 
+    Returns:
+        None or error by name.
+
     Raises:
-        InvalidPartitionsError: A total is not larger than the current count.
+        InvalidPartitionsError: A total is not larger than the current count; the error of this
+            topic.
     """
     check_total_counts(total_counts)
     requester.limit(timeout)
@@ -355,13 +361,14 @@ def create_partitions(
         validate_only=validate_only,
     )
 
-    def read(response: CreatePartitionsResponse) -> None:
-        raise_failures(
-            item_errors(
-                (f"topic {result.name!r}", result.error_code, result.error_message)
-                for result in response.results
+    def read(response: CreatePartitionsResponse) -> Results[str, None]:
+        outcomes = {
+            result.name: item_error(
+                f"topic {result.name!r}", result.error_code, result.error_message
             )
-        )
+            for result in response.results
+        }
+        return Results("create_partitions", outcomes)
 
     return requester.send_to_controller(SimpleBuilder(request), CreatePartitionsResponse, read)
 

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from kclient.admin.arguments import check_int, check_partition
 from kclient.admin.cluster_arguments import check_text
 from kclient.admin.cluster_calls import describe_cluster
-from kclient.admin.replica_calls import partition_leaders
-from kclient.admin.requester import Requester, raise_error, raise_failures, raise_item_error
+from kclient.admin.leader_requests import partition_leaders
+from kclient.admin.requester import Requester, raise_error, raise_item_error
+from kclient.admin.results import Results, one_by_one, raising_if_single
 from kclient.admin.transaction_arguments import (
     MAX_LONG,
     check_producer_ids,
@@ -42,8 +43,6 @@ from kclient.protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 
-Descriptions = dict[str, TransactionDescription]
-
 _DURATION_FILTER = 1
 _PATTERN = 2
 _LONGEST_TRANSACTION_MS = 60_000  # default of transaction.timeout.ms
@@ -52,35 +51,25 @@ _MAX_SHORT = 2**15 - 1
 
 def describe_transactions(
     requester: Requester, transactional_ids: str | Iterable[str], *, timeout: float | None = None
-) -> Steps[dict[str, TransactionDescription]]:
+) -> Steps[Results[str, TransactionDescription]]:
     """Describe the transactions of transactional ids (DescribeTransactions, KIP-664).
 
+    Returns:
+        Description or error by transactional id.
+
     Raises:
-        TransactionalIdNotFoundError: A coordinator does not know an id.
+        TransactionalIdNotFoundError: The coordinator does not know an id; the error of this id.
     """
     wanted = check_transactional_ids(transactional_ids)
     requester.limit(timeout)
-    return _described(requester, wanted)
+    return raising_if_single(_described(requester, wanted), transactional_ids, str)
 
 
-def _described(requester: Requester, transactional_ids: Iterable[str]) -> Steps[Descriptions]:
-    found, failures = yield from descriptions(requester, transactional_ids)
-    raise_failures(failures)
-    return found
-
-
-def descriptions(
+def _described(
     requester: Requester, transactional_ids: Iterable[str]
-) -> Steps[tuple[Descriptions, dict[str, KafkaError]]]:
-    """Return descriptions and errors by transactional id."""
-    found: Descriptions = {}
-    failures: dict[str, KafkaError] = {}
-    for transactional_id in transactional_ids:
-        try:
-            found[transactional_id] = yield from _describe(requester, transactional_id)
-        except KafkaError as error:
-            failures[transactional_id] = error
-    return found, failures
+) -> Steps[Results[str, TransactionDescription]]:
+    outcomes = yield from one_by_one(transactional_ids, lambda each: _describe(requester, each))
+    return Results("describe_transactions", outcomes)
 
 
 def _describe(requester: Requester, transactional_id: str) -> Steps[TransactionDescription]:
@@ -186,35 +175,28 @@ def listings(requester: Requester, builder: SimpleBuilder) -> Steps[list[Transac
 
 def fence_producers(
     requester: Requester, transactional_ids: str | Iterable[str], *, timeout: float | None = None
-) -> Steps[dict[str, FencedProducer]]:
+) -> Steps[Results[str, FencedProducer]]:
     """Fence the producers of transactional ids (InitProducerId, KIP-618).
 
     Their open transactions are aborted. The call waits until that is done. A transactional id that
     does not exist is created.
 
     Returns:
-        Producer id and new epoch by transactional id.
+        Producer id and new epoch, or error, by transactional id.
 
     Raises:
-        TransactionalIdAuthorizationError: Not authorized to write with an id.
+        TransactionalIdAuthorizationError: Not authorized to write with an id; the error of this id.
     """
     wanted = check_transactional_ids(transactional_ids)
     requester.limit(timeout)
-    return _fence_all(requester, wanted)
+    return raising_if_single(_fence_all(requester, wanted), transactional_ids, str)
 
 
 def _fence_all(
     requester: Requester, transactional_ids: Iterable[str]
-) -> Steps[dict[str, FencedProducer]]:
-    found: dict[str, FencedProducer] = {}
-    failures: dict[str, KafkaError] = {}
-    for transactional_id in transactional_ids:
-        try:
-            found[transactional_id] = yield from _fence(requester, transactional_id)
-        except KafkaError as error:
-            failures[transactional_id] = error
-    raise_failures(failures)
-    return found
+) -> Steps[Results[str, FencedProducer]]:
+    outcomes = yield from one_by_one(transactional_ids, lambda each: _fence(requester, each))
+    return Results("fence_producers", outcomes)
 
 
 def _fence(requester: Requester, transactional_id: str) -> Steps[FencedProducer]:
@@ -307,9 +289,11 @@ def abort_transaction(
 def _write_marker(
     requester: Requester, partition: TopicPartition, marker: WritableTxnMarker
 ) -> Steps[None]:
-    leaders = yield from partition_leaders(requester, [partition])
+    leader = (yield from partition_leaders(requester, [partition]))[partition]
+    if isinstance(leader, KafkaError):
+        raise leader
     response = yield from requester.send_once(
-        leaders[partition],
+        leader,
         SimpleBuilder(WriteTxnMarkersRequest(markers=[marker])),
         WriteTxnMarkersResponse,
     )
@@ -322,5 +306,5 @@ def _write_marker(
     ]
     what = f"producer {marker.producer_id} in partition {partition}"
     if not codes:
-        raise ProtocolError(f"{what}: it is missing in the response of {leaders[partition]}")
+        raise ProtocolError(f"{what}: it is missing in the response of {leader}")
     raise_item_error(what, codes[0], None)

@@ -11,8 +11,10 @@ from kclient.admin import (
     cluster_calls,
     config_calls,
     group_calls,
+    group_offset_calls,
     hanging_transaction_calls,
     log_dir_calls,
+    offset_calls,
     quorum_calls,
     replica_calls,
     scram_calls,
@@ -21,10 +23,13 @@ from kclient.admin import (
 )
 from kclient.admin.admin_core import ADMIN_CONFIG, AdminCore, AdminOptions
 from kclient.admin.described_method import describe
+from kclient.admin.foreign_names import ADMIN_NAMES
 from kclient.admin.requester import Requester
+from kclient.aio.foreign_names import LIFECYCLE_NAMES
 from kclient.aio.loop_driver import LoopDriver
 from kclient.common.config_def import merged
 from kclient.common.errors import ClosedError, ForkedClientError
+from kclient.common.foreign_names import WithForeignNames
 from kclient.common.interrupts import deferred_signals
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
@@ -46,7 +51,11 @@ def awaited(
     return method
 
 
-class AdminClient(ProcessBound):
+class AdminClient(
+    ProcessBound,
+    metaclass=WithForeignNames,
+    foreign_names={**ADMIN_NAMES, **LIFECYCLE_NAMES},
+):
     """Administers a cluster, in an asyncio event loop (Kafka: Admin).
 
     Options, calls, arguments, results and errors are those of `kclient.AdminClient`; the calls and
@@ -87,9 +96,8 @@ class AdminClient(ProcessBound):
     create_partitions = awaited(topic_calls.create_partitions)
 
     describe_cluster = awaited(cluster_calls.describe_cluster)
-    describe_topic_configs = awaited(cluster_calls.describe_topic_configs)
-    describe_broker_configs = awaited(cluster_calls.describe_broker_configs)
 
+    describe_configs = awaited(config_calls.describe_configs)
     incremental_alter_configs = awaited(config_calls.incremental_alter_configs)
     alter_configs = awaited(config_calls.alter_configs)
     list_config_resources = awaited(config_calls.list_config_resources)
@@ -98,9 +106,14 @@ class AdminClient(ProcessBound):
 
     list_groups = awaited(group_calls.list_groups)
     describe_consumer_groups = awaited(group_calls.describe_consumer_groups)
-    list_consumer_group_offsets = awaited(group_calls.list_consumer_group_offsets)
     delete_consumer_groups = awaited(group_calls.delete_consumer_groups)
-    delete_consumer_group_offsets = awaited(group_calls.delete_consumer_group_offsets)
+    remove_members_from_consumer_group = awaited(group_calls.remove_members_from_consumer_group)
+    list_consumer_group_offsets = awaited(group_offset_calls.list_consumer_group_offsets)
+    alter_consumer_group_offsets = awaited(group_offset_calls.alter_consumer_group_offsets)
+    delete_consumer_group_offsets = awaited(group_offset_calls.delete_consumer_group_offsets)
+
+    list_offsets = awaited(offset_calls.list_offsets)
+    delete_records = awaited(offset_calls.delete_records)
 
     elect_leaders = awaited(replica_calls.elect_leaders)
     alter_partition_reassignments = awaited(replica_calls.alter_partition_reassignments)

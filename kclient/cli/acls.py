@@ -68,7 +68,7 @@ def _list(options: argparse.Namespace) -> int:
 def _add(options: argparse.Namespace) -> int:
     rules = bindings(options)
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        admin.create_acls(rules)
+        admin.create_acls(rules).raise_for_errors()
     _show(rules)
     return 0
 
@@ -83,12 +83,17 @@ def _remove(options: argparse.Namespace) -> int:
                 return 1
             # No others, even if some have been added since.
             wanted = [rule.to_filter() for rule in found]
-        removed = admin.delete_acls(wanted) if wanted else []
+        removed = _removed(admin, wanted) if wanted else []
     if not removed:
         print("kclient acls: no rule matches", file=sys.stderr)
         return 1
     _show(removed)
     return 0
+
+
+def _removed(admin: AdminClient, wanted: Iterable[AclBindingFilter]) -> list[AclBinding]:
+    results = admin.delete_acls(wanted).raise_for_errors()
+    return [rule for rules in results.values() for rule in rules]
 
 
 def _confirm(rules: list[AclBinding]) -> bool:

@@ -112,7 +112,7 @@ def _partitions(topics: list[str], settings: dict[str, object]) -> list[TopicPar
     """Return the topics' partitions; raises if a topic does not exist."""
     of_admin = {name: value for name, value in settings.items() if ADMIN_CONFIG.has_key(name)}
     with AdminClient(of_admin) as admin:
-        described = admin.describe_topics(topics)
+        described = admin.describe_topics(topics).raise_for_errors()
     return [
         TopicPartition(name, info.partition)
         for name, topic in described.items()

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 
 from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
@@ -42,8 +43,8 @@ def _describe(options: argparse.Namespace) -> int:
     missing = 0
     settings = client_options(options, ADMIN_CONFIG)  # a consumer has all its keys
     with AdminClient(settings) as admin, Consumer(settings) as reader:
-        for group in admin.describe_consumer_groups(options.group).values():
-            offsets = admin.list_consumer_group_offsets(group.group_id)
+        for group in admin.describe_consumer_groups(options.group).raise_for_errors().values():
+            offsets = admin.list_consumer_group_offsets(group.group_id).raise_for_errors()
             if group.state == _DEAD and not offsets:
                 print(f"kclient groups: group {group.group_id!r} does not exist", file=sys.stderr)
                 missing += 1
@@ -55,7 +56,7 @@ def _describe(options: argparse.Namespace) -> int:
 
 def _show(
     group: ConsumerGroupDescription,
-    offsets: dict[TopicPartition, OffsetAndMetadata],
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
     ends: dict[TopicPartition, int],
 ) -> None:
     print(
@@ -76,6 +77,6 @@ def _show(
 
 def _delete(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        admin.delete_consumer_groups(options.group)
+        admin.delete_consumer_groups(options.group).raise_for_errors()
     print(f"deleted {', '.join(options.group)}")
     return 0

@@ -4,13 +4,14 @@ import argparse
 
 from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
+from kclient.admin.admin_types import ConfigResource, ConfigResourceType
+from kclient.admin.new_topic import NewTopic
 from kclient.cli.common_options import (
     add_connection_options,
     client_options,
     key_values,
     whole_number,
 )
-from kclient.common.types import NewTopic
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -71,12 +72,13 @@ def _list(options: argparse.Namespace) -> int:
 
 def _describe(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        described = admin.describe_topics(options.topic)
-        configs = admin.describe_topic_configs(options.topic)
+        described = admin.describe_topics(options.topic).raise_for_errors()
+        resources = {name: ConfigResource(ConfigResourceType.TOPIC, name) for name in described}
+        configs = admin.describe_configs(resources.values()).raise_for_errors()
     for name, topic in described.items():
         settings = ",".join(
             f"{entry.name}={entry.value}"
-            for entry in configs[name].values()
+            for entry in configs[resources[name]].values()
             if not entry.is_default
         )
         print(
@@ -104,20 +106,22 @@ def _create(options: argparse.Namespace) -> int:
         for name in options.topic
     ]
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        for topic in admin.create_topics(topics).values():
+        for topic in admin.create_topics(topics).raise_for_errors().values():
             print(f"created {topic.name} with {topic.num_partitions} partitions")
     return 0
 
 
 def _delete(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        admin.delete_topics(options.topic)
+        admin.delete_topics(options.topic).raise_for_errors()
     print(f"deleted {', '.join(options.topic)}")
     return 0
 
 
 def _add_partitions(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        admin.create_partitions({options.topic: options.total})
+        admin.create_partitions(
+            {options.topic: options.total}
+        ).raise_for_errors().raise_for_errors()
     print(f"{options.topic} has {options.total} partitions")
     return 0

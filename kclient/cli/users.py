@@ -144,6 +144,6 @@ def _delete(options: argparse.Namespace) -> int:
         for mechanism in SCRAM_MECHANISMS:
             chosen = [each for each in deletions if each.mechanism == mechanism]
             if chosen:
-                admin.alter_user_scram_credentials(chosen)
+                admin.alter_user_scram_credentials(chosen).raise_for_errors()
     print(f"deleted {', '.join(wanted)}")
     return 0

@@ -91,24 +91,6 @@ class RecordMetadata(NamedTuple):
     serialized_value_size: int
 
 
-class NewTopic(NamedTuple):
-    """Topic to create (Kafka: NewTopic).
-
-    Attributes:
-        name: Topic name, 1 to 249 of ``[a-zA-Z0-9._-]``.
-        num_partitions: Number of partitions; -1 for the broker's ``num.partitions``.
-        replication_factor: Replicas of each partition; -1 for ``default.replication.factor``.
-        configs: Topic configuration by dotted name.
-        replica_assignments: Broker ids per partition, instead of the two counts.
-    """
-
-    name: str
-    num_partitions: int = -1
-    replication_factor: int = -1
-    configs: dict[str, str] | None = None
-    replica_assignments: dict[int, list[int]] | None = None
-
-
 TOPIC_NAME_MAX_LENGTH = 249
 _TOPIC_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 

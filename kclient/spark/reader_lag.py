@@ -101,7 +101,7 @@ def group_lag(conf: Mapping[str, object], group_id: str) -> Lag:
         KafkaError: The request to the brokers failed.
     """
     with AdminClient(admin_config(conf)) as client:
-        committed = client.list_consumer_group_offsets(group_id)
+        committed = client.list_consumer_group_offsets(group_id).raise_for_errors()
     at = {partition: entry.offset for partition, entry in sorted(committed.items())}
     return Lag(_behind(at, _ends(at, conf)))
 

@@ -201,9 +201,9 @@ class ClusterSecurity:
                 admin.alter_user_scram_credentials(
                     UserScramCredentialUpsertion(user, info, password)
                     for user, password in self._passwords.items()
-                )
+                ).raise_for_errors()
             if self._acls:
-                admin.create_acls(self._acls)
+                admin.create_acls(self._acls).raise_for_errors()
 
 
 class _TlsIdentities:

@@ -94,10 +94,10 @@ def test_refused_rules_are_named() -> None:
     with pytest.raises(
         InvalidRequestError, match=r"DENY ALL by 'User:bob' from '10\.0\.0\.7' on GROUP '\*': .*no"
     ):
-        world.run(acl_calls.create_acls, [READ, DENY])
+        world.run(acl_calls.create_acls, [READ, DENY]).raise_for_errors()
 
 
-def test_removed_rules_are_returned_once() -> None:
+def test_removed_rules_are_returned_by_condition() -> None:
     match = messages.DeleteAclsMatchingAcl(
         resource_type=2,
         resource_name="logs-",
@@ -116,7 +116,10 @@ def test_removed_rules_are_returned_once() -> None:
         high=3,
     )
     filters = [READ.to_filter(), AclBindingFilter()]
-    assert world.run(acl_calls.delete_acls, filters) == [READ]
+    assert world.run(acl_calls.delete_acls, [*filters, filters[0]]) == {
+        filters[0]: [READ],
+        filters[1]: [READ],
+    }
     (request,) = world.requests(messages.DeleteAclsRequest)
     assert isinstance(request, messages.DeleteAclsRequest)
     first, second = request.filters
@@ -139,9 +142,9 @@ def test_refused_filter_and_rule_are_named() -> None:
         low=1,
         high=3,
     )
-    filters = [AclBindingFilter()] * 2
+    filters = [READ.to_filter(), AclBindingFilter()]
     with pytest.raises(InvalidRequestError, match=r"filters\[0\]: .*no") as caught:
-        world.run(acl_calls.delete_acls, filters)
+        world.run(acl_calls.delete_acls, filters).raise_for_errors().raise_for_errors()
     assert "CLUSTER 'kafka-cluster'" in caught.value.__notes__[0]
 
 
@@ -164,13 +167,13 @@ def test_broker_without_authorizer() -> None:
     with pytest.raises(SecurityDisabledError, match=r"authorizer\.class\.name"):
         world.run(acl_calls.describe_acls)
     with pytest.raises(SecurityDisabledError, match=r"authorizer\.class\.name"):
-        world.run(acl_calls.create_acls, [READ])
+        world.run(acl_calls.create_acls, [READ]).raise_for_errors()
     with pytest.raises(SecurityDisabledError, match=r"authorizer\.class\.name"):
-        world.run(acl_calls.delete_acls, [AclBindingFilter()])
+        world.run(acl_calls.delete_acls, [AclBindingFilter()]).raise_for_errors()
 
 
 def test_missing_outcome_is_an_error() -> None:
     world = AdminWorld()
     world.respond(ApiKey.CREATE_ACLS, lambda *_: messages.CreateAclsResponse(), low=1, high=3)
     with pytest.raises(ProtocolError, match="got 0, expected 1"):
-        world.run(acl_calls.create_acls, [READ])
+        world.run(acl_calls.create_acls, [READ]).raise_for_errors()

@@ -7,13 +7,14 @@ import socket
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import NoneType
 from typing import Any, get_type_hints
 
 import pytest
 
 from kclient.admin.admin_client import AdminClient
-from kclient.admin.admin_types import ConfigResource, ConfigResourceType
+from kclient.admin.admin_types import ConfigEntry, ConfigResource, ConfigResourceType
+from kclient.admin.new_topic import NewTopic
+from kclient.admin.results import Results
 from kclient.common.broker_errors import (
     GroupIdNotFoundError,
     InvalidPartitionsError,
@@ -31,7 +32,7 @@ from kclient.common.errors import (
     KafkaError,
     KafkaTimeoutError,
 )
-from kclient.common.types import NewTopic, TopicPartition
+from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
 from kclient.testing import ApiKey, EmbeddedCluster
 from tests.support.checks.waiting import wait_until
@@ -77,19 +78,24 @@ def test_call_within_a_call_is_refused(
     assert refused[0].startswith("list_topics: got called inside another call of this client")
 
 
+def configs_of(admin: AdminClient, topic: str) -> dict[str, ConfigEntry]:
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+    return admin.describe_configs(resource)[resource]
+
+
 def test_topic_is_created_described_extended_and_deleted(admin: AdminClient) -> None:
     created = admin.create_topics([NewTopic("grown", 2, configs={"retention.ms": "1000"})])
     assert created["grown"].num_partitions == 2
-    assert admin.describe_topic_configs("grown")["grown"]["retention.ms"].value == "1000"
-    admin.create_partitions({"grown": 5})
+    assert configs_of(admin, "grown")["retention.ms"].value == "1000"
+    admin.create_partitions({"grown": 5}).raise_for_errors()
     described = admin.describe_topics(["grown"])["grown"]
     assert [partition.partition for partition in described.partitions] == [0, 1, 2, 3, 4]
     assert described.topic_id == created["grown"].topic_id
     assert "grown" in {topic.name for topic in admin.list_topics()}
-    admin.delete_topics(["grown"])
+    admin.delete_topics(["grown"]).raise_for_errors()
     assert "grown" not in {topic.name for topic in admin.list_topics()}
     with pytest.raises(UnknownTopicOrPartitionError, match="topic 'grown'"):
-        admin.describe_topics(["grown"])
+        admin.describe_topics(["grown"]).raise_for_errors()
 
 
 @pytest.mark.fault("W16")
@@ -137,28 +143,27 @@ def test_ctrl_c_interrupts_a_call_that_waits_for_that_of_another_thread(
 
 
 def test_validation_creates_nothing(admin: AdminClient) -> None:
-    admin.create_topics([NewTopic("imagined")], validate_only=True)
+    admin.create_topics([NewTopic("imagined")], validate_only=True).raise_for_errors()
     assert "imagined" not in {topic.name for topic in admin.list_topics()}
 
 
 def test_error_names_each_failed_item(admin: AdminClient) -> None:
-    admin.create_topics([NewTopic("here"), NewTopic("there")])
+    admin.create_topics([NewTopic("here"), NewTopic("there")]).raise_for_errors()
     with pytest.raises(TopicExistsError, match="topic 'here'") as caught:
-        admin.create_topics([NewTopic("here"), NewTopic("there")])
+        admin.create_topics([NewTopic("here"), NewTopic("there")]).raise_for_errors()
     assert "topic 'there'" in caught.value.__notes__[0]
     with pytest.raises(InvalidPartitionsError, match="topic 'here'"):
-        admin.create_partitions({"here": 1})
+        admin.create_partitions({"here": 1}).raise_for_errors()
     with pytest.raises(UnknownTopicOrPartitionError, match="topic 'nowhere'"):
-        admin.delete_topics(["nowhere"])
+        admin.delete_topics(["nowhere"]).raise_for_errors()
 
 
 def test_the_cluster_is_described(admin: AdminClient, cluster: EmbeddedCluster) -> None:
     described = admin.describe_cluster()
     assert [f"{n.host}:{n.port}" for n in described.nodes] == [cluster.bootstrap_servers]
     assert described.controller == described.nodes[0]
-    node = described.nodes[0].id
-    configs = admin.describe_broker_configs(node)
-    assert configs[node]["node.id"].is_read_only
+    node = ConfigResource(ConfigResourceType.BROKER, str(described.nodes[0].id))
+    assert admin.describe_configs(node)[node]["node.id"].is_read_only
 
 
 def test_directories_resources_and_pages_are_described(
@@ -181,7 +186,7 @@ def test_unknown_groups(admin: AdminClient) -> None:
     assert admin.list_consumer_group_offsets("unknown") == {}
     assert admin.list_consumer_group_offsets("unknown", [TopicPartition("t", 0)]) == {}
     with pytest.raises(GroupIdNotFoundError, match="group 'unknown'"):
-        admin.delete_consumer_groups(["unknown"])
+        admin.delete_consumer_groups(["unknown"]).raise_for_errors()
 
 
 @pytest.mark.parametrize(
@@ -232,8 +237,8 @@ def test_single_item_is_accepted_as_a_list_of_one(
 
 
 def test_any_iterable_is_a_list(admin: AdminClient) -> None:
-    admin.create_topics(NewTopic(name) for name in ("first", "second"))
-    admin.delete_topics({"first", "second"})
+    admin.create_topics(NewTopic(name) for name in ("first", "second")).raise_for_errors()
+    admin.delete_topics({"first", "second"}).raise_for_errors()
 
 
 def test_options_are_checked() -> None:
@@ -275,8 +280,8 @@ def test_call_times_out_while_another_thread_is_in_a_call() -> None:
 @pytest.mark.parametrize("timeout", [600.0, float("inf")])
 def test_very_long_timeouts_are_accepted(admin: AdminClient, timeout: float) -> None:
     name = f"patient-{timeout}"
-    admin.create_topics([NewTopic(name)], timeout=timeout)
-    admin.delete_topics([name], timeout=timeout)
+    admin.create_topics([NewTopic(name)], timeout=timeout).raise_for_errors()
+    admin.delete_topics([name], timeout=timeout).raise_for_errors()
 
 
 def test_methods_have_the_signatures_and_docstrings_of_their_calls(admin: AdminClient) -> None:
@@ -290,7 +295,7 @@ def test_methods_have_the_signatures_and_docstrings_of_their_calls(admin: AdminC
     assert get_type_hints(AdminClient.delete_topics) == {
         "names": str | Iterable[str],
         "timeout": float | None,
-        "return": NoneType,
+        "return": Results[str, None],
     }
     assert inspect.getdoc(AdminClient.list_topics) == "List the topics."
     shown = pydoc.plain(pydoc.render_doc(AdminClient))
@@ -308,7 +313,7 @@ def test_deprecated_call_warns_at_the_line_of_its_caller(admin: AdminClient) -> 
         pytest.warns(DeprecationWarning, match="use incremental_alter_configs") as caught,
         pytest.raises(UnsupportedVersionError),  # of the companion broker
     ):
-        admin.alter_configs({topic: {"retention.ms": "5"}})
+        admin.alter_configs({topic: {"retention.ms": "5"}}).raise_for_errors()
     assert [each.filename for each in caught] == [__file__]
 
 

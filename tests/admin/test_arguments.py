@@ -9,13 +9,14 @@ from kclient.admin.arguments import (
     check_group_id,
     check_int,
     check_list,
+    check_names,
     check_new_topic,
     check_partition,
-    check_states,
     check_total_counts,
 )
+from kclient.admin.new_topic import NewTopic
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
-from kclient.common.types import NewTopic, TopicPartition
+from kclient.common.types import TopicPartition
 
 
 def test_single_item_becomes_a_list_of_one() -> None:
@@ -48,8 +49,8 @@ MOST = 2**31 - 1
         (lambda: check_partition(("t",)), InvalidTypeError, "expected a TopicPartition"),
         (lambda: check_partition(("t", -1)), InvalidArgumentError, "partition of 't': got -1"),
         (lambda: check_partition(("a b", 0)), InvalidArgumentError, "topic: got 'a b'"),
-        (lambda: check_states("Stable"), InvalidTypeError, "expected a list of names"),
-        (lambda: check_states(["Stable", 1]), InvalidTypeError, "got 1 (int) in the list"),
+        (lambda: check_names("states", "Stable"), InvalidTypeError, "expected a list of names"),
+        (lambda: check_names("states", ["Stable", 1]), InvalidTypeError, "got 1 (int) in the list"),
         (lambda: check_total_counts({}), InvalidArgumentError, "expected at least one topic"),
         (lambda: check_total_counts([("t", 2)]), InvalidTypeError, "expected a dict of topic"),
         (lambda: check_total_counts({"t": 0}), InvalidArgumentError, "total_counts['t']: got 0"),
@@ -78,4 +79,4 @@ def test_valid_arguments_pass() -> None:
     check_total_counts({"t": MOST})
     check_partition(("t", 0))
     assert check_group_id("g") == "g"
-    assert check_states(state for state in ("Stable", "Empty")) == ["Stable", "Empty"]
+    assert check_names("states", iter(["Stable", "Empty"])) == ["Stable", "Empty"]

@@ -1,4 +1,4 @@
-"""Admin calls that change settings and quotas."""
+"""Admin calls for settings and quotas."""
 
 import pytest
 
@@ -10,17 +10,26 @@ from kclient.admin.admin_types import (
     ClientQuotaFilterComponent,
     ConfigResource,
     ConfigResourceType,
+    ConfigSource,
     QuotaMatchType,
 )
 from kclient.common.broker_errors import (
     InvalidConfigurationError,
     InvalidRequestError,
+    TopicAuthorizationError,
     UnsupportedVersionError,
 )
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages import alter_configs as messages
 from kclient.protocol.messages import client_quotas as quotas
+from kclient.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
 from tests.support.clients.scripted_broker import ScriptedBroker
 from tests.support.virtual.admin_world import AdminWorld
 
@@ -75,7 +84,9 @@ def test_refused_settings_name_their_resource() -> None:
     world = AdminWorld()
     world.respond(ApiKey.INCREMENTAL_ALTER_CONFIGS, altered, high=1)
     with pytest.raises(InvalidConfigurationError, match="topic 't'"):
-        world.run(config_calls.incremental_alter_configs, {TOPIC: [AlterConfigOp("a", "1")]})
+        world.run(
+            config_calls.incremental_alter_configs, {TOPIC: [AlterConfigOp("a", "1")]}
+        ).raise_for_errors()
 
 
 def test_all_settings_are_replaced() -> None:
@@ -85,7 +96,7 @@ def test_all_settings_are_replaced() -> None:
     )
     world.respond(ApiKey.ALTER_CONFIGS, lambda *_: response, high=2)
     with pytest.warns(DeprecationWarning, match="use incremental_alter_configs"):
-        world.run(config_calls.alter_configs, {TOPIC: {"a": "1"}})
+        world.run(config_calls.alter_configs, {TOPIC: {"a": "1"}}).raise_for_errors()
     (request,) = world.requests(messages.AlterConfigsRequest)
     assert isinstance(request, messages.AlterConfigsRequest)
     assert [(each.name, each.value) for each in request.resources[0].configs] == [("a", "1")]
@@ -160,4 +171,108 @@ def test_quotas_are_set_and_removed() -> None:
     world.respond(ApiKey.ALTER_CLIENT_QUOTAS, refused, high=1)
     user = ClientQuotaEntity.of({"user": "alice"})
     with pytest.raises(InvalidRequestError, match="alice"):
-        world.run(config_calls.alter_client_quotas, {user: {"a": 1.5, "b": None}})
+        world.run(
+            config_calls.alter_client_quotas, {user: {"a": 1.5, "b": None}}
+        ).raise_for_errors()
+
+
+def described(broker: ScriptedBroker, request: Request) -> Response:
+    """Return one setting of each kind for each resource; that of the broker is its id."""
+    assert isinstance(request, DescribeConfigsRequest)
+    rows = [
+        DescribeConfigsResourceResult(name="node.id", value=str(broker.node.id), read_only=True),
+        DescribeConfigsResourceResult(name="retention.ms", value="5", config_source=5),
+        DescribeConfigsResourceResult(name="password", value="secret", is_sensitive=True),
+    ]
+    return DescribeConfigsResponse(
+        results=[
+            DescribeConfigsResult(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                configs=rows,
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+def test_each_broker_describes_its_own_configuration() -> None:
+    world = AdminWorld(3)
+    world.respond(ApiKey.DESCRIBE_CONFIGS, described, low=1, high=4)
+    brokers = [ConfigResource(ConfigResourceType.BROKER, name) for name in ("3", "1")]
+    found = world.run(config_calls.describe_configs, brokers)
+    assert [(broker.name, found[broker]["node.id"].value) for broker in found] == [
+        ("3", "3"),
+        ("1", "1"),
+    ]
+    asked = [len(world.requests(DescribeConfigsRequest, number)) for number in (1, 2, 3)]
+    assert asked == [1, 0, 1]
+
+
+def test_kinds_of_settings() -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.DESCRIBE_CONFIGS, described, low=1, high=4)
+    topics = [ConfigResource(ConfigResourceType.TOPIC, name) for name in ("t", "u")]
+    found = world.run(config_calls.describe_configs, topics)
+    assert len(world.requests(DescribeConfigsRequest)) == 1
+    assert list(found) == topics
+    entries = found[topics[1]]
+    assert [name for name, entry in entries.items() if entry.is_read_only] == ["node.id"]
+    assert [name for name, entry in entries.items() if entry.is_default] == ["retention.ms"]
+    assert (entries["password"].value, entries["password"].is_sensitive) == (None, True)
+
+
+def test_errors_name_their_resources() -> None:
+    def refused(_: ScriptedBroker, __: Request) -> Response:
+        return DescribeConfigsResponse(
+            results=[
+                DescribeConfigsResult(resource_type=2, resource_name=name, error_code=code)
+                for name, code in (("t", 29), ("u", 0), ("v", 3))
+            ]
+        )
+
+    world = AdminWorld()
+    world.respond(ApiKey.DESCRIBE_CONFIGS, refused, low=1, high=4)
+    t, u, v = (ConfigResource(ConfigResourceType.TOPIC, name) for name in ("t", "u", "v"))
+    found = world.run(config_calls.describe_configs, [t, u, v])
+    assert (list(found.errors), found[u]) == ([t, v], {})
+    with pytest.raises(TopicAuthorizationError, match="topic 't'") as caught:
+        found.raise_for_errors()
+    assert ["topic 'v'" in note for note in caught.value.__notes__] == [True]
+    with pytest.raises(TopicAuthorizationError, match="topic 't'"):
+        world.run(config_calls.describe_configs, t)
+
+
+def test_synonyms_and_descriptions_are_returned_on_request() -> None:
+    def described(_: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, DescribeConfigsRequest)
+        assert request.include_synonyms
+        assert request.include_documentation
+        synonyms = [
+            DescribeConfigsSynonym(name="log.retention.ms", value="5", source=4),
+            DescribeConfigsSynonym(name="log.retention.hours", value="168", source=99),
+        ]
+        row = DescribeConfigsResourceResult(
+            name="retention.ms",
+            value="5",
+            config_source=4,
+            config_type=5,
+            documentation="How long.",
+            synonyms=synonyms,
+        )
+        result = DescribeConfigsResult(resource_type=2, resource_name="t", configs=[row])
+        return DescribeConfigsResponse(results=[result])
+
+    world = AdminWorld()
+    world.respond(ApiKey.DESCRIBE_CONFIGS, described, low=1, high=4)
+    topic = ConfigResource(ConfigResourceType.TOPIC, "t")
+    found = world.run(
+        config_calls.describe_configs, topic, include_synonyms=True, include_documentation=True
+    )
+    entry = found[topic]["retention.ms"]
+    assert (entry.source, entry.type) == (ConfigSource.STATIC_BROKER_CONFIG, "LONG")
+    assert entry.documentation == "How long."
+    assert [(each.name, each.source.name) for each in entry.synonyms] == [
+        ("log.retention.ms", "STATIC_BROKER_CONFIG"),
+        ("log.retention.hours", "UNKNOWN"),
+    ]

@@ -1,5 +1,7 @@
 """Admin calls for groups: brokers that are asked, versions, and errors by group."""
 
+from typing import Any
+
 import pytest
 
 from kclient.admin import group_calls
@@ -7,27 +9,23 @@ from kclient.admin.admin_types import GroupListing
 from kclient.common.broker_errors import (
     GroupAuthorizationError,
     GroupNotEmptyError,
-    GroupSubscribedToTopicError,
-    UnstableOffsetCommitError,
+    UnknownMemberIdError,
     UnsupportedVersionError,
 )
-from kclient.common.types import OffsetAndMetadata, TopicPartition
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.common.types import TopicPartition
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
-from kclient.protocol.messages.committed_offsets import (
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
-)
 from kclient.protocol.messages.consumer_protocol import (
     AssignedTopicPartitions,
     ConsumerProtocolAssignment,
 )
 from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
+from kclient.protocol.messages.group_membership import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberResponse,
+)
 from kclient.protocol.messages.groups import (
     DeletableGroupResult,
     DeleteGroupsResponse,
@@ -37,12 +35,6 @@ from kclient.protocol.messages.groups import (
     ListedGroup,
     ListGroupsRequest,
     ListGroupsResponse,
-)
-from kclient.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
 )
 from tests.support.clients.scripted_broker import ScriptedBroker
 from tests.support.virtual.admin_world import AdminWorld
@@ -119,7 +111,7 @@ def test_group_of_another_type_is_not_reported_as_dead() -> None:
     describing(world, DescribedGroup(group_id="group-1", group_state="Dead"))
     world.respond(ApiKey.LIST_GROUPS, listed, high=5)
     with pytest.raises(UnsupportedVersionError, match="its type is 'consumer'"):
-        world.run(group_calls.describe_consumer_groups, ["group-1"])
+        world.run(group_calls.describe_consumer_groups, "group-1")
 
 
 def test_missing_group_is_dead() -> None:
@@ -152,96 +144,97 @@ def test_groups_after_one_that_is_not_deleted_are_deleted() -> None:
     world.coordinate("used", 1)
     world.coordinate("free", 1)
     with pytest.raises(GroupNotEmptyError, match="group 'used'"):
-        world.run(group_calls.delete_consumer_groups, ["used", "free"])
+        world.run(
+            group_calls.delete_consumer_groups, ["used", "free"]
+        ).raise_for_errors().raise_for_errors()
     assert deleted == ["used", "free"]
 
 
-def test_offsets_that_are_not_deleted_are_named() -> None:
-    results = [
-        OffsetDeleteResponsePartition(partition_index=0),
-        OffsetDeleteResponsePartition(partition_index=1, error_code=86),
-    ]
-    response = OffsetDeleteResponse(
-        topics=[OffsetDeleteResponseTopic(name="t", partitions=results)]
-    )
+def test_groups_are_filtered_by_type_and_protocol() -> None:
     world = AdminWorld(2)
-    world.coordinate("g", 2)
-    world.respond(ApiKey.OFFSET_DELETE, lambda *_: response, high=0)
-    wanted = [TopicPartition("t", 0), TopicPartition("t", 1)]
-    with pytest.raises(GroupSubscribedToTopicError, match="group 'g', t-1"):
-        world.run(group_calls.delete_consumer_group_offsets, "g", wanted)
-    (request,) = world.requests(OffsetDeleteRequest, 2)
-    assert isinstance(request, OffsetDeleteRequest)
-    assert [part.partition_index for part in request.topics[0].partitions] == [0, 1]
-
-
-@pytest.mark.parametrize("version", [7, 9])
-def test_committed_offsets_of_both_forms_of_the_request(version: int) -> None:
-    wanted = [TopicPartition("t", 0), TopicPartition("t", 1)]
-
-    def fetched(_: ScriptedBroker, request: Request) -> Response:
-        assert isinstance(request, OffsetFetchRequest)
-        if version >= 8:
-            (group,) = request.groups
-            assert group.group_id == "g"
-            assert group.topics is not None
-            assert group.topics[0].partition_indexes == [0, 1]
-            parts = [
-                OffsetFetchResponsePartitions(partition_index=0, committed_offset=5, metadata="m"),
-                OffsetFetchResponsePartitions(partition_index=1, committed_offset=-1),
-            ]
-            topic = OffsetFetchResponseTopics(name="t", partitions=parts)
-            return OffsetFetchResponse(
-                groups=[OffsetFetchResponseGroup(group_id="g", topics=[topic])]
-            )
-        assert request.group_id == "g"
-        assert request.topics is not None
-        assert request.topics[0].partition_indexes == [0, 1]
-        old = [
-            OffsetFetchResponsePartition(partition_index=0, committed_offset=5, metadata="m"),
-            OffsetFetchResponsePartition(partition_index=1, committed_offset=-1),
-        ]
-        return OffsetFetchResponse(topics=[OffsetFetchResponseTopic(name="t", partitions=old)])
-
-    world = AdminWorld()
-    world.coordinate("g", 1)
-    world.respond(ApiKey.OFFSET_FETCH, fetched, low=2, high=version)
-    found = world.run(group_calls.list_consumer_group_offsets, "g", wanted)
-    assert found == {TopicPartition("t", 0): OffsetAndMetadata(5, "m", -1)}
-
-
-def test_stable_offsets_are_awaited_until_transactions_end() -> None:
-    assert UnstableOffsetCommitError.code is not None
-    codes = [UnstableOffsetCommitError.code, 0]
-
-    def fetched(_: ScriptedBroker, request: Request) -> Response:
-        assert isinstance(request, OffsetFetchRequest)
-        assert request.require_stable
-        assert request.topics is None
-        part = OffsetFetchResponsePartition(
-            partition_index=0, committed_offset=5, error_code=codes.pop(0)
-        )
-        return OffsetFetchResponse(topics=[OffsetFetchResponseTopic(name="t", partitions=[part])])
-
-    world = AdminWorld()
-    world.coordinate("g", 1)
-    world.respond(ApiKey.OFFSET_FETCH, fetched, low=2, high=7)
-    found = world.run(group_calls.list_consumer_group_offsets, "g", require_stable=True)
-    assert found == {TopicPartition("t", 0): OffsetAndMetadata(5)}
-    assert codes == []
-
-
-def test_stable_offsets_need_a_broker_that_knows_them() -> None:
-    world = AdminWorld()
-    world.coordinate("g", 1)
-    world.respond(ApiKey.OFFSET_FETCH, lambda *_: OffsetFetchResponse(), low=2, high=6)
+    world.respond(ApiKey.LIST_GROUPS, listed, high=5)
+    found = world.run(
+        group_calls.list_groups, types=["consumer"], protocol_types=["consumer"], states=["Stable"]
+    )
+    assert len(found) == 2
+    assert world.run(group_calls.list_groups, protocol_types=["connect"]) == []
+    request = world.requests(ListGroupsRequest)[0]
+    assert isinstance(request, ListGroupsRequest)
+    assert (request.types_filter, request.states_filter) == (["consumer"], ["Stable"])
+    old = AdminWorld()
+    old.respond(ApiKey.LIST_GROUPS, listed, high=4)
     with pytest.raises(UnsupportedVersionError):
-        world.run(group_calls.list_consumer_group_offsets, "g", require_stable=True)
+        old.run(group_calls.list_groups, types=["consumer"])
 
 
-def test_topic_ids_of_newer_versions_are_not_needed() -> None:
-    world = AdminWorld()
+def leaving(world: AdminWorld, *codes: int) -> None:
+    """Let the coordinator of group g return these codes, one for each member."""
+
+    def left(_: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, LeaveGroupRequest)
+        members = [
+            MemberResponse(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=code,
+            )
+            for member, code in zip(request.members, codes, strict=True)
+        ]
+        return LeaveGroupResponse(members=members)
+
     world.coordinate("g", 1)
-    world.respond(ApiKey.OFFSET_FETCH, lambda *_: OffsetFetchResponse(), low=2, high=10)
-    assert world.run(group_calls.list_consumer_group_offsets, "g") == {}
-    assert world.versions(ApiKey.OFFSET_FETCH) == [9]
+    world.respond(ApiKey.LEAVE_GROUP, left, high=5)
+
+
+def test_static_members_are_removed_by_instance_id() -> None:
+    world = AdminWorld()
+    leaving(world, 0, 25)
+    found = world.run(
+        group_calls.remove_members_from_consumer_group, "g", ["one", "two"], reason="moved"
+    )
+    assert found["one"] is None
+    with pytest.raises(UnknownMemberIdError, match="group 'g', member 'two'"):
+        _ = found["two"]
+    (request,) = world.requests(LeaveGroupRequest)
+    assert isinstance(request, LeaveGroupRequest)
+    assert [(each.member_id, each.reason) for each in request.members] == [("", "moved")] * 2
+    leaving(world, 25)
+    with pytest.raises(UnknownMemberIdError, match="member 'two'"):
+        world.run(group_calls.remove_members_from_consumer_group, "g", "two")
+
+
+def test_every_member_is_removed() -> None:
+    world = AdminWorld()
+    members = [
+        DescribedGroupMember(member_id="m-1"),
+        DescribedGroupMember(member_id="m-2", group_instance_id="two"),
+    ]
+    describing(
+        world,
+        DescribedGroup(
+            group_id="g", group_state="Stable", protocol_type="consumer", members=members
+        ),
+    )
+    leaving(world, 0, 0)
+    assert world.run(group_calls.remove_members_from_consumer_group, "g") == {
+        "m-1": None,
+        "two": None,
+    }
+    (request,) = world.requests(LeaveGroupRequest)
+    assert isinstance(request, LeaveGroupRequest)
+    assert [(each.member_id, each.group_instance_id) for each in request.members] == [
+        ("m-1", None),
+        ("", "two"),
+    ]
+
+
+def test_group_without_members_has_none_to_remove() -> None:
+    world = AdminWorld()
+    describing(world, DescribedGroup(group_id="g", group_state="Empty"))
+    assert world.run(group_calls.remove_members_from_consumer_group, "g") == {}
+
+
+@pytest.mark.parametrize("members", [[], "", [""], [1], {"a": 1}.values()])
+def test_wrong_members_are_refused(members: Any) -> None:
+    with pytest.raises((InvalidArgumentError, InvalidTypeError), match="members: got"):
+        AdminWorld().run(group_calls.remove_members_from_consumer_group, "g", members)

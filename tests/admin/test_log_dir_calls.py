@@ -82,6 +82,6 @@ def test_failed_moves_are_reported_after_every_broker_was_asked() -> None:
     world.respond(ApiKey.ALTER_REPLICA_LOG_DIRS, moved, low=1, high=2)
     assignment = {TopicPartitionReplica("t", 0, number): "/new" for number in (1, 2)}
     with pytest.raises(ReplicaNotAvailableError, match="t-0 at broker 1") as caught:
-        world.run(log_dir_calls.alter_replica_log_dirs, assignment)
+        world.run(log_dir_calls.alter_replica_log_dirs, assignment).raise_for_errors()
     assert "t-0 at broker 2" in caught.value.__notes__[0]
     assert [len(world.requests(AlterReplicaLogDirsRequest, number)) for number in (1, 2)] == [1, 1]

@@ -120,7 +120,7 @@ def test_feature_downgrade_in_each_form_of_the_request(version: int) -> None:
         world.run(
             quorum_calls.update_features,
             {"f": FeatureUpdate(1, UpgradeType.UNSAFE_DOWNGRADE)},
-        )
+        ).raise_for_errors()
 
 
 def test_error_of_a_node_names_it() -> None:

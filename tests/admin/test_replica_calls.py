@@ -4,6 +4,7 @@ import pytest
 
 from kclient.admin import replica_calls
 from kclient.admin.admin_types import ElectionType, PartitionReassignment
+from kclient.admin.results import Results
 from kclient.common.broker_errors import (
     NoReassignmentInProgressError,
     PreferredLeaderNotAvailableError,
@@ -38,7 +39,7 @@ from tests.support.virtual.admin_world import AdminWorld
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def elect(world: AdminWorld, *codes: int) -> list[TopicPartition]:
+def elect(world: AdminWorld, *codes: int) -> Results[TopicPartition, bool]:
     """Elect preferred leaders at a broker that returns these codes, one for each partition."""
     results = [
         ElectLeadersPartitionResult(partition_id=number, error_code=code)
@@ -51,9 +52,9 @@ def elect(world: AdminWorld, *codes: int) -> list[TopicPartition]:
     return world.run(replica_calls.elect_leaders, ElectionType.PREFERRED, [FIRST, SECOND])
 
 
-def test_partitions_without_need_of_an_election_are_omitted() -> None:
+def test_partitions_without_need_of_an_election_keep_their_leaders() -> None:
     world = AdminWorld(2)
-    assert elect(world, 0, 84) == [FIRST]
+    assert elect(world, 0, 84) == {FIRST: True, SECOND: False}
     (request,) = world.requests(ElectLeadersRequest)  # at the controller
     assert isinstance(request, ElectLeadersRequest)
     assert request.topic_partitions is not None
@@ -63,7 +64,7 @@ def test_partitions_without_need_of_an_election_are_omitted() -> None:
 def test_failed_election_is_reported_without_a_retry() -> None:
     world = AdminWorld()
     with pytest.raises(PreferredLeaderNotAvailableError, match="partition t-1"):
-        elect(world, 0, 80)
+        elect(world, 0, 80).raise_for_errors()
     assert len(world.requests(ElectLeadersRequest)) == 1
 
 
@@ -71,7 +72,7 @@ def test_unclean_election_needs_version_1() -> None:
     world = AdminWorld()
     world.respond(ApiKey.ELECT_LEADERS, lambda *_: ElectLeadersResponse(), high=0)
     with pytest.raises(Exception, match="ELECT_LEADERS"):
-        world.run(replica_calls.elect_leaders, ElectionType.UNCLEAN)
+        world.run(replica_calls.elect_leaders, ElectionType.UNCLEAN).raise_for_errors()
 
 
 def test_reassignments_are_started_and_cancelled() -> None:
@@ -93,7 +94,7 @@ def test_reassignments_are_started_and_cancelled() -> None:
             replica_calls.alter_partition_reassignments,
             {FIRST: [2, 3], SECOND: None},
             allow_replication_factor_change=False,
-        )
+        ).raise_for_errors()
     (request,) = world.requests(AlterPartitionReassignmentsRequest)
     assert isinstance(request, AlterPartitionReassignmentsRequest)
     assert [part.replicas for part in request.topics[0].partitions] == [[2, 3], None]
@@ -169,4 +170,4 @@ def test_missing_partition_has_no_producers() -> None:
     world = AdminWorld()
     world.brokers[0].topics = {"t": [1]}
     with pytest.raises(UnknownTopicOrPartitionError, match="does not exist"):
-        world.run(replica_calls.describe_producers, [SECOND])
+        world.run(replica_calls.describe_producers, [SECOND]).raise_for_errors()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kclient.admin.requester import Requester, item_error, raise_failures
+from kclient.admin.requester import Requester, item_error
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
@@ -170,12 +170,3 @@ def test_error_of_an_item_has_its_name() -> None:
     assert isinstance(error, TopicExistsError)
     assert str(error).startswith("topic 'a': ")
     assert item_error("topic 'a'", 0, None) is None
-
-
-def test_first_failure_notes_the_others() -> None:
-    raise_failures({})
-    first = TopicExistsError("first")
-    with pytest.raises(TopicExistsError) as caught:
-        raise_failures({"a": first, "b": TopicExistsError("second")})
-    assert caught.value is first
-    assert caught.value.__notes__ == ["also failed: second"]

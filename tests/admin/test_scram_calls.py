@@ -65,7 +65,7 @@ def test_described_users_are_named_in_request_and_error() -> None:
     world = AdminWorld()
     world.respond(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, missing, high=0)
     with pytest.raises(ResourceNotFoundError, match="user 'a'") as caught:
-        world.run(scram_calls.describe_user_scram_credentials, ["a", "b"])
+        world.run(scram_calls.describe_user_scram_credentials, ["a", "b"]).raise_for_errors()
     assert "user 'b'" in caught.value.__notes__[0]
 
 
@@ -130,7 +130,7 @@ def test_given_salt_is_used_and_errors_name_each_user() -> None:
         "alice", ScramCredentialInfo(SHA_512), Secret("canary"), b"salt of the user"
     )
     with pytest.raises(UnacceptableCredentialError, match="user 'alice'") as caught:
-        world.run(scram_calls.alter_user_scram_credentials, [alice, BOB])
+        world.run(scram_calls.alter_user_scram_credentials, [alice, BOB]).raise_for_errors()
     assert "user 'bob': RESOURCE_NOT_FOUND: no such credential" in caught.value.__notes__[0]
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from kclient.admin import topic_calls
 from kclient.admin.admin_types import CreatedTopic, TopicListing, TopicPartitionInfo
+from kclient.admin.new_topic import NewTopic
 from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
 from kclient.common.errors import InvalidArgumentError, ProtocolError
-from kclient.common.types import NewTopic
 from kclient.common.uuids import uuid_to_text
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
@@ -53,7 +53,7 @@ def created(_: ScriptedBroker, request: Request) -> Response:
 
 
 def create(world: AdminWorld, *topics: NewTopic) -> dict[str, CreatedTopic]:
-    return world.run(topic_calls.create_topics, topics)
+    return dict(world.run(topic_calls.create_topics, topics).raise_for_errors())
 
 
 def test_created_topics_are_returned_by_name() -> None:
@@ -123,7 +123,7 @@ def test_names_to_delete_are_in_the_list_of_the_version(version: int) -> None:
     world = AdminWorld()
     world.respond(ApiKey.DELETE_TOPICS, deleted, low=1, high=version)
     with pytest.raises(UnknownTopicOrPartitionError, match="topic 'missing'"):
-        world.run(topic_calls.delete_topics, ["a", "missing"])
+        world.run(topic_calls.delete_topics, ["a", "missing"]).raise_for_errors()
     assert world.versions(ApiKey.DELETE_TOPICS) == [version]
 
 
@@ -146,7 +146,7 @@ def test_described_partitions_have_leader_and_replicas() -> None:
         TopicPartitionInfo(1, None, (-1,), (-1,)),
     )
     with pytest.raises(UnknownTopicOrPartitionError, match="topic 'b'"):
-        world.run(topic_calls.describe_topics, ["a", "b"])
+        world.run(topic_calls.describe_topics, ["a", "b"]).raise_for_errors()
 
 
 def page(_: ScriptedBroker, request: Request) -> Response:

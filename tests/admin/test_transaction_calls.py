@@ -120,7 +120,9 @@ def test_error_names_each_transactional_id() -> None:
         world.coordinate(name, 1)
     describing(world, ONGOING)
     with pytest.raises(TransactionalIdNotFoundError, match="transactional id 'no'") as caught:
-        world.run(transaction_calls.describe_transactions, ["no", "orders", "nor"])
+        world.run(
+            transaction_calls.describe_transactions, ["no", "orders", "nor"]
+        ).raise_for_errors()
     (note,) = caught.value.__notes__
     assert note.startswith("also failed: transactional id 'nor'")
 
@@ -148,7 +150,7 @@ def test_id_whose_coordinator_is_denied_is_named() -> None:
         ApiKey.FIND_COORDINATOR, lambda *_: FindCoordinatorResponse(coordinators=[denied]), high=6
     )
     with pytest.raises(TransactionalIdAuthorizationError, match="transactional id 'orders': "):
-        world.run(transaction_calls.describe_transactions, "orders")
+        world.run(transaction_calls.describe_transactions, "orders").raise_for_errors()
 
 
 def test_unknown_name_of_a_state_is_tolerated() -> None:
@@ -274,7 +276,7 @@ def test_ids_after_one_that_is_not_fenced_are_fenced() -> None:
     world.coordinate("orders", 1)
     initializing(world, 53)
     with pytest.raises(TransactionalIdAuthorizationError, match="transactional id 'denied'"):
-        world.run(transaction_calls.fence_producers, ["denied", "orders"])
+        world.run(transaction_calls.fence_producers, ["denied", "orders"]).raise_for_errors()
     assert len(world.requests(InitProducerIdRequest)) == 2
 
 

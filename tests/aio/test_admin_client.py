@@ -14,6 +14,7 @@ import pytest
 from kclient import AdminClient as BlockingAdminClient
 from kclient import NewTopic
 from kclient.admin.admin_types import ConfigResource, ConfigResourceType, CreatedTopic
+from kclient.admin.results import Results
 from kclient.aio import AdminClient
 from kclient.common.errors import (
     BootstrapError,
@@ -84,7 +85,7 @@ def test_tasks_share_a_client(cluster: EmbeddedCluster, loop: Loop) -> None:
             await asyncio.gather(*(admin.create_topics(NewTopic(name)) for name in names))
             found = await asyncio.gather(*(admin.describe_topics(name) for name in names))
             assert [list(each) for each in found] == [[name] for name in names]
-            await admin.delete_topics(names)
+            (await admin.delete_topics(names)).raise_for_errors()
 
     loop(test)
 
@@ -108,7 +109,7 @@ def test_deprecated_call_warns_at_the_line_of_its_caller(loop: Loop) -> None:
                 pytest.warns(DeprecationWarning, match="use incremental_alter") as caught,
                 pytest.raises(KafkaTimeoutError),
             ):
-                await admin.alter_configs({topic: {"a": "1"}}, timeout=0)
+                (await admin.alter_configs({topic: {"a": "1"}}, timeout=0)).raise_for_errors()
             assert [each.filename for each in caught] == [__file__]
 
     loop(test)
@@ -161,7 +162,7 @@ def test_call_can_be_cancelled_at_each_suspension(
         if is_connected:
             await admin.describe_cluster()
 
-        async def create(number: int) -> dict[str, CreatedTopic]:
+        async def create(number: int) -> Results[str, CreatedTopic]:
             return await admin.create_topics(NewTopic(f"cancelled-{number}"))
 
         async def check(number: int, outcome: object) -> None:

@@ -51,12 +51,12 @@ def test_threads_acquire_locks_in_the_order_of_the_table(
 ) -> None:
     servers = cluster.bootstrap_servers
     with AdminClient(bootstrap_servers=servers, runtime=runtime) as admin:
-        admin.create_topics([NewTopic(TOPIC, 3)])
+        admin.create_topics([NewTopic(TOPIC, 3)]).raise_for_errors()
         produce(servers, runtime)
         consume(servers, runtime)
-        admin.create_partitions({TOPIC: 4})
-        admin.describe_consumer_groups(["locked"])
-        admin.delete_topics([TOPIC])
+        admin.create_partitions({TOPIC: 4}).raise_for_errors()
+        admin.describe_consumer_groups(["locked"]).raise_for_errors()
+        admin.delete_topics([TOPIC]).raise_for_errors()
     allowed = {(held, then) for held, following in reachable().items() for then in following}
     assert len(order.pairs) >= 5, "the locks were recorded"
     assert sorted(order.pairs - allowed) == []

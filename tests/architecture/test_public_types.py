@@ -15,7 +15,7 @@ import pytest
 
 import kclient.errors
 from kclient import AdminClient, Consumer, ConsumerRecord, Producer, TopicPartition, aio
-from kclient.admin import UserScramCredentialUpsertion
+from kclient.admin import Results, UserScramCredentialUpsertion
 from kclient.common.errors import KafkaError
 from kclient.consumer import ConsumerRecords
 from kclient.journey import Journey
@@ -94,6 +94,7 @@ def values() -> Iterator[Any]:
     yield reference.ConsumerRecord("t", 1, 2, 3, key={}, value=[], headers=[("h", b"1")])
     yield ConsumerRecords({TopicPartition("t", 1): [record]})
     yield Lag({TopicPartition("t", 1): 3})
+    yield Results("create_topics", {"t": 3, "u": 4})
     for kind in public_classes():
         if issubclass(kind, Enum):
             yield next(iter(kind))
@@ -114,7 +115,7 @@ def test_values_survive_copies(value: Any, again: Callable[[Any], Any]) -> None:
     if is_hashable(value):
         assert hash(other) == hash(value)
     else:
-        assert isinstance(value, ConsumerRecords | dict) or holds_collection(value)
+        assert isinstance(value, ConsumerRecords | Results | dict) or holds_collection(value)
 
 
 def is_hashable(value: Any) -> bool:

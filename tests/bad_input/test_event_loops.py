@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
+from kclient.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kclient.errors import EventLoopError, KafkaTimeoutError
 from kclient.testing import EmbeddedCluster
 from tests.bad_input.conftest import Make
 
 PART = TopicPartition("t", 0)
+TOPIC = ConfigResource(ConfigResourceType.TOPIC, "t")
 ROOT = Path(__file__).parents[2]
 
 Call = Callable[[Any], object]
@@ -42,8 +44,9 @@ WAITING: list[tuple[Any, str, Call]] = [
     (AdminClient, "describe_topics", lambda a: a.describe_topics(["t"])),
     (AdminClient, "create_partitions", lambda a: a.create_partitions({"t": 2})),
     (AdminClient, "describe_cluster", lambda a: a.describe_cluster()),
-    (AdminClient, "describe_topic_configs", lambda a: a.describe_topic_configs("t")),
-    (AdminClient, "describe_broker_configs", lambda a: a.describe_broker_configs(1)),
+    (AdminClient, "describe_configs", lambda a: a.describe_configs(TOPIC)),
+    (AdminClient, "list_offsets", lambda a: a.list_offsets({PART: OffsetSpec.latest()})),
+    (AdminClient, "delete_records", lambda a: a.delete_records({PART: -1})),
     (AdminClient, "list_groups", lambda a: a.list_groups()),
     (AdminClient, "describe_consumer_groups", lambda a: a.describe_consumer_groups(["g"])),
     (AdminClient, "list_consumer_group_offsets", lambda a: a.list_consumer_group_offsets("g")),
@@ -143,7 +146,7 @@ def test_calls_that_do_not_wait_and_close_work_in_event_loop() -> None:
     with EmbeddedCluster() as cluster:
         servers = cluster.bootstrap_servers
         with AdminClient(bootstrap_servers=servers) as admin:
-            admin.create_topics([NewTopic("t")])
+            admin.create_topics([NewTopic("t")]).raise_for_errors()
 
         async def run() -> None:
             with Producer(bootstrap_servers=servers, linger_ms=60_000) as producer:

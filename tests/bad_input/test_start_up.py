@@ -24,7 +24,7 @@ Obstacle = Callable[[BrokerFaults], object]
 def running() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster() as started:
         with AdminClient(bootstrap_servers=started.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic("t", 1)])
+            admin.create_topics([NewTopic("t", 1)]).raise_for_errors()
         yield started
 
 

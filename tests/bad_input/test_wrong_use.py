@@ -441,9 +441,9 @@ ADMIN: list[Row] = [
         "total_counts['t']: got '2' (str)",
     ),
     (
-        lambda a: a.describe_broker_configs("0"),
+        lambda a: a.describe_configs("0"),
         InvalidTypeError,
-        "broker_ids: got '0' (str), expect",
+        "resources: got '0' (str), expect",
     ),
     (
         lambda a: a.describe_consumer_groups([""]),

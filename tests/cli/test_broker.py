@@ -194,7 +194,7 @@ def test_three_nodes_of_apaches_form_replicate_a_topic(tmp_path: Path) -> None:
     with running(paths, *_QUICK) as nodes:
         servers = [node.wait_for(_READY)[1] for node in nodes]
         with AdminClient(bootstrap_servers=servers) as admin:
-            admin.create_topics([NewTopic("orders", 3, 3)])
+            admin.create_topics([NewTopic("orders", 3, 3)]).raise_for_errors()
 
             def is_replicated() -> bool:
                 partitions = admin.describe_topics(["orders"])["orders"].partitions

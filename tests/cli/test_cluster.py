@@ -95,7 +95,7 @@ def test_each_broker_is_reported_when_it_ends_and_starts_again(tmp_path: Path) -
         restarted: list[ChildProcess] = []
         try:
             with AdminClient(bootstrap_servers=found.servers) as admin:
-                admin.create_topics([NewTopic("orders", 2, 3)])
+                admin.create_topics([NewTopic("orders", 2, 3)]).raise_for_errors()
 
                 def is_replicated() -> bool:
                     partitions = admin.describe_topics(["orders"])["orders"].partitions

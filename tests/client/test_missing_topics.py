@@ -39,9 +39,9 @@ class MissingTopicWorld:
     ) -> None:
         with AdminClient(bootstrap_servers=self.servers, runtime=process.runtime) as admin:
             if delete:
-                admin.delete_topics([delete])
+                admin.delete_topics([delete]).raise_for_errors()
             for name in create or []:
-                admin.create_topics([NewTopic(name, 1, 1)])
+                admin.create_topics([NewTopic(name, 1, 1)]).raise_for_errors()
 
     def count(self, api: ApiKey = ApiKey.METADATA) -> int:
         return sum(each.api is api for each in self.broker.faults.requests)
@@ -166,10 +166,10 @@ def test_missing_topic_on_real_sockets() -> None:
         AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin,
         Producer(bootstrap_servers=cluster.bootstrap_servers, max_block_ms=200) as producer,
     ):
-        admin.create_topics([NewTopic("there", 1, 1), NewTopic("old", 1, 1)])
+        admin.create_topics([NewTopic("there", 1, 1), NewTopic("old", 1, 1)]).raise_for_errors()
         await_topic(producer, "old")
         producer.send("old", b"x").result(10)
-        admin.delete_topics(["old"])
+        admin.delete_topics(["old"]).raise_for_errors()
         lost = producer.send("old", b"y")
         with pytest.raises(KafkaError, match="missing"):
             producer.send("missing", b"x")

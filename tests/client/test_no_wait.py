@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
+from kclient.admin.admin_types import ConfigResource, ConfigResourceType
 from kclient.common.errors import KafkaTimeoutError
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing.virtual import VirtualBroker, VirtualProcess, VirtualWorld
@@ -57,8 +58,10 @@ ADMIN: dict[str, tuple[Administering, ApiKey]] = {
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     ),
     "describe_cluster": (lambda admin: admin.describe_cluster(timeout=0), ApiKey.DESCRIBE_CLUSTER),
-    "describe_topic_configs": (
-        lambda admin: admin.describe_topic_configs("orders", timeout=0),
+    "describe_configs": (
+        lambda admin: admin.describe_configs(
+            ConfigResource(ConfigResourceType.TOPIC, "orders"), timeout=0
+        ),
         ApiKey.DESCRIBE_CONFIGS,
     ),
     "list_groups": (lambda admin: admin.list_groups(timeout=0), ApiKey.DESCRIBE_CLUSTER),
@@ -129,7 +132,7 @@ class Scene:
     def _prepare(self) -> None:
         servers, runtime = self.broker.bootstrap_servers, self.process.runtime
         with AdminClient(bootstrap_servers=servers, runtime=runtime) as admin:
-            admin.create_topics([NewTopic("orders", 1, 1)])
+            admin.create_topics([NewTopic("orders", 1, 1)]).raise_for_errors()
         with Producer(bootstrap_servers=servers, runtime=runtime) as producer:
             producer.send("orders", b"0").result(30)
         with Consumer(bootstrap_servers=servers, group_id="g", runtime=runtime) as consumer:

@@ -11,6 +11,8 @@ from functools import partial
 import pytest
 
 from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
+from kclient.admin.admin_types import ConfigResource, ConfigResourceType
+from kclient.admin.results import Results
 from kclient.common.errors import KafkaError
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing.virtual import VirtualBroker, VirtualProcess, VirtualWorld
@@ -107,13 +109,15 @@ def administer(process: VirtualProcess, servers: str, name: str) -> None:
             lambda: admin.describe_consumer_groups(["g"]),
             lambda: admin.list_consumer_group_offsets("g"),
             lambda: admin.delete_consumer_groups(["g"]),
-            lambda: admin.describe_topic_configs(TOPIC),
+            lambda: admin.describe_configs(ConfigResource(ConfigResourceType.TOPIC, TOPIC)),
             lambda: admin.delete_topics([name]),
         )
         while True:
             for call in calls:
                 try:
-                    call()
+                    found = call()
+                    if isinstance(found, Results):
+                        found.raise_for_errors()
                 except KafkaError:
                     process.sleep(0.2)
             process.sleep(0.3)

@@ -197,7 +197,9 @@ class AdminClientLoad(Client):
         topics = (TOPIC, TRANSACTIONS)
         while not self.ready:
             try:
-                admin.create_topics([NewTopic(each, PARTITIONS, 3) for each in topics])
+                admin.create_topics(
+                    [NewTopic(each, PARTITIONS, 3) for each in topics]
+                ).raise_for_errors()
                 self.ready = True
             except TopicExistsError:
                 self.ready = True
@@ -213,17 +215,17 @@ class AdminClientLoad(Client):
     def _turn(self, admin: AdminClient, name: str) -> None:
         doubtful: str | None = name
         try:
-            admin.create_topics([NewTopic(name, 1, self.lot.randint(1, 3))])
+            admin.create_topics([NewTopic(name, 1, self.lot.randint(1, 3))]).raise_for_errors()
             self.created[name] = 1
             if self.lot.random() < 0.3:
                 doubtful = None
-                admin.create_partitions({name: 3})
+                admin.create_partitions({name: 3}).raise_for_errors()
                 self.created[name] = 3
             if self.lot.random() < 0.5:
                 doubtful = name
                 del self.created[name]
                 # A creation that was sent twice may be late, and create the topic again.
-                admin.delete_topics([name])
+                admin.delete_topics([name]).raise_for_errors()
         except UnknownTopicOrPartitionError:
             assert name not in self.created, f"Q8: the acknowledged topic {name} is unknown"
         except KafkaError:

@@ -36,7 +36,7 @@ def run(world: VirtualWorld, process: VirtualProcess, action: Callable[[], objec
 
 def prepare(servers: str, process: VirtualProcess) -> None:
     with AdminClient(bootstrap_servers=servers, runtime=process.runtime) as admin:
-        admin.create_topics([NewTopic("orders", 1, 1)])
+        admin.create_topics([NewTopic("orders", 1, 1)]).raise_for_errors()
     with Producer(bootstrap_servers=servers, runtime=process.runtime) as producer:
         producer.send("orders", b"0").result(30)
 

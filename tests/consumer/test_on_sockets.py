@@ -32,7 +32,7 @@ MANY = 5000
 def cluster() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(config={"group.min.session.timeout.ms": 500}) as running:
         with AdminClient(bootstrap_servers=running.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic("orders", 4, 1)])
+            admin.create_topics([NewTopic("orders", 4, 1)]).raise_for_errors()
         with Producer(bootstrap_servers=running.bootstrap_servers) as producer:
             for number in range(COUNT):
                 producer.send("orders", b"%d" % number, partition=number % 4)

@@ -30,7 +30,7 @@ def topic(cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> Iterator[
     """A topic with one partition and records; the group is empty afterwards."""
     name = request.node.name
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(name, 1, 1)])
+        admin.create_topics([NewTopic(name, 1, 1)]).raise_for_errors()
         with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
             producer.send_many(name, [b"%d" % number for number in range(COUNT)]).result(10)
         yield name

@@ -68,7 +68,7 @@ def test_each_record_is_returned_once_despite_signals(striker: Striker) -> None:
     with EmbeddedCluster() as cluster:
         servers = cluster.bootstrap_servers
         with AdminClient(bootstrap_servers=servers) as admin:
-            admin.create_topics([NewTopic("orders", 2, 1)])
+            admin.create_topics([NewTopic("orders", 2, 1)]).raise_for_errors()
         with Producer(bootstrap_servers=servers) as producer:
             for number in range(_COUNT):
                 producer.send("orders", b"%d" % number, partition=number % 2)

@@ -120,6 +120,18 @@ def test_replay(clients: Clients, tmp_path: Path) -> None:
         other.commit({place("orders"): 0})
 
 
+def test_administer(clients: Clients, tmp_path: Path) -> None:
+    create, reset, configs, delete = code_of("administer", clients)
+    assert output_of(tmp_path, create) == (
+        "created: ['invoices']\nfailed: orders TopicExistsError\n"
+    )
+    assert output_of(tmp_path, reset) == "orders-0 0\n"
+    assert committed(clients, "billing") == 0
+    clients.fill("orders", 3)
+    assert output_of(tmp_path, delete) == "3\n"
+    assert "retention.ms" not in output_of(tmp_path, configs)
+
+
 def test_transactions(clients: Clients, tmp_path: Path) -> None:
     transfer, loop = code_of("transactions", clients)
     output_of(tmp_path, transfer)

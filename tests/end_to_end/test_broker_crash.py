@@ -63,7 +63,7 @@ def test_producer_loses_and_duplicates_no_record(tmp_path: Path, codec: str) -> 
     with BrokerProcess(tmp_path) as first:
         address = first.bootstrap
         with Clients(address) as clients:
-            clients.admin().create_topics([NewTopic("t", num_partitions=3)])
+            clients.admin().create_topics([NewTopic("t", num_partitions=3)]).raise_for_errors()
             producer = clients.producer(
                 acks="all", linger_ms=1, batch_size=1_000, compression_type=codec
             )

@@ -195,7 +195,7 @@ def test_added_partitions_trigger_rebalance(clients: Clients) -> None:
     topic, group = clients.topic(), clients.group()
     consumer = member(clients, group, topic, Diary(), metadata_max_age_ms=200)
     share(consumer, partitions=1)
-    clients.admin().create_partitions({topic: 3})
+    clients.admin().create_partitions({topic: 3}).raise_for_errors()
     share(consumer, partitions=3)
 
 
@@ -206,7 +206,7 @@ def test_subscribed_topic_can_be_created_later(clients: Clients) -> None:
     )
     consumer.subscribe(name)
     assert len(consumer.poll(0.1)) == 0
-    clients.admin().create_topics([NewTopic(name, 2)])
+    clients.admin().create_topics([NewTopic(name, 2)]).raise_for_errors()
     clients.fill(name, 5)
     assert values(read(consumer, 5)) == list(range(5))
 

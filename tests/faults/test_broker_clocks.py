@@ -69,7 +69,7 @@ class Shop:
             with AdminClient(
                 bootstrap_servers=self.broker.bootstrap_servers, runtime=self.process.runtime
             ) as admin:
-                admin.create_topics([NewTopic(PARTITION.topic, 1, 1, config)])
+                admin.create_topics([NewTopic(PARTITION.topic, 1, 1, config)]).raise_for_errors()
 
         run(self.world, self.process, action)
 

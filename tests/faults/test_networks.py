@@ -179,7 +179,7 @@ def test_unresolvable_advertised_address_is_named_in_errors(simulation: VirtualC
     simulation.faults.edit(ApiKey.METADATA, advertise_unknown_host)
     reported = r"no-such-host\.invalid:19092 \(advertised by broker 1\): could not look up"
     with pytest.raises(KafkaTimeoutError, match=reported):
-        clients.admin().create_topics([NewTopic("t")], timeout=1.0)
+        clients.admin().create_topics([NewTopic("t")], timeout=1.0).raise_for_errors()
     producer = clients.producer(delivery_timeout_ms=1000, request_timeout_ms=900, linger_ms=0)
     with pytest.raises(KafkaTimeoutError, match=reported):
         producer.send("t", b"v").result(10)

@@ -62,7 +62,7 @@ def test_unknown_error_of_one_topic_does_not_affect_others(
 
     cluster.faults.edit(ApiKey.CREATE_TOPICS, set_error)
     with pytest.raises(UnknownServerError, match=rf"{UNKNOWN_CODE}.*of a later version"):
-        straight.admin().create_topics([NewTopic("failing"), NewTopic("other")])
+        straight.admin().create_topics([NewTopic("failing"), NewTopic("other")]).raise_for_errors()
     assert straight.producer().send("other", b"v").result(10).offset == 0
 
 

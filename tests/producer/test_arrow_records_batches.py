@@ -32,7 +32,7 @@ cases = st.tuples(st.just(ONE), rows_of_one) | st.tuples(st.just(THREE), rows_of
 def cluster() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(config={"num.partitions": 3}) as running:
         with AdminClient(bootstrap_servers=running.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic(ONE, 1), NewTopic(THREE, 3)])
+            admin.create_topics([NewTopic(ONE, 1), NewTopic(THREE, 3)]).raise_for_errors()
         yield running
 
 

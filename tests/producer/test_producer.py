@@ -63,7 +63,7 @@ def test_closed_sticky_batch_skips_linger(
     cluster: EmbeddedCluster, make: Callable[..., Producer], topic: str
 ) -> None:
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic, 100, 1)])
+        admin.create_topics([NewTopic(topic, 100, 1)]).raise_for_errors()
     producer = make(linger_ms=60_000, batch_size=16_384)
     futures = [producer.send(topic, bytes(1_000)) for _ in range(20)]
     assert futures[0].result(20).offset == 0
@@ -505,7 +505,7 @@ def test_key_is_sent_to_a_partition_that_was_added(
     added = next(key for key in keys if partition_of_key(key, before + 1) == before)
     assert producer.send(topic, b"v", added).result(10).partition < before
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
-        admin.create_partitions({topic: before + 1})
+        admin.create_partitions({topic: before + 1}).raise_for_errors()
     wait_until(
         lambda: producer.send(topic, b"v", added).result(10).partition == before,
         "the added partition to be used",

@@ -57,7 +57,7 @@ def admin(cluster: EmbeddedCluster) -> Iterator[AdminClient]:
 @pytest.fixture
 def topic(admin: AdminClient, request: pytest.FixtureRequest) -> str:
     name = "".join(each if each.isalnum() else "-" for each in request.node.name)
-    admin.create_topics([NewTopic(name, 3)])
+    admin.create_topics([NewTopic(name, 3)]).raise_for_errors()
     return name
 
 
@@ -195,12 +195,12 @@ def test_topic_recreated_with_fewer_partitions(
         max_block_ms=1_000,
     )  # fmt: skip
     assert sending.send(3, partition=2)[-1].result(10).offset == 2
-    admin.delete_topics([topic])
+    admin.delete_topics([topic]).raise_for_errors()
     (lost,) = sending.send(partition=2)
     error = lost.exception(10)
     assert isinstance(error, DeliveryTimeoutError)
     assert not error.possibly_written
-    admin.create_topics([NewTopic(topic, 1)])
+    admin.create_topics([NewTopic(topic, 1)]).raise_for_errors()
     producer = sending.producer
     wait_until(lambda: len(producer.partitions_for(topic)) == 1, "the new topic is known")
     with pytest.raises(UnknownPartitionError, match="has 1 partition"):

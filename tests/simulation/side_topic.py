@@ -78,7 +78,7 @@ class SideTopicApplication(BlockingApplication):
     def _check(self, admin: AdminClient, producer: Producer, consumer: Consumer) -> None:
         """Check that the topic exists, and that the clients still work with it."""
         try:
-            admin.create_topics([NewTopic(SIDE_TOPIC, 1, 1)])
+            admin.create_topics([NewTopic(SIDE_TOPIC, 1, 1)]).raise_for_errors()
         except TopicExistsError:
             pass  # the last `_create` succeeded
         except KafkaError as error:

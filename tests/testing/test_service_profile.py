@@ -150,7 +150,7 @@ def test_close_on_a_large_request_names_the_limit(proxy: FaultProxy) -> None:
 
 def test_request_of_several_batches_is_smaller_when_it_is_repeated(proxy: FaultProxy) -> None:
     with AdminClient(bootstrap_servers=proxy.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic("wide", 5)])
+        admin.create_topics([NewTopic("wide", 5)]).raise_for_errors()
     proxy.imitate(AZURE_EVENT_HUBS)
     with Producer(
         bootstrap_servers=proxy.bootstrap_servers,

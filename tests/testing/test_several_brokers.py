@@ -133,7 +133,7 @@ def test_records_survive_the_loss_of_each_role(cluster: EmbeddedCluster, tmp_pat
 def test_acks_all_needs_min_insync_replicas(cluster: EmbeddedCluster) -> None:
     strict = NewTopic("t", 1, 3, configs={"min.insync.replicas": "3"})
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
-        admin.create_topics([strict])
+        admin.create_topics([strict]).raise_for_errors()
     with Producer(bootstrap_servers=cluster.bootstrap_servers, retries=0) as producer:
         wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
         producer.send("t", b"a", partition=0).result(timeout=30)
@@ -162,7 +162,7 @@ def test_follower_that_is_away_leaves_the_isr_and_returns(cluster: EmbeddedClust
 
 def test_orderly_stop_moves_leaders_first(cluster: EmbeddedCluster) -> None:
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic("t", 6, 3)])
+        admin.create_topics([NewTopic("t", 6, 3)]).raise_for_errors()
     with Producer(bootstrap_servers=cluster.bootstrap_servers, retries=0) as producer:
         producer.send("t", b"a", partition=0).result(timeout=30)
     wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
@@ -197,7 +197,7 @@ def test_preferred_leaders_are_restored_and_stopped_brokers_removed(
     cluster: EmbeddedCluster,
 ) -> None:
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic("t", 1, 3)])
+        admin.create_topics([NewTopic("t", 1, 3)]).raise_for_errors()
         preferred = cluster.leader_of("t", 0)
         assert preferred is not None
         cluster.stop(preferred)
@@ -212,9 +212,9 @@ def test_preferred_leaders_are_restored_and_stopped_brokers_removed(
         )
         cluster.start(preferred)
         wait_until(lambda: len(in_sync(cluster)) == 3, "all replicas are in sync")
-        assert admin.elect_leaders(ElectionType.PREFERRED, T0) == [T0]
+        assert admin.elect_leaders(ElectionType.PREFERRED, T0) == {T0: True}
         wait_until(lambda: cluster.leader_of("t", 0) == preferred, "the preferred replica leads")
-        assert admin.elect_leaders(ElectionType.PREFERRED, T0) == []
+        assert admin.elect_leaders(ElectionType.PREFERRED, T0) == {T0: False}
 
 
 def test_group_keeps_its_offsets_when_its_coordinator_is_killed(cluster: EmbeddedCluster) -> None:
@@ -344,7 +344,7 @@ def test_brokers_with_a_user_of_scram_need_cluster_action(
         AdminClient(**cluster.client_config()) as admin,
         Producer(**cluster.client_config()) as producer,
     ):
-        admin.create_topics([NewTopic("t", 1, 3)])
+        admin.create_topics([NewTopic("t", 1, 3)]).raise_for_errors()
         refusal = (
             "User:replica at 127.0.0.1 may not act as a node of this cluster: FETCH needs an ACL"
             " that allows CLUSTER_ACTION on the cluster, or the principal in super.users"

@@ -45,7 +45,7 @@ class World:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self.cluster = cluster
         self.admin = AdminClient(cluster.client_config())
-        self.admin.create_topics([NewTopic(topic, 1) for topic in TOPICS])
+        self.admin.create_topics([NewTopic(topic, 1) for topic in TOPICS]).raise_for_errors()
 
     def allow(self, *rules: AclBinding) -> None:
         self.admin.create_acls(rules)

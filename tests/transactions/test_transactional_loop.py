@@ -36,7 +36,7 @@ class World:
         self.cluster = cluster
         self.bootstrap = cluster.bootstrap_servers
         self.admin = AdminClient(bootstrap_servers=self.bootstrap)
-        self.admin.create_topics([NewTopic(SOURCE, 1), NewTopic(TARGET, 1)])
+        self.admin.create_topics([NewTopic(SOURCE, 1), NewTopic(TARGET, 1)]).raise_for_errors()
         self.made = 0
 
     def send(self, *values: bytes) -> None:

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Any, assert_type
 
 from kclient import AdminClient, Consumer, NewTopic, Producer, aio
-from kclient.admin.admin_types import CreatedTopic, TopicListing
+from kclient.admin import CreatedTopic, Results, TopicListing
 from kclient.serialization import json_deserializer, json_serializer, string_serializer
 
 
@@ -35,16 +35,16 @@ Consumer(auto_offset_reset=timedelta(days=1), isolation_level="read_committed")
 Consumer(partition_assignment_strategy=["range", "roundrobin"], max_poll_records=10)
 Consumer(value_deserializer=json_deserializer, key_deserializer=bytes.decode)
 admin = AdminClient(bootstrap_servers="h:1", default_api_timeout_ms=5_000)
-assert_type(admin.create_topics(NewTopic("t"), timeout=5), dict[str, CreatedTopic])
-assert_type(admin.create_topics(topics=[], validate_only=True), dict[str, CreatedTopic])
+assert_type(admin.create_topics(NewTopic("t"), timeout=5), Results[str, CreatedTopic])
+assert_type(admin.create_topics(topics=[], validate_only=True), Results[str, CreatedTopic])
 assert_type(admin.list_topics(include_internal=True), list[TopicListing])
-assert_type(admin.delete_topics("t", timeout=None), None)
+assert_type(admin.delete_topics("t", timeout=None), Results[str, None])
 
 
 async def administer(awaited: aio.AdminClient) -> None:
     async with awaited as same:
         assert_type(same, aio.AdminClient)
-    assert_type(await awaited.create_topics(NewTopic("t"), timeout=5), dict[str, CreatedTopic])
+    assert_type(await awaited.create_topics(NewTopic("t"), timeout=5), Results[str, CreatedTopic])
     assert_type(await awaited.list_topics(include_internal=True), list[TopicListing])
 
 

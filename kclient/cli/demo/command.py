@@ -75,7 +75,9 @@ def run(options: argparse.Namespace) -> int:
 def produce(clients: Options) -> Summary:
     """Send every flight, keyed by carrier; return the source's own totals."""
     with AdminClient(clients) as admin:
-        admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])
+        admin.create_topics(
+            [NewTopic(TOPIC, num_partitions=PARTITIONS)]
+        ).raise_for_errors().raise_for_errors()
     flights = list(read_flights())
     bar = Progress("produced", ROW_COUNT)
     failures: list[BaseException] = []
@@ -191,7 +193,7 @@ def committed_offsets(clients: Options) -> int:
     """Return the sum of the group's committed offsets."""
     partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
     with AdminClient(clients) as admin:
-        offsets = admin.list_consumer_group_offsets(GROUP)
+        offsets = admin.list_consumer_group_offsets(GROUP).raise_for_errors()
     return sum(offsets[partition].offset for partition in partitions if partition in offsets)
 
 

@@ -90,7 +90,8 @@ class TransactionClients:
             KafkaError: They cannot be read.
         """
         with AdminClient(self._settings.admin_config()) as admin:
-            return admin.list_consumer_group_offsets(group_id, require_stable=True)
+            found = admin.list_consumer_group_offsets(group_id, require_stable=True)
+            return found.raise_for_errors()
 
     def _config(self, transactional_id: str) -> dict[str, object]:
         defaults: dict[str, object] = {"transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}

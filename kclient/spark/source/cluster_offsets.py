@@ -118,11 +118,11 @@ class ClusterOffsets:
         admin = self._admin_client()
         if not subscription.pattern:
             try:
-                return list(admin.describe_topics(sorted(subscription.names)).values())
+                return _described(admin, subscription.names)
             except UnknownTopicOrPartitionError:
                 pass  # one is missing: list the topics to find the others
         names = [topic.name for topic in admin.list_topics() if subscription.accepts(topic.name)]
-        return list(admin.describe_topics(sorted(names)).values()) if names else []
+        return _described(admin, names) if names else []
 
     def _client(self) -> Consumer:
         if self._consumer is None:
@@ -199,3 +199,7 @@ class SizeSample:
                 self._bytes_per_offset[partition] = size / max(read, 1)
                 left.discard(partition)
                 consumer.pause(partition)
+
+
+def _described(admin: AdminClient, names: Iterable[str]) -> list[TopicDescription]:
+    return list(admin.describe_topics(sorted(names)).raise_for_errors().values())

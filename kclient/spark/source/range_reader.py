@@ -261,7 +261,7 @@ def current_topic_id(
     """
     with AdminClient(admin_config(config), runtime=runtime) as admin:
         try:
-            found = admin.describe_topics([partition.topic], timeout=_TOPIC_LOOKUP_TIMEOUT_S)
+            found = admin.describe_topics(partition.topic, timeout=_TOPIC_LOOKUP_TIMEOUT_S)
         except UnknownTopicOrPartitionError:
             return None
         except (KafkaTimeoutError, RetriableError) as error:

@@ -15,6 +15,7 @@ from kclient.admin import (
     ResourcePattern,
     ResourceType,
 )
+from kclient.admin.new_topic import NewTopic
 from kclient.broker.authorizer.standard_authorizer import STANDARD_AUTHORIZER
 from kclient.common.broker_errors import (
     ClusterAuthorizationError,
@@ -22,7 +23,7 @@ from kclient.common.broker_errors import (
     TopicAuthorizationError,
 )
 from kclient.common.errors import ConfigError
-from kclient.common.types import NewTopic, TopicPartition
+from kclient.common.types import TopicPartition
 from kclient.protocol.messages.fetch import FetchResponse
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
@@ -54,7 +55,9 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
 def test_denied_records_fail_with_their_topic(cluster: EmbeddedCluster) -> None:
     servers = cluster.bootstrap_servers
     with AdminClient(bootstrap_servers=servers) as admin:
-        admin.create_topics([NewTopic("read-only", 1, 1), NewTopic("free", 1, 1)])
+        admin.create_topics(
+            [NewTopic("read-only", 1, 1), NewTopic("free", 1, 1)]
+        ).raise_for_errors()
         deny = AclPermissionType.DENY
         everything = rule(ResourceType.TOPIC, "read-only")
         admin.create_acls(
@@ -80,7 +83,8 @@ def test_acls_are_kept_over_a_restart(cluster: EmbeddedCluster) -> None:
     cluster.start()
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
         assert admin.describe_acls() == [found]
-        assert admin.delete_acls(found.to_filter()) == [found]
+        condition = found.to_filter()
+        assert admin.delete_acls(condition) == {condition: [found]}
         assert admin.describe_acls() == []
 
 
@@ -111,9 +115,10 @@ def test_deletion_of_an_acl_leaves_the_others_of_its_resource(cluster: EmbeddedC
 
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
         admin.create_topics(NewTopic("t", 1, 1))
-        admin.create_acls([allowed, *denied])
+        admin.create_acls([allowed, *denied]).raise_for_errors()
         assert outcomes() == [DENIED, DENIED]
-        assert admin.delete_acls(denied[0].to_filter()) == [denied[0]]
+        condition = denied[0].to_filter()
+        assert admin.delete_acls(condition) == {condition: [denied[0]]}
     wait_until(lambda: outcomes() == [0, DENIED], "the deletion has effect")
     cluster.kill()
     cluster.start()

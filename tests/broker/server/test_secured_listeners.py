@@ -16,6 +16,7 @@ from kclient.admin import (
     ScramCredentialInfo,
     UserScramCredentialUpsertion,
 )
+from kclient.admin.admin_types import ConfigResource, ConfigResourceType
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
 from kclient.broker.network.request_channel import Request
 from kclient.common.broker_errors import SaslAuthenticationError, UnsupportedSaslMechanismError
@@ -389,8 +390,12 @@ def test_no_secret_is_in_a_log_line_or_a_repr(
     with AdminClient(**secured.options("MTLS", **key)) as admin:
         found = ScramCredentialInfo("SCRAM-SHA-512", 4096)
         created = UserScramCredentialUpsertion("carol", found, "canary-new")
-        admin.alter_user_scram_credentials([created])
-        shown += [admin, created, admin.describe_broker_configs(1)]
+        admin.alter_user_scram_credentials([created]).raise_for_errors()
+        shown += [
+            admin,
+            created,
+            admin.describe_configs(ConfigResource(ConfigResourceType.BROKER, "1")),
+        ]
     assert "renewed the session" in caplog.text
     assert len(caplog.records) > 100
     for record in caplog.records:

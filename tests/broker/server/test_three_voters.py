@@ -110,7 +110,7 @@ def test_topic_is_created_and_deleted_through_any_broker(
 ) -> None:
     address, name = servers[number].endpoint.address, f"by-{number}"
     with AdminClient(bootstrap_servers=address) as admin:
-        admin.create_topics([NewTopic(name, 3, 3)])
+        admin.create_topics([NewTopic(name, 3, 3)]).raise_for_errors()
         # Applied by the broker that has served the request.
         found = servers[number].services.metadata.image.topics[name]
         assert sorted({each.leader for each in found.partitions}) == list(IDS)
@@ -118,7 +118,7 @@ def test_topic_is_created_and_deleted_through_any_broker(
             lambda: all(name in each.services.metadata.image.topics for each in servers),
             "all brokers know the topic",
         )
-        admin.delete_topics([name])
+        admin.delete_topics([name]).raise_for_errors()
         assert name not in servers[number].services.metadata.image.topics
 
 
@@ -182,7 +182,7 @@ def test_killed_controller_is_replaced_and_returns(tmp_path: Path) -> None:
 
         wait_until(is_replaced, "another voter leads")
         with AdminClient(bootstrap_servers=first.endpoint.address) as admin:
-            admin.create_topics([NewTopic("while-away", 1, 2)])
+            admin.create_topics([NewTopic("while-away", 1, 2)]).raise_for_errors()
         wait_until(
             lambda: second.services.metadata.image.brokers[former_id].fenced,
             "the killed broker is fenced",

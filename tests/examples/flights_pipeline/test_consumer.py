@@ -15,6 +15,7 @@ from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from examples.flights_pipeline.progress import Progress
 from examples.flights_pipeline.result_table import ResultTable
 from examples.flights_pipeline.topics import PARTITIONS, check_topics, create_topics
+from kclient.admin.admin_types import ConfigResource, ConfigResourceType
 from kclient.errors import ConfigError, KafkaError
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.clients import Clients, place
@@ -160,10 +161,10 @@ def test_existing_topics_fail(clients: Clients, settings: PipelineSettings) -> N
 
 
 def test_statistics_topic_is_compacted(clients: Clients, settings: PipelineSettings) -> None:
-    name = settings.statistics_topic
-    configs = clients.admin().describe_topic_configs(name)
+    topic = ConfigResource(ConfigResourceType.TOPIC, settings.statistics_topic)
+    configs = clients.admin().describe_configs(topic)
 
-    assert configs[name]["cleanup.policy"].value == "compact"
+    assert configs[topic]["cleanup.policy"].value == "compact"
 
 
 def test_partitions_of_a_killed_member_are_taken_over(

@@ -78,7 +78,7 @@ def test_stream_continues_from_its_checkpoint(streams: Streams, clients: Clients
         assert committed[place(topic)].offset == 30
     else:
         assert [len(batch) for batch in streams.finish(options)] == [30]
-    clients.admin().create_partitions({topic: 3})
+    clients.admin().create_partitions({topic: 3}).raise_for_errors()
     clients.fill(topic, 5, partition=2, start=30)
     assert streams.finish(options) == [[30, 31, 32, 33, 34]]
     assert streams.rows() == list(range(35))

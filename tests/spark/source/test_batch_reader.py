@@ -88,7 +88,7 @@ def test_topic_recreated_after_planning_is_a_loss(clients: Clients, stream: bool
     else:
         planner = reader(clients, {"subscribe": topic})
         (planned,) = travelled(planner.partitions())
-    clients.admin().delete_topics([topic])
+    clients.admin().delete_topics([topic]).raise_for_errors()
     clients.topic(name=topic)
     clients.fill(topic, 9)
     with pytest.raises(DataLossError, match="deleted and recreated, 5 offsets lost"):

@@ -93,7 +93,7 @@ def test_available_now_stops_at_the_ends_at_start(clients: Clients, stream: Stre
     assert isinstance(reader, LimitedStreamReader)
     reader.prepareForTriggerAvailableNow()
     clients.fill(topic, 5, start=5)
-    clients.admin().create_partitions({topic: 2})
+    clients.admin().create_partitions({topic: 2}).raise_for_errors()
     clients.fill(topic, 5, partition=1, start=10)
     assert query.rest() == [[0, 1], [2, 3], [4]]
     assert reader.reportLatestOffset() == {topic: {"0": 10, "1": 5}}
@@ -171,7 +171,7 @@ def test_deleted_topic_is_a_loss(
     options = {"subscribePattern": "gone-.", **EARLIEST, "maxOffsetsPerTrigger": "4"}
     strict, lenient = stream(options), stream({**options, "failOnDataLoss": "false"})
     assert strict.batch() == lenient.batch() == [0, 0, 1, 1]
-    clients.admin().delete_topics(["gone-a"])
+    clients.admin().delete_topics(["gone-a"]).raise_for_errors()
     with pytest.raises(DataLossError) as caught:
         strict.plan()
     assert caught.value.lost == {place("gone-a"): 2}

@@ -102,7 +102,7 @@ def test_new_partitions_and_topics_start_at_the_earliest(clients: Clients, strea
     topic = clients.topic(1, f"{family}-a")
     query = stream({"subscribePattern": f"{family}-."})
     assert query.rest() == [[]]
-    clients.admin().create_partitions({topic: 2})
+    clients.admin().create_partitions({topic: 2}).raise_for_errors()
     clients.fill(topic, 3, partition=1)
     clients.fill(clients.topic(1, f"{family}-b"), 2, start=3)
     assert query.rest() == [[0, 1, 2, 3, 4]]
@@ -174,7 +174,7 @@ def test_recreated_topic_is_a_loss(clients: Clients, stream: Stream) -> None:
     strict, lenient = stream(options), stream({**options, "failOnDataLoss": "false"})
     restarted = stream(options)
     assert strict.batch() == lenient.batch() == restarted.batch() == [0, 1, 2, 3]
-    clients.admin().delete_topics([topic])
+    clients.admin().delete_topics([topic]).raise_for_errors()
     clients.topic(1, topic)
     clients.fill(topic, 6, start=50)
     with pytest.raises(DataLossError, match="deleted and recreated"):
@@ -188,7 +188,7 @@ def test_recreated_shorter_topic_is_a_loss(clients: Clients, stream: Stream) -> 
     options = {"subscribe": topic, **EARLIEST}
     strict, lenient = stream(options), stream({**options, "failOnDataLoss": "false"})
     assert strict.batch() == lenient.batch() == [0, 1, 2, 3]
-    clients.admin().delete_topics([topic])
+    clients.admin().delete_topics([topic]).raise_for_errors()
     clients.topic(1, topic)
     clients.fill(topic, 2, start=50)
     for query in (strict, lenient):
@@ -205,7 +205,7 @@ def test_new_partition_without_its_first_records_is_a_loss(
     clients.fill(topic, 1)
     query = stream({"subscribe": topic, **EARLIEST})
     assert query.rest() == [[0]]
-    clients.admin().create_partitions({topic: 2})
+    clients.admin().create_partitions({topic: 2}).raise_for_errors()
     clients.fill(topic, 5, partition=1)
     cut(spark_cluster, topic, 3, partition=1)
     with pytest.raises(DataLossError) as caught:

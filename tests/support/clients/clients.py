@@ -32,7 +32,7 @@ class Clients(Closing):
     def topic(self, partitions: int = 1, name: str | None = None) -> str:
         """Create a topic and return its name."""
         name = name or f"topic-{next(_numbers)}"
-        self.admin().create_topics([NewTopic(name, num_partitions=partitions)])
+        self.admin().create_topics([NewTopic(name, num_partitions=partitions)]).raise_for_errors()
         return name
 
     def group(self) -> str:

@@ -108,7 +108,9 @@ def run(directory: Path, kills: int, seed: int, brokers: int = 3) -> Report:
 
 def _create_topics(bootstrap: str, brokers: int) -> None:
     with AdminClient(bootstrap_servers=bootstrap) as admin:
-        admin.create_topics([NewTopic(name, PARTITIONS, min(3, brokers)) for name in TOPICS])
+        admin.create_topics(
+            [NewTopic(name, PARTITIONS, min(3, brokers)) for name in TOPICS]
+        ).raise_for_errors()
 
 
 @contextmanager

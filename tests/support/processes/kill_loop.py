@@ -67,7 +67,7 @@ def run(data_dir: Path, kills: int, seed: int) -> Report:
     with serving(data_dir, "127.0.0.1:0") as broker:
         address = broker.bootstrap
         with AdminClient(bootstrap_servers=address) as admin:
-            admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])
+            admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).raise_for_errors()
     producer = Producer(
         bootstrap_servers=address,
         acks="all",

@@ -36,7 +36,7 @@ def administer(process: VirtualProcess) -> None:
     with AdminClient(SERVERS, runtime=process.runtime) as admin:
         for number in range(1_000_000):
             try:
-                admin.create_topics([NewTopic(f"topic-{number}", 1)])
+                admin.create_topics([NewTopic(f"topic-{number}", 1)]).raise_for_errors()
             except KafkaError:
                 process.sleep(0.1)
 

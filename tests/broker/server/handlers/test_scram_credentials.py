@@ -38,16 +38,16 @@ def test_credentials_are_described_at_once_and_after_a_restart(tmp_path: Path) -
         EmbeddedCluster(data_dir=tmp_path) as cluster,
         AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin,
     ):
-        assert admin.describe_user_scram_credentials() == {}
+        assert not admin.describe_user_scram_credentials()
         for info in (WEAK, STRONG):
             admin.alter_user_scram_credentials(
                 [UserScramCredentialUpsertion(name, info, "canary") for name in ("b", "a")]
-            )
+            ).raise_for_errors()
             assert info in admin.describe_user_scram_credentials("a")["a"]
         admin.alter_user_scram_credentials(UserScramCredentialDeletion("b", SHA_256))
         expected = {"a": (WEAK, STRONG), "b": (STRONG,)}
         found = admin.describe_user_scram_credentials()
-        assert (found, list(found)) == (expected, ["a", "b"])
+        assert (dict(found), list(found)) == (expected, ["a", "b"])
     with (
         EmbeddedCluster(data_dir=tmp_path) as cluster,
         AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin,
@@ -64,7 +64,7 @@ def test_errors_name_the_user(cluster: EmbeddedCluster) -> None:
         with pytest.raises(ResourceNotFoundError, match="user 'nosuch'"):
             admin.describe_user_scram_credentials("nosuch")
         with pytest.raises(DuplicateResourceError, match="user 'nosuch'"):
-            admin.describe_user_scram_credentials(["nosuch", "nosuch"])
+            admin.describe_user_scram_credentials(["nosuch", "nosuch"]).raise_for_errors()
 
 
 @pytest.mark.parametrize("users", [None, []])

@@ -1,0 +1,261 @@
+"""Admin calls for the committed offsets of consumer groups."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kclient.admin.arguments import check_group_id, check_new_offsets, check_partitions
+from kclient.admin.leader_requests import by_topic
+from kclient.admin.requester import Requester, is_final, item_error, raise_item_error
+from kclient.admin.results import Outcomes, Results, raising_if_single
+from kclient.client.client_request import RequestBuilder, SimpleBuilder
+from kclient.common.broker_errors import UnknownMemberIdError, error_for_code
+from kclient.common.errors import KafkaError
+from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
+from kclient.common.waiting import Steps
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.messages.committed_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
+from kclient.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+
+_LAST_WITH_NAMES = 9  # from version 10 on OffsetCommit names topics by id
+
+
+def alter_consumer_group_offsets(
+    requester: Requester,
+    group_id: str,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+    *,
+    timeout: float | None = None,
+) -> Steps[Results[TopicPartition, None]]:
+    """Set the committed offsets of a group without active members (OffsetCommit, KIP-396).
+
+    A group that does not exist is created.
+
+    Args:
+        group_id: Group.
+        offsets: Offset of the next record to read, by partition.
+        timeout: Timeout in seconds.
+
+    Returns:
+        None or error by partition.
+
+    Raises:
+        UnknownMemberIdError: The group has active members; the error of every partition.
+        UnknownTopicOrPartitionError: There is no such partition; the error of this partition.
+        GroupAuthorizationError: Not authorized to read the group.
+    """
+    check_group_id(group_id)
+    wanted = check_new_offsets(offsets)
+    requester.limit(timeout)
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        topics=[
+            OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[
+                    _committing(number, wanted[TopicPartition(topic, number)]) for number in numbers
+                ],
+            )
+            for topic, numbers in by_topic(wanted).items()
+        ],
+    )
+
+    def read(_: Node, response: OffsetCommitResponse) -> Results[TopicPartition, None]:
+        outcomes: Outcomes[TopicPartition, None] = {}
+        for topic in response.topics:
+            for part in topic.partitions:
+                error = _commit_error(group_id, topic.name, part.partition_index, part.error_code)
+                if error is not None and not is_final(error):
+                    raise error  # of the coordinator: the request is sent again
+                outcomes[TopicPartition(topic.name, part.partition_index)] = error
+        return Results("alter_consumer_group_offsets", outcomes)
+
+    builder = SimpleBuilder(request, latest=_LAST_WITH_NAMES)
+    return requester.send_to_coordinator(group_id, builder, OffsetCommitResponse, read)
+
+
+def _committing(number: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPartition:
+    return OffsetCommitRequestPartition(
+        partition_index=number,
+        committed_offset=offset.offset,
+        committed_leader_epoch=offset.leader_epoch,
+        committed_metadata=offset.metadata,
+    )
+
+
+def _commit_error(group_id: str, topic: str, number: int, code: int) -> KafkaError | None:
+    what = f"group {group_id!r}, {topic}-{number}"
+    error = item_error(what, code, None)
+    if isinstance(error, UnknownMemberIdError):
+        return UnknownMemberIdError(
+            f"{what}: UNKNOWN_MEMBER_ID: the group has active members, which commit themselves; "
+            "stop them first"
+        )
+    return error
+
+
+def delete_consumer_group_offsets(
+    requester: Requester,
+    group_id: str,
+    partitions: TopicPartition | Iterable[TopicPartition],
+    *,
+    timeout: float | None = None,
+) -> Steps[Results[TopicPartition, None]]:
+    """Delete a group's committed offsets of partitions (OffsetDelete, KIP-496).
+
+    Returns:
+        None or error by partition.
+
+    Raises:
+        GroupSubscribedToTopicError: A member of the group is subscribed to a topic; the error of
+            its partitions.
+        GroupIdNotFoundError: There is no such group.
+    """
+    check_group_id(group_id)
+    wanted = check_partitions(partitions)
+    requester.limit(timeout)
+    request = OffsetDeleteRequest(
+        group_id=group_id,
+        topics=[
+            OffsetDeleteRequestTopic(
+                name=name,
+                partitions=[OffsetDeleteRequestPartition(partition_index=each) for each in numbers],
+            )
+            for name, numbers in by_topic(wanted).items()
+        ],
+    )
+
+    def read(_: Node, response: OffsetDeleteResponse) -> Results[TopicPartition, None]:
+        raise_item_error(f"group {group_id!r}", response.error_code, None)
+        outcomes = {
+            TopicPartition(topic.name, part.partition_index): item_error(
+                f"group {group_id!r}, {topic.name}-{part.partition_index}", part.error_code, None
+            )
+            for topic in response.topics
+            for part in topic.partitions
+        }
+        return Results("delete_consumer_group_offsets", outcomes)
+
+    builder = SimpleBuilder(request)
+    steps = requester.send_to_coordinator(group_id, builder, OffsetDeleteResponse, read)
+    return raising_if_single(steps, partitions, TopicPartition)
+
+
+def list_consumer_group_offsets(
+    requester: Requester,
+    group_id: str,
+    partitions: TopicPartition | Iterable[TopicPartition] | None = None,
+    *,
+    require_stable: bool = False,
+    timeout: float | None = None,
+) -> Steps[Results[TopicPartition, OffsetAndMetadata]]:
+    """Return a group's committed offsets, for all partitions or for the given ones.
+
+    Partitions without a committed offset are omitted. With `require_stable`, the call waits for
+    the end of open transactions that have sent offsets of the group (KIP-447); it needs Kafka 2.5.
+    """
+    check_group_id(group_id)
+    wanted = None if partitions is None else check_partitions(partitions)
+    requester.limit(timeout)
+
+    def read(_: Node, response: OffsetFetchResponse) -> Results[TopicPartition, OffsetAndMetadata]:
+        outcomes = _committed_offsets(response, group_id)
+        return Results("list_consumer_group_offsets", outcomes)
+
+    builder = _OffsetFetch(group_id, wanted, require_stable=require_stable)
+    steps = requester.send_to_coordinator(group_id, builder, OffsetFetchResponse, read)
+    return raising_if_single(steps, partitions, TopicPartition)
+
+
+class _OffsetFetch(RequestBuilder):
+    """Builder of an OffsetFetch request for one group.
+
+    Up to version 7 the group is in fields of the request, from 8 on in a list. Version 10 requires
+    topic ids, which are not known here, so version 9 is the highest used.
+    """
+
+    api_key = ApiKey.OFFSET_FETCH
+    request_type = OffsetFetchRequest
+    latest_allowed_version = 9
+
+    def __init__(
+        self,
+        group_id: str,
+        partitions: Sequence[TopicPartition] | None,
+        *,
+        require_stable: bool,
+    ) -> None:
+        self._group_id = group_id
+        self._stable = require_stable
+        self.oldest_allowed_version = 7 if require_stable else 2
+        self._wanted: dict[str, list[int]] | None = None
+        if partitions is not None:
+            self._wanted = {}
+            for partition in partitions:
+                self._wanted.setdefault(partition.topic, []).append(partition.partition)
+
+    def build(self, version: int) -> OffsetFetchRequest:
+        """Build the request for a version."""
+        wanted = None if self._wanted is None else self._wanted.items()
+        if version >= 8:
+            topics = (
+                None
+                if wanted is None
+                else [
+                    OffsetFetchRequestTopics(name=name, partition_indexes=indexes)
+                    for name, indexes in wanted
+                ]
+            )
+            group = OffsetFetchRequestGroup(group_id=self._group_id, topics=topics)
+            return OffsetFetchRequest(groups=[group], require_stable=self._stable)
+        old = (
+            None
+            if wanted is None
+            else [
+                OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
+                for name, indexes in wanted
+            ]
+        )
+        return OffsetFetchRequest(group_id=self._group_id, topics=old, require_stable=self._stable)
+
+
+def _committed_offsets(
+    response: OffsetFetchResponse, group_id: str
+) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+    error = error_for_code(response.error_code)
+    found: list[tuple[str, OffsetFetchResponsePartition | OffsetFetchResponsePartitions]] = [
+        (topic.name, partition) for topic in response.topics for partition in topic.partitions
+    ]
+    for group in response.groups:
+        error = error or error_for_code(group.error_code)
+        found += [(topic.name, part) for topic in group.topics for part in topic.partitions]
+    if error is not None:
+        raise error
+    outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = {}
+    for name, partition in found:
+        what = f"group {group_id!r}, {name}-{partition.partition_index}"
+        error = item_error(what, partition.error_code, None)
+        if error is not None and not is_final(error):
+            raise error  # as for an open transaction: the request is sent again
+        if error is not None or partition.committed_offset >= 0:
+            outcomes[TopicPartition(name, partition.partition_index)] = error or OffsetAndMetadata(
+                partition.committed_offset,
+                partition.metadata or "",
+                partition.committed_leader_epoch,
+            )
+    return outcomes
