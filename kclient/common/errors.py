@@ -23,6 +23,8 @@ class KafkaError(Exception):
         topic: Topic of the record whose delivery failed; None for other errors, unless their class
             has one.
         partition: Partition of that record, likewise.
+        batch_index: Position of that record in its batch, from 0, if the broker rejected records of
+            the batch by their positions (KIP-467); None otherwise.
     """
 
     code: ClassVar[int | None] = None
@@ -32,6 +34,7 @@ class KafkaError(Exception):
     possibly_written: bool = False
     topic: str | None = None
     partition: int | None = None
+    batch_index: int | None = None
 
     _by_code: ClassVar[dict[int, type["KafkaError"]]] = {}
 

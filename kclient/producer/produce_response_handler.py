@@ -351,15 +351,17 @@ def _record_errors(
     kind: type[KafkaError] | None = InvalidRecordError
     if len(partition.record_errors) == 1:
         kind = KafkaError.by_code(partition.error_code)
-    return {
-        each.batch_index: (kind or UnknownServerError)(
-            each.batch_index_error_message
-            or partition.error_message
-            or "the broker rejected this record"
-        )
-        for each in partition.record_errors
-        if 0 <= each.batch_index < batch.record_count
-    }
+    errors = {}
+    for each in partition.record_errors:
+        if 0 <= each.batch_index < batch.record_count:
+            error = (kind or UnknownServerError)(
+                each.batch_index_error_message
+                or partition.error_message
+                or "the broker rejected this record"
+            )
+            error.batch_index = each.batch_index
+            errors[each.batch_index] = error
+    return errors
 
 
 def _size_hint(batch: ProducerBatch, cause: KafkaError | None) -> str:

@@ -325,7 +325,9 @@ def test_rejected_records_fail_and_the_others_are_retried(
         ),
     )
     producer.step()
-    assert [str(future.exception(0)) for future in futures if future.done()] == ["no key"]
+    (rejected,) = [future.exception(0) for future in futures if future.done()]
+    assert rejected is not None
+    assert (str(rejected), rejected.topic, rejected.batch_index) == ("no key", TOPIC, 1)
     assert seen == [1]
     producer.settle()
     assert [futures[index].result(0).offset for index in (0, 2)] == [0, 1]
