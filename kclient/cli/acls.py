@@ -17,6 +17,7 @@ from kclient.cli.acl_options import (
     resources,
 )
 from kclient.cli.common_options import add_connection_options, client_options
+from kclient.cli.output import add_json_option, show
 from kclient.common.acls import (
     AccessControlEntryFilter,
     AclBinding,
@@ -51,6 +52,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     for action in (adding, removing):
         add_rule_options(action)
     for action in (listing, adding, removing):
+        add_json_option(action)
         add_connection_options(action)
 
 
@@ -61,7 +63,7 @@ def _list(options: argparse.Namespace) -> int:
         for name in options.principal or [None]
     ]
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        _show(rule for each in wanted for rule in admin.describe_acls(each))
+        _show(options, (rule for each in wanted for rule in admin.describe_acls(each)))
     return 0
 
 
@@ -69,7 +71,7 @@ def _add(options: argparse.Namespace) -> int:
     rules = bindings(options)
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         admin.create_acls(rules).raise_for_errors()
-    _show(rules)
+    _show(options, rules)
     return 0
 
 
@@ -87,7 +89,7 @@ def _remove(options: argparse.Namespace) -> int:
     if not removed:
         print("kclient acls: no rule matches", file=sys.stderr)
         return 1
-    _show(removed)
+    _show(options, removed)
     return 0
 
 
@@ -100,13 +102,19 @@ def _confirm(rules: list[AclBinding]) -> bool:
     """Return whether the user agrees to remove rules."""
     if not sys.stdin.isatty():
         raise ConfigError("acls remove: there is no terminal to ask; use --force")
-    _show(rules)
+    for rule in sorted(set(rules)):
+        print(_text(rule))
     return input("Remove these rules? (y/n) ").strip().lower() in {"y", "yes"}
 
 
-def _show(rules: Iterable[AclBinding]) -> None:
-    for (kind, name, pattern_type), entry in sorted(set(rules)):
-        print(
-            f"{entry.permission_type.name} {entry.operation.name}  principal {entry.principal}"
-            f"  host {entry.host}  {kind.name} {pattern_type.name} {name}"
-        )
+def _show(options: argparse.Namespace, rules: Iterable[AclBinding]) -> None:
+    for rule in sorted(set(rules)):
+        show(options, _text(rule), rule)
+
+
+def _text(rule: AclBinding) -> str:
+    (kind, name, pattern_type), entry = rule
+    return (
+        f"{entry.permission_type.name} {entry.operation.name}  principal {entry.principal}"
+        f"  host {entry.host}  {kind.name} {pattern_type.name} {name}"
+    )

@@ -4,7 +4,7 @@ import argparse
 
 from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
-from kclient.admin.admin_types import ConfigResource, ConfigResourceType
+from kclient.admin.admin_types import ConfigResource, ConfigResourceType, TopicDescription
 from kclient.admin.new_topic import NewTopic
 from kclient.cli.common_options import (
     add_connection_options,
@@ -12,6 +12,7 @@ from kclient.cli.common_options import (
     key_values,
     whole_number,
 )
+from kclient.cli.output import add_json_option, show
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -58,6 +59,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="new number of partitions",
     )
     extending.set_defaults(run=_add_partitions)
+    add_json_option(listing)
+    add_json_option(describing)
     for action in (listing, describing, creating, deleting, extending):
         add_connection_options(action)
 
@@ -66,7 +69,7 @@ def _list(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         topics = admin.list_topics(include_internal=options.internal)
     for topic in sorted(topics):
-        print(topic.name)
+        show(options, topic.name, topic)
     return 0
 
 
@@ -76,21 +79,24 @@ def _describe(options: argparse.Namespace) -> int:
         resources = {name: ConfigResource(ConfigResourceType.TOPIC, name) for name in described}
         configs = admin.describe_configs(resources.values()).raise_for_errors()
     for name, topic in described.items():
-        settings = ",".join(
-            f"{entry.name}={entry.value}"
-            for entry in configs[resources[name]].values()
-            if not entry.is_default
-        )
-        print(
-            f"topic {name}  id {topic.topic_id}  partitions {len(topic.partitions)}"
-            f"  configs {settings or '-'}"
-        )
-        for partition in topic.partitions:
-            print(
-                f"  partition {partition.partition}  leader {partition.leader}"
-                f"  replicas {_ids(partition.replicas)}  isr {_ids(partition.isr)}"
-            )
+        entries = configs[resources[name]].values()
+        changed = {entry.name: entry.value for entry in entries if not entry.is_default}
+        show(options, _description(topic, changed), topic._asdict() | {"configs": changed})
     return 0
+
+
+def _description(topic: TopicDescription, configs: dict[str, str | None]) -> str:
+    settings = ",".join(f"{name}={value}" for name, value in configs.items())
+    head = (
+        f"topic {topic.name}  id {topic.topic_id}  partitions {len(topic.partitions)}"
+        f"  configs {settings or '-'}"
+    )
+    partitions = (
+        f"  partition {each.partition}  leader {each.leader}"
+        f"  replicas {_ids(each.replicas)}  isr {_ids(each.isr)}"
+        for each in topic.partitions
+    )
+    return "\n".join([head, *partitions])
 
 
 def _ids(brokers: tuple[int, ...]) -> str:

@@ -1,7 +1,6 @@
 """``kclient transactions``: shows and ends transactions, also those that hang."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from kclient.cli.common_options import (
     client_options,
     whole_number,
 )
+from kclient.cli.output import add_json_option, number, show
 from kclient.common.broker_errors import TransactionalIdNotFoundError
 from kclient.common.errors import ConfigError
 from kclient.common.types import TopicPartition
@@ -47,7 +47,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     terminating.add_argument("transactional_id")
     terminating.set_defaults(run=_force_terminate)
     for action in actions.choices.values():
-        action.add_argument("--json", action="store_true", help="print one JSON object per line")
+        add_json_option(action)
         add_connection_options(action)
 
 
@@ -126,7 +126,7 @@ def _list(options: argparse.Namespace) -> int:
         )
     for each in sorted(found):
         text = f"{each.transactional_id}  state {each.state}  producer {each.producer_id}"
-        _show(options, text, each._asdict())
+        show(options, text, each)
     return 0
 
 
@@ -152,11 +152,7 @@ def _show_description(options: argparse.Namespace, found: TransactionDescription
         f"  timeout {found.transaction_timeout_ms} ms"
         f"  started {_time(found.transaction_start_time_ms)}  coordinator {found.coordinator}"
     )
-    fields = found._asdict() | {
-        "coordinator": found.coordinator.id,
-        "topic_partitions": [each._asdict() for each in partitions],
-    }
-    _show(options, "\n  ".join([head, *map(str, partitions)]), fields)
+    show(options, "\n  ".join([head, *map(str, partitions)]), found)
 
 
 def _describe_producers(options: argparse.Namespace) -> int:
@@ -184,11 +180,11 @@ def _show_producers(
     for partition, state in producers:
         text = (
             f"{partition}  producer {state.producer_id}  epoch {state.producer_epoch}"
-            f"  coordinator epoch {_number(state.coordinator_epoch)}"
-            f"  start offset {_number(state.current_transaction_start_offset)}"
+            f"  coordinator epoch {number(state.coordinator_epoch)}"
+            f"  start offset {number(state.current_transaction_start_offset)}"
             f"  last sequence {state.last_sequence}  last batch {_time(state.last_timestamp)}"
         )
-        _show(options, text, partition._asdict() | state._asdict())
+        show(options, text, partition._asdict() | state._asdict())
 
 
 def _abort(options: argparse.Namespace) -> int:
@@ -207,7 +203,7 @@ def _abort(options: argparse.Namespace) -> int:
         admin.abort_transaction(partition, *producer)
     text = f"aborted the transaction of producer {producer[0]} in {partition}"
     fields = {"producer_id": producer[0], "producer_epoch": producer[1]}
-    _show(options, text, partition._asdict() | fields)
+    show(options, text, partition._asdict() | fields)
     return 0
 
 
@@ -225,16 +221,8 @@ def _force_terminate(options: argparse.Namespace) -> int:
     name: str = options.transactional_id
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         admin.force_terminate_transaction(name)
-    _show(options, f"terminated the transaction of {name}", {"transactional_id": name})
+    show(options, f"terminated the transaction of {name}", {"transactional_id": name})
     return 0
-
-
-def _show(options: argparse.Namespace, text: str, fields: dict[str, object]) -> None:
-    print(json.dumps(fields, ensure_ascii=False) if options.json else text)
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else str(value)
 
 
 def _time(time_ms: int | None) -> str:

@@ -11,6 +11,7 @@ from kclient.admin.scram_types import (
     UserScramCredentialUpsertion,
 )
 from kclient.cli.common_options import add_connection_options, client_options, whole_number
+from kclient.cli.output import add_json_option, show
 from kclient.cli.secret_input import add_password_options, read_password
 from kclient.common.broker_errors import ResourceNotFoundError
 from kclient.common.errors import ConfigError
@@ -43,6 +44,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="delete the credentials of this mechanism only (default: all)",
     )
     deleting.set_defaults(run=_delete)
+    add_json_option(listing)
+    add_json_option(describing)
     for action in (listing, describing, adding, altering, deleting):
         add_connection_options(action)
 
@@ -69,7 +72,8 @@ def _list(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         users = admin.describe_user_scram_credentials()
     for user, infos in sorted(users.items()):
-        print(f"{user}  {','.join(info.mechanism for info in infos)}")
+        text = f"{user}  {','.join(info.mechanism for info in infos)}"
+        show(options, text, {"user": user, "credentials": infos})
     return 0
 
 
@@ -83,9 +87,9 @@ def _describe(options: argparse.Namespace) -> int:
                 print(f"kclient users: user {user!r} does not exist", file=sys.stderr)
                 missing += 1
                 continue
-            print(f"user {user}")
-            for info in infos:
-                print(f"  {info.mechanism}  iterations {info.iterations}")
+            lines = (f"  {info.mechanism}  iterations {info.iterations}" for info in infos)
+            text = "\n".join([f"user {user}", *lines])
+            show(options, text, {"user": user, "credentials": infos})
     return 1 if missing else 0
 
 

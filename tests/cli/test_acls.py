@@ -1,6 +1,7 @@
 """``kclient acls``: what each action prints and does."""
 
 import io
+import json
 import sys
 from collections.abc import Callable, Iterator
 
@@ -85,3 +86,18 @@ def test_broker_without_authorizer(capfd: Captured) -> None:
     with EmbeddedCluster() as cluster:
         assert main(["acls", "list", "-b", cluster.bootstrap_servers]) == 1
     assert "the broker has no authorizer" in capfd.readouterr().err
+
+
+def test_json_has_pattern_and_entry(run: Run) -> None:
+    add = ("add", "--topic", "orders", *ALICE, "--operation", "Read", "--json")
+    rule = {
+        "pattern": {"resource_type": "TOPIC", "name": "orders", "pattern_type": "LITERAL"},
+        "entry": {
+            "principal": "User:alice",
+            "host": "*",
+            "operation": "READ",
+            "permission_type": "ALLOW",
+        },
+    }
+    assert json.loads(run(*add)[1]) == rule
+    assert json.loads(run("list", "--json")[1]) == rule

@@ -1,5 +1,6 @@
 """``kclient groups``: what each action prints and does."""
 
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -86,3 +87,23 @@ def test_a_group_that_does_not_exist(clients: Clients, capsys: Captured) -> None
     consumer.close()
     assert main(["groups", "describe", group, "-b", clients.bootstrap]) == 0
     assert capsys.readouterr().out.startswith(f"group {group}  state Empty")
+
+
+def test_json_has_members_and_lag(run: Run, member: tuple[str, str, Consumer]) -> None:
+    topic, group, _ = member
+    rows = [json.loads(line) for line in run("groups", "list", "--json")[1].splitlines()]
+    assert [row["state"] for row in rows if row["group_id"] == group] == ["Stable"]
+    (line,) = run("groups", "describe", group, "--json")[1].splitlines()
+    found = json.loads(line)
+    (owner,) = found["members"]
+    assert found["coordinator"]["id"] == 1
+    assert owner["assignment"] == [{"topic": topic, "partition": each} for each in (0, 1)]
+    assert found["offsets"][0] == {
+        "topic": topic,
+        "partition": 0,
+        "offset": 1,
+        "log_end_offset": 3,
+        "lag": 2,
+        "member_id": owner["member_id"],
+        "host": owner["host"],
+    }

@@ -1,5 +1,6 @@
 """``kclient topics``: what each action prints and does."""
 
+import json
 from collections.abc import Callable
 
 from tests.support.clients.clients import Clients
@@ -42,3 +43,21 @@ def test_missing_topic_is_an_error(run: Run) -> None:
     status, shown, error = run("topics", "describe", "nosuch")
     assert (status, shown) == (1, "")
     assert error.startswith("kclient topics: topic 'nosuch': ")
+
+
+def test_json_has_the_fields_of_the_admin_client(run: Run, shared_clients: Clients) -> None:
+    topic = shared_clients.topic(2)
+    described = shared_clients.admin().describe_topics(topic)[topic]
+    rows = [json.loads(line) for line in run("topics", "list", "--json")[1].splitlines()]
+    assert {"name": topic, "topic_id": described.topic_id, "is_internal": False} in rows
+    (row,) = run("topics", "describe", topic, "--json")[1].splitlines()
+    found = json.loads(row)
+    assert (found["name"], found["topic_id"], found["configs"]) == (topic, described.topic_id, {})
+    assert found["partitions"][1] == {
+        "partition": 1,
+        "leader": 1,
+        "replicas": [1],
+        "isr": [1],
+        "elr": [],
+        "last_known_elr": [],
+    }

@@ -76,7 +76,7 @@ def test_describe_shows_partitions_and_start(run: Run, world: TransactionsWorld)
     (line,) = run("describe", "orders", "--json")[1].splitlines()
     assert json.loads(line) == {
         "transactional_id": "orders",
-        "coordinator": 2,
+        "coordinator": world.brokers[1].node._asdict(),
         "state": "Ongoing",
         "producer_id": 7,
         "producer_epoch": 3,

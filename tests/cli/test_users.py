@@ -1,6 +1,7 @@
 """``kclient users``: what each action prints and does."""
 
 import io
+import json
 import sys
 from collections.abc import Callable
 
@@ -86,3 +87,10 @@ def test_iterations_are_checked_at_once(
     for count in ("4095", "16385"):
         assert main(["users", "add", "a", "--iterations", count, "-b", closed_port]) == 2
         assert f"--iterations: got {count}, expected 4096 to 16384" in capsys.readouterr().err
+
+
+def test_json_has_the_credentials_of_a_user(run: Run, erin: str) -> None:
+    infos = [{"mechanism": name, "iterations": 5000} for name in (SHA_256, "SCRAM-SHA-512")]
+    for action in (("list",), ("describe", erin)):
+        (line,) = run("users", *action, "--json")[1].splitlines()
+        assert json.loads(line) == {"user": erin, "credentials": infos}
