@@ -1,37 +1,44 @@
-"""``kclient cluster``: runs several brokers on this machine, each in a process of its own."""
+"""``kclient cluster``: starts a cluster on this machine, and describes any other."""
 
 import argparse
-import shlex
-import signal
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 
-from kclient.broker.server.local_cluster import MAX_BROKERS
-from kclient.cli.cluster_directory import ClusterNode, open_cluster, parse_address
-from kclient.cli.common_options import key_values
-from kclient.cli.processes import Process
-from kclient.common.errors import ConfigError, KafkaError
-from kclient.network.system_runtime import system_runtime
-
-_SIGNALS = {signal.SIGTERM, signal.SIGINT}
-_CHECK_S = 0.02
-_STOP_S = 12.0
-"""Longest time until all brokers have stopped; longer than a controlled shutdown takes."""
+from kclient.admin.admin_client import AdminClient
+from kclient.admin.admin_core import ADMIN_CONFIG
+from kclient.admin.admin_types import ClusterDescription, FeatureMetadata, QuorumInfo
+from kclient.cli.common_options import add_connection_options, client_options, whole_number
+from kclient.cli.output import add_json_option, number, show, table
+from kclient.common.broker_errors import UnsupportedVersionError
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``kclient cluster`` to the command line."""
-    summary = "run several brokers on this machine"
-    parser = commands.add_parser("cluster", help=summary, description=__doc__)
+    parser = commands.add_parser("cluster", help="start a cluster on this machine; describe any")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_start(actions.add_parser("start", help="run several brokers on this machine"))
+    describing = actions.add_parser("describe", help="show brokers, features and the quorum")
+    describing.set_defaults(run=_describe)
+    naming = actions.add_parser("id", help="print the id of the cluster")
+    naming.set_defaults(run=_print_id)
+    unregistering = actions.add_parser(
+        "unregister", help="remove a broker that has stopped from the cluster's metadata"
+    )
+    unregistering.add_argument("--id", type=whole_number(0), required=True, help="broker id")
+    unregistering.set_defaults(run=_unregister)
+    for action in (describing, naming, unregistering):
+        add_json_option(action)
+        add_connection_options(action)
+
+
+def _add_start(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Run several brokers on this machine, each in a process of its own."
     parser.add_argument(
         "--brokers",
         type=int,
         default=3,
         metavar="N",
-        help=f"number of brokers, 1 to {MAX_BROKERS} (default: %(default)s)",
+        help="number of brokers (default: %(default)s)",
     )
     parser.add_argument(
         "--data-dir",
@@ -51,133 +58,81 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a broker config for all brokers, such as num.partitions=3; may be repeated",
+        help="a broker config for all brokers, such as num.partitions=3; it overrides their files; "
+        "may be repeated",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_start)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the brokers until SIGTERM or SIGINT, then stop all of them."""
-    if not 0 < options.brokers <= MAX_BROKERS:
-        raise ConfigError(f"--brokers: got {options.brokers}, expected 1 to {MAX_BROKERS}")
-    listen = None if options.listen is None else parse_address(options.listen)
-    given = key_values("--config", options.config)
-    nodes = open_cluster(system_runtime(), options.data_dir, options.brokers, listen, given)
-    # The brokers inherit the mask: a signal that arrives while they start is not lost.
-    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+def _start(options: argparse.Namespace) -> int:
+    # Only this action needs the broker, whose import takes longer than the other actions.
+    status: int = import_module("kclient.cli.cluster_start").run(options)
+    return status
+
+
+def _describe(options: argparse.Namespace) -> int:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
+        cluster = _described(admin)
+        features = admin.describe_features()
+        quorum = admin.describe_metadata_quorum()
+    text = "\n\n".join([_brokers(cluster), _features(features), _quorum(quorum)])
+    show(options, text, cluster._asdict() | {"features": features, "quorum": quorum})
+    return 0
+
+
+def _described(admin: AdminClient) -> ClusterDescription:
     try:
-        with _started(nodes, given) as brokers:
-            if not _await_running(brokers):
-                return 0
-            servers = ",".join(each.address for each in brokers)
-            print(f"bootstrap.servers={servers}")
-            for each in brokers:
-                print(each)
-            sys.stdout.flush()
-            return _watch(brokers)
-    finally:
-        while signal.sigtimedwait(_SIGNALS, 0) is not None:
-            pass  # discard signals that arrived during the shutdown
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
+        return admin.describe_cluster(include_fenced_brokers=True)
+    except UnsupportedVersionError:  # before Kafka 4.0
+        return admin.describe_cluster()
 
 
-class _Broker:
-    """Broker of the cluster in its process.
+def _brokers(cluster: ClusterDescription) -> str:
+    controller = cluster.controller.id if cluster.controller is not None else None
+    rows = [
+        (each.id, each.host, each.port, each.rack, "yes" if each.id in cluster.fenced_ids else "no")
+        for each in sorted(cluster.nodes)
+    ]
+    head = f"cluster {cluster.cluster_id}  controller {number(controller)}\n"
+    return head + table(("broker", "host", "port", "rack", "fenced"), rows)
 
-    Attributes:
-        process: The process.
-        command: Command that starts it again.
-        address: Address for clients; empty until it is active.
-    """
 
-    def __init__(self, node: ClusterNode, given: Mapping[str, object]) -> None:
-        arguments = ["broker", "--properties", str(node.properties)]
-        for name, value in given.items():
-            arguments += ["--config", f"{name}={value}"]
-        self._node = node
-        self._printed = ""
-        self.command = shlex.join(["kclient", *arguments])
-        self.address = ""
-        self.process = Process(f"broker {node.id}", "kclient.cli.main", arguments, node.log)
-
-    def check_running(self) -> bool:
-        """Return whether it is active.
-
-        Raises:
-            KafkaError: It has ended.
-        """
-        status = self.process.status
-        self._printed += self.process.read_available()
-        line, end, _ = self._printed.partition("\n")
-        if end:
-            self.address = line.partition("=")[2]
-        if status is not None:
-            log = self.process.log
-            *_, last = ["nothing", *log.read_text(errors="replace").splitlines()]
-            raise KafkaError(f"{self.process.name} ended {_describe(status)}; see {log}: {last}")
-        return bool(self.address)
-
-    def report_end(self) -> bool:
-        """Return whether it has ended, after a line that reports it."""
-        self.process.read_available()  # so that the pipe is never full
-        status = self.process.status
-        if status is None:
-            return False
-        print(
-            f"{self.process.name} ended {_describe(status)}; see {self.process.log}; start it again"
-            f" with: {self.command}",
-            file=sys.stderr,
-            flush=True,
+def _features(features: FeatureMetadata) -> str:
+    finalized = features.finalized_features
+    rows = [
+        (
+            name,
+            finalized[name].max_version if name in finalized else None,
+            f"{supported.min_version} to {supported.max_version}",
         )
-        return True
-
-    def __str__(self) -> str:
-        return (
-            f"node {self._node.id}: {self.address}, process {self.process.pid}, "
-            f"{self._node.directory}"
-        )
+        for name, supported in sorted(features.supported_features.items())
+    ]
+    return table(("feature", "level", "supported"), rows)
 
 
-@contextmanager
-def _started(nodes: Sequence[ClusterNode], given: Mapping[str, object]) -> Iterator[list[_Broker]]:
-    """Run the brokers during a block; at its end all are stopped at once."""
-    with ExitStack() as stack:
-        brokers: list[_Broker] = []
-        stack.callback(_stop, brokers)
-        brokers.extend(_Broker(node, given) for node in nodes)
-        yield brokers
+def _quorum(quorum: QuorumInfo) -> str:
+    end = max((each.log_end_offset for each in quorum.voters), default=0)
+    rows = [
+        (each.replica_id, role, each.log_end_offset, max(0, end - each.log_end_offset))
+        for role, replicas in (("voter", quorum.voters), ("observer", quorum.observers))
+        for each in replicas
+    ]
+    head = (
+        f"quorum  leader {quorum.leader_id}  epoch {quorum.leader_epoch}"
+        f"  high watermark {quorum.high_watermark}\n"
+    )
+    return head + table(("node", "role", "log end offset", "lag"), rows)
 
 
-def _stop(brokers: Sequence[_Broker]) -> None:
-    for each in brokers:
-        each.process.terminate()
-    deadline = time.monotonic() + _STOP_S
-    for each in brokers:
-        each.process.stop(max(0.0, deadline - time.monotonic()))
+def _print_id(options: argparse.Namespace) -> int:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
+        cluster_id = admin.describe_cluster().cluster_id
+    show(options, cluster_id, {"cluster_id": cluster_id})
+    return 0
 
 
-def _await_running(brokers: Sequence[_Broker]) -> bool:
-    """Wait until all brokers are active; return False if a signal comes first.
-
-    Raises:
-        KafkaError: One of them has ended.
-    """
-    while signal.sigtimedwait(_SIGNALS, _CHECK_S) is None:
-        active = [each.check_running() for each in brokers]
-        if all(active):
-            return True
-    return False
-
-
-def _watch(brokers: Sequence[_Broker]) -> int:
-    """Report brokers that end; return the exit status after a signal, or the end of the last."""
-    running = list(brokers)
-    while running:
-        if signal.sigtimedwait(_SIGNALS, _CHECK_S) is not None:
-            return 0
-        running = [each for each in running if not each.report_end()]
-    return 1
-
-
-def _describe(status: int) -> str:
-    return f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
+def _unregister(options: argparse.Namespace) -> int:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
+        admin.unregister_broker(options.id)
+    show(options, f"unregistered broker {options.id}", {"broker_id": options.id})
+    return 0

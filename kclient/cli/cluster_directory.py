@@ -18,7 +18,7 @@ from kclient.common.runtime import Net, Runtime
 from kclient.common.uuids import random_uuid, uuid_to_text
 
 _LAST_PORT = 65535
-_HEADER = "# Written by kclient cluster, which does not change the file any more."
+_HEADER = "# Written by kclient cluster start, which does not change the file any more."
 _OF_A_NODE = (
     "node.id",
     "broker.id",
