@@ -81,7 +81,7 @@ def test_secret_of_the_environment_in_the_default_file(
     secured: SecuredKafka, tmp_path: Path
 ) -> None:
     variables = {
-        "KCLIENT_CONFIG_FILE": str(client_file(secured, tmp_path, "${env:KCLIENT_TEST_PASSWORD}")),
+        "KCLIENT_CONFIG": str(client_file(secured, tmp_path, "${env:KCLIENT_TEST_PASSWORD}")),
         "KCLIENT_TEST_PASSWORD": _QUOTED,
     }
     status, output = run(tmp_path, "groups", "list", **variables)

@@ -16,7 +16,7 @@ from kclient.common.errors import ConfigError
 SERVERS_VARIABLE = "KCLIENT_BOOTSTRAP_SERVERS"
 """Environment variable with the default of --bootstrap-server."""
 
-FILE_VARIABLE = "KCLIENT_CONFIG_FILE"
+FILE_VARIABLE = "KCLIENT_CONFIG"
 """Environment variable with the default of --config-file."""
 
 _DEFAULT_SERVERS = "127.0.0.1:9092"

@@ -124,7 +124,7 @@ def test_command_line_overrides_the_file(file: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_environment_names_the_default_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(FILE_VARIABLE, str(file))
+    monkeypatch.setenv("KCLIENT_CONFIG", str(file))
     assert client_options(parsed(), ADMIN_CONFIG)["bootstrap.servers"] == "file:1"
     other = file.with_name("other")
     other.write_text("bootstrap.servers=other:1")
