@@ -17,6 +17,7 @@ from kclient.cli.acl_options import (
     resources,
 )
 from kclient.cli.common_options import add_connection_options, client_options
+from kclient.cli.examples import add_examples
 from kclient.cli.output import add_json_option, show
 from kclient.common.acls import (
     AccessControlEntryFilter,
@@ -41,13 +42,29 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="list the rules of this principal only; may be repeated",
     )
     add_resource_options(listing, ALL_PATTERNS, PatternType.ANY)
+    add_examples(
+        listing,
+        "kclient acls list",
+        "kclient acls list --topic orders --principal User:alice --json",
+    )
     listing.set_defaults(run=_list)
     adding = actions.add_parser("add", help="add rules")
     add_resource_options(adding, DEFINITE_PATTERNS, PatternType.LITERAL)
+    add_examples(
+        adding,
+        "kclient acls add --topic orders --allow-principal User:alice --producer",
+        "kclient acls add --topic orders --group billing --allow-principal User:bob --consumer",
+        "kclient acls add --topic billing- --resource-pattern-type prefixed "
+        "--deny-principal User:carol --operation Write",
+    )
     adding.set_defaults(run=_add)
     removing = actions.add_parser("remove", help="remove rules, after a question")
     add_resource_options(removing, ALL_PATTERNS, PatternType.LITERAL)
     removing.add_argument("--force", action="store_true", help="remove them without a question")
+    add_examples(
+        removing,
+        "kclient acls remove --topic orders --allow-principal User:alice --operation Read --force",
+    )
     removing.set_defaults(run=_remove)
     for action in (adding, removing):
         add_rule_options(action)

@@ -12,6 +12,7 @@ from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.broker.server.server_properties import load_server_properties
 from kclient.cli.common_options import key_values
+from kclient.cli.examples import add_examples
 from kclient.cli.request_log import RequestLog
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.system_files import SystemFiles
@@ -56,7 +57,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--request-log",
         type=Path,
         metavar="FILE",
-        help="append the times of each request to this file, as Kafka's request log does",
+        help="append a line of JSON for each request to this file: the fields of Kafka's request "
+        "log without the bodies, and receivedNs, on the machine's monotonic clock",
+    )
+    add_examples(
+        parser,
+        "kclient broker --data-dir ./data --listen 127.0.0.1:9092",
+        "kclient broker --data-dir ./data --listen 127.0.0.1:9092 --config num.partitions=3",
     )
     parser.set_defaults(run=run)
 

@@ -8,6 +8,7 @@ from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.admin.admin_types import ClusterDescription, FeatureMetadata, QuorumInfo
 from kclient.cli.common_options import add_connection_options, client_options, whole_number
+from kclient.cli.examples import add_examples
 from kclient.cli.output import add_json_option, number, show, table
 from kclient.common.broker_errors import UnsupportedVersionError
 
@@ -19,12 +20,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     _add_start(actions.add_parser("start", help="run several brokers on this machine"))
     describing = actions.add_parser("describe", help="show brokers, features and the quorum")
     describing.set_defaults(run=_describe)
+    add_examples(describing, "kclient cluster describe", "kclient cluster describe --json")
     naming = actions.add_parser("id", help="print the id of the cluster")
     naming.set_defaults(run=_print_id)
+    add_examples(naming, "kclient cluster id")
     unregistering = actions.add_parser(
         "unregister", help="remove a broker that has stopped from the cluster's metadata"
     )
     unregistering.add_argument("--id", type=whole_number(0), required=True, help="broker id")
+    add_examples(unregistering, "kclient cluster unregister --id 3")
     unregistering.set_defaults(run=_unregister)
     for action in (describing, naming, unregistering):
         add_json_option(action)
@@ -61,6 +65,7 @@ def _add_start(parser: argparse.ArgumentParser) -> None:
         help="a broker config for all brokers, such as num.partitions=3; it overrides their files; "
         "may be repeated",
     )
+    add_examples(parser, "kclient cluster start --data-dir ./cluster --listen 127.0.0.1:9092")
     parser.set_defaults(run=_start)
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from kclient.broker.log.dump_log import DumpOptions, LogDump, RecordDecoder, decode_as_text
+from kclient.cli.examples import add_examples
 from kclient.common.errors import KafkaError
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.fields import Struct
@@ -54,6 +55,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--transaction-log-decoder",
         action="store_true",
         help="the log is one of __transaction_state",
+    )
+    add_examples(
+        parser,
+        "kclient dump-log data/orders-0/00000000000000000000.log",
+        "kclient dump-log --print-data-log data/orders-0/00000000000000000000.log",
+        "kclient dump-log --offsets-decoder data/__consumer_offsets-*/00000000000000000000.log",
+        "kclient dump-log --index-sanity-check data/orders-*/*.index",
     )
     parser.set_defaults(run=run)
 

@@ -9,6 +9,7 @@ from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.admin.admin_types import ConsumerGroupDescription
 from kclient.cli.common_options import add_connection_options, client_options
+from kclient.cli.examples import add_examples
 from kclient.cli.output import add_json_option, number, show
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.consumer import Consumer
@@ -34,12 +35,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser("groups", help="list, describe and delete consumer groups")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list every group with its state")
+    add_examples(listing, "kclient groups list", "kclient groups list --json")
     listing.set_defaults(run=_list)
     describing = actions.add_parser("describe", help="show members, committed offsets and lag")
     describing.add_argument("group", nargs="+")
+    add_examples(
+        describing, "kclient groups describe billing", "kclient groups describe billing --json"
+    )
     describing.set_defaults(run=_describe)
     deleting = actions.add_parser("delete", help="delete groups that have no members")
     deleting.add_argument("group", nargs="+")
+    add_examples(deleting, "kclient groups delete billing")
     deleting.set_defaults(run=_delete)
     add_json_option(listing)
     add_json_option(describing)

@@ -20,7 +20,8 @@ def add_password_options(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--password-file",
         metavar="FILE",
-        help="file whose first line is the password; - for standard input",
+        help="file whose first line is the password, - for standard input; by default the command "
+        "asks for it",
     )
     source.add_argument(
         "--password-env", metavar="NAME", help="environment variable with the password"

@@ -15,6 +15,7 @@ from kclient.broker.metadata.storage_formatter import FormatOptions, format_stor
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.server_properties import load_server_properties
 from kclient.cli.common_options import key_values
+from kclient.cli.examples import add_examples
 from kclient.common.errors import ConfigError, IllegalStateError, InvalidArgumentError
 from kclient.common.uuids import random_uuid, uuid_to_text
 from kclient.network.system_runtime import system_runtime
@@ -38,7 +39,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--release-version",
         "-r",
         metavar="V",
-        help=f"release of the cluster's features (default: {LATEST_SERVED.version})",
+        help=f"release of the cluster's features, from 3.3-IV3 (default: {LATEST_SERVED.version})",
     )
     formatting.add_argument(
         "--feature",
@@ -55,7 +56,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         default=[],
         metavar="MECHANISM=[...]",
         help="SCRAM credential of a user, such as 'SCRAM-SHA-512=[name=alice,password=secret]', or "
-        "with iterations, salt and saltedpassword; may be repeated",
+        "with iterations, salt and saltedpassword in base64; other users of the machine can see "
+        "it; may be repeated",
     )
     formatting.add_argument(
         "--ignore-formatted",
@@ -63,8 +65,16 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         action="store_true",
         help="leave a directory that is formatted as it is",
     )
+    add_examples(
+        formatting,
+        'kclient storage format --cluster-id "$(kclient storage random-uuid)" '
+        "--config server.properties",
+        "kclient storage format --cluster-id 8Cq1NDUESbG7gQmKzlXqPA --config secured.properties "
+        "--add-scram 'SCRAM-SHA-512=[name=node,password=node-secret]'",
+    )
     formatting.set_defaults(run=_format)
     drawing = actions.add_parser("random-uuid", help="print a random id for a cluster")
+    add_examples(drawing, "kclient storage random-uuid")
     drawing.set_defaults(run=_random_uuid)
 
 

@@ -12,6 +12,7 @@ from kclient.cli.common_options import (
     key_values,
     whole_number,
 )
+from kclient.cli.examples import add_examples
 from kclient.cli.output import add_json_option, show
 
 
@@ -21,9 +22,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list every topic")
     listing.add_argument("--internal", action="store_true", help="include Kafka's internal topics")
+    add_examples(listing, "kclient topics list", "kclient topics list --internal --json")
     listing.set_defaults(run=_list)
     describing = actions.add_parser("describe", help="show partitions, leaders and topic configs")
     describing.add_argument("topic", nargs="+")
+    add_examples(
+        describing,
+        "kclient topics describe orders",
+        "kclient topics describe orders payments --json",
+    )
     describing.set_defaults(run=_describe)
     creating = actions.add_parser("create", help="create topics")
     creating.add_argument("topic", nargs="+")
@@ -46,9 +53,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="KEY=VALUE",
         help="a topic config such as retention.ms=3600000; may be repeated",
     )
+    add_examples(
+        creating,
+        "kclient topics create invoices --partitions 6",
+        "kclient topics create prices stocks --topic-config cleanup.policy=compact",
+    )
     creating.set_defaults(run=_create)
     deleting = actions.add_parser("delete", help="delete topics and all their records")
     deleting.add_argument("topic", nargs="+")
+    add_examples(deleting, "kclient topics delete orders payments")
     deleting.set_defaults(run=_delete)
     extending = actions.add_parser("add-partitions", help="add partitions to a topic")
     extending.add_argument("topic")
@@ -58,6 +71,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         required=True,
         help="new number of partitions",
     )
+    add_examples(extending, "kclient topics add-partitions orders --total 6")
     extending.set_defaults(run=_add_partitions)
     add_json_option(listing)
     add_json_option(describing)

@@ -25,6 +25,7 @@ from kclient.cli.common_options import (
     seconds,
     whole_number,
 )
+from kclient.cli.examples import add_examples
 from kclient.cli.processes import start_broker
 from kclient.common.arguments import LONGEST_S
 from kclient.common.errors import KafkaError, KafkaTimeoutError
@@ -53,13 +54,19 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--bootstrap-server",
         "-b",
         metavar="HOST:PORT[,…]",
-        help="brokers to connect to; by default a companion broker is started",
+        help="brokers to connect to; by default a companion broker is started in another process, "
+        "and its stages are exact",
     )
     add_config_file_option(
         parser, f"(default with --bootstrap-server: {FILE_VARIABLE}); its brokers are the default"
     )
     _add_load_options(parser)
     _add_journey_options(parser)
+    add_examples(
+        parser,
+        "kclient trace --records 200 --rate 1000",
+        "kclient trace -b 127.0.0.1:9092 --topic orders --records 200 --json trace.json",
+    )
     parser.set_defaults(run=run)
 
 
@@ -93,7 +100,8 @@ def _add_load_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="any consumer option by its dotted name; may be repeated",
+        help="any option of the consumer, which commits after each poll as group kclient-trace; "
+        "may be repeated",
     )
 
 

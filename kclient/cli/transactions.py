@@ -15,6 +15,7 @@ from kclient.cli.common_options import (
     client_options,
     whole_number,
 )
+from kclient.cli.examples import add_examples
 from kclient.cli.output import add_json_option, number, show
 from kclient.common.broker_errors import TransactionalIdNotFoundError
 from kclient.common.errors import ConfigError
@@ -32,12 +33,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     _add_list(actions.add_parser("list", help="list transactional ids with their states"))
     describing = actions.add_parser("describe", help="show state, start and partitions")
     describing.add_argument("transactional_id", nargs="+")
+    add_examples(describing, "kclient transactions describe order-writer")
     describing.set_defaults(run=_describe)
     producers = actions.add_parser("describe-producers", help="show producers of a partition")
     _add_partition(producers)
     producers.add_argument(
         "--broker-id", type=whole_number(0), help="replica to ask (default: the leader)"
     )
+    add_examples(producers, "kclient transactions describe-producers --topic orders --partition 0")
     producers.set_defaults(run=_describe_producers)
     _add_find(actions.add_parser("find-hanging", help="find transactions that nothing will end"))
     _add_abort(actions.add_parser("abort", help="abort a hanging transaction in a partition"))
@@ -45,6 +48,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "force-terminate", help="abort the transaction of a transactional id, fence its producers"
     )
     terminating.add_argument("transactional_id")
+    add_examples(terminating, "kclient transactions force-terminate order-writer")
     terminating.set_defaults(run=_force_terminate)
     for action in actions.choices.values():
         add_json_option(action)
@@ -75,6 +79,11 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
         metavar="REGEX",
         help="list transactional ids that match as a whole only",
     )
+    add_examples(
+        parser,
+        "kclient transactions list",
+        "kclient transactions list --state Ongoing --duration-filter 60000 --json",
+    )
     parser.set_defaults(run=_list)
 
 
@@ -102,6 +111,11 @@ def _add_find(parser: argparse.ArgumentParser) -> None:
         metavar="MINUTES",
         help="the brokers' transaction.max.timeout.ms, in minutes (default: %(default)s)",
     )
+    add_examples(
+        parser,
+        "kclient transactions find-hanging",
+        "kclient transactions find-hanging --topic orders --json",
+    )
     parser.set_defaults(run=_find_hanging)
 
 
@@ -113,6 +127,7 @@ def _add_abort(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--coordinator-epoch", type=whole_number(0), help="coordinator epoch (default: 0)"
     )
+    add_examples(parser, "kclient transactions abort --topic orders --partition 0 --start-offset 5")
     parser.set_defaults(run=_abort)
 
 

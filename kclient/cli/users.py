@@ -11,6 +11,7 @@ from kclient.admin.scram_types import (
     UserScramCredentialUpsertion,
 )
 from kclient.cli.common_options import add_connection_options, client_options, whole_number
+from kclient.cli.examples import add_examples
 from kclient.cli.output import add_json_option, show
 from kclient.cli.secret_input import add_password_options, read_password
 from kclient.common.broker_errors import ResourceNotFoundError
@@ -27,15 +28,24 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser("users", help="list, add, alter and delete SCRAM users")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list every user with its mechanisms")
+    add_examples(listing, "kclient users list", "kclient users list --json")
     listing.set_defaults(run=_list)
     describing = actions.add_parser("describe", help="show mechanisms and iteration counts")
     describing.add_argument("user", nargs="+")
+    add_examples(describing, "kclient users describe alice")
     describing.set_defaults(run=_describe)
     adding = actions.add_parser("add", help="add a credential that does not exist yet")
     altering = actions.add_parser("alter", help="replace a credential, as for a new password")
     for action, is_new in ((adding, True), (altering, False)):
         _add_credential_options(action)
         action.set_defaults(run=_upsert, is_new=is_new)
+    add_examples(
+        adding,
+        "kclient users add bob --password-file bob.secret",
+        "kclient users add bob --mechanism SCRAM-SHA-256 --iterations 8192 "
+        "--password-file - < bob.secret",
+    )
+    add_examples(altering, "kclient users alter alice --password-file alice.secret")
     deleting = actions.add_parser("delete", help="delete credentials of users")
     deleting.add_argument("user", nargs="+")
     deleting.add_argument(
@@ -43,6 +53,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         choices=tuple(SCRAM_MECHANISMS),
         help="delete the credentials of this mechanism only (default: all)",
     )
+    add_examples(deleting, "kclient users delete alice --mechanism SCRAM-SHA-512")
     deleting.set_defaults(run=_delete)
     add_json_option(listing)
     add_json_option(describing)

@@ -1,35 +1,30 @@
-"""The reference of the command line names every command and option."""
+"""The overview of the command line's page names every command and action."""
 
-import argparse
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
-from kclient.cli.command_line import make_parser
-
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
+from tests.support.checks.command_line_reference import PAGE, leaves
 
 
-def parsers(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, set[str]]]:
-    """Yield each command with its options."""
-    options = {option for action in parser._actions for option in action.option_strings}
-    yield name, options - {"-h", "--help"}
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command, each in action.choices.items():
-                yield from parsers(each, command)
+def test_overview_names_each_command() -> None:
+    overview = PAGE.read_text().split("\n## ")[0]
+    rows = re.findall(r"^\| `kclient ([a-z-]+)(.*?)\|", overview, re.MULTILINE)
+    named = {(command, word) for command, rest in rows for word in re.findall(r"[a-z-]+", rest)}
+    for name, _ in leaves():
+        _, command, *action = name.split()
+        assert command in {each for each, _ in rows}
+        assert all((command, each) in named for each in action), name
 
 
-def test_each_command_and_option_is_described() -> None:
-    page = PAGE.read_text()
-    named = set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", page))
-    words = set(re.findall(r"[a-z-]+", page))
-    for command, options in parsers(make_parser(), "kclient"):
-        assert command in words
-        assert options - named == set()
+def test_overview_names_no_other_action() -> None:
+    overview = PAGE.read_text().split("\n## ")[0]
+    known = {name.split()[-1] for name, _ in leaves()}
+    cells = re.findall(r"^\| (`kclient [^|]*)\|", overview, re.MULTILINE)
+    actions = [each for cell in cells for each in re.findall(r"`([a-z-]+)`", cell)]
+    assert actions
+    assert set(actions) - known == set()
 
 
-def test_each_described_option_exists() -> None:
-    known = {option for _, options in parsers(make_parser(), "kclient") for option in options}
-    described = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE.read_text()))
-    assert described - known - {"--help"} == set()
+def test_every_option_has_a_meaning() -> None:
+    for name, parser in leaves():
+        nameless = [each.dest for each in parser._actions if each.option_strings and not each.help]
+        assert nameless == [], name

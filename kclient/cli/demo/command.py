@@ -15,6 +15,7 @@ from kclient.cli.demo.flights import (
     read_flights,
 )
 from kclient.cli.demo.report import Progress, Summary, summarize, table
+from kclient.cli.examples import add_examples
 from kclient.cli.processes import Process, start_broker
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.network.endpoint import SecurityProtocol
@@ -47,9 +48,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         type=str.lower,
         choices=[name.lower() for name in SecurityProtocol.__members__],
         default="plaintext",
-        help="security protocol of all connections; certificates and a user are made for the run "
+        help="security protocol of all connections, ssl with client certificates; "
+        "certificates and a user are made for the run "
         "(default: %(default)s)",
     )
+    add_examples(parser, "kclient demo", "kclient demo --security sasl_ssl --data-dir ./demo")
     parser.set_defaults(run=run)
 
 

@@ -25,6 +25,7 @@ from kclient.spark.options.kafka_config import RESERVED_BY_SINK, RESERVED_BY_SOU
 from kclient.spark.options.secret_options import SHOWN_SECRETS
 from kclient.spark.options.sink_options import SINK_TABLE
 from kclient.spark.options.source_options import CONSUMER_DEFAULTS, SOURCE_TABLE
+from tests.support.checks.command_line_reference import command_line_page
 from tests.support.checks.error_advice import ADVICE
 from tests.support.checks.state_diagrams import state_machines_page
 
@@ -266,6 +267,7 @@ PAGES = {
     "errors.md": errors_page,
     "produce-errors.md": produce_errors_page,
     "spark-options.md": spark_page,
+    "command-line.md": command_line_page,
     "state-machines.md": state_machines_page,
 }
 
