@@ -1,10 +1,17 @@
-"""``kclient topics``: lists, describes, creates, deletes and extends topics."""
+"""``kclient topics``: lists, describes, creates, alters and deletes topics."""
 
 import argparse
 
 from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
-from kclient.admin.admin_types import ConfigResource, ConfigResourceType, TopicDescription
+from kclient.admin.admin_types import (
+    AlterConfigOp,
+    AlterConfigOpType,
+    ConfigResource,
+    ConfigResourceType,
+    TopicDescription,
+    TopicPartitionInfo,
+)
 from kclient.admin.new_topic import NewTopic
 from kclient.cli.common_options import (
     add_connection_options,
@@ -13,70 +20,109 @@ from kclient.cli.common_options import (
     whole_number,
 )
 from kclient.cli.examples import add_examples
-from kclient.cli.output import add_json_option, show
+from kclient.cli.output import add_json_option, number, show
+from kclient.common.errors import ConfigError
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``kclient topics`` to the command line."""
-    parser = commands.add_parser("topics", help="list, describe, create and delete topics")
+    parser = commands.add_parser("topics", help="list, describe, create, alter and delete topics")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="list every topic")
-    listing.add_argument("--internal", action="store_true", help="include Kafka's internal topics")
-    add_examples(listing, "kclient topics list", "kclient topics list --internal --json")
-    listing.set_defaults(run=_list)
-    describing = actions.add_parser("describe", help="show partitions, leaders and topic configs")
-    describing.add_argument("topic", nargs="+")
+    _add_list(actions.add_parser("list", help="list every topic"))
+    _add_describe(actions.add_parser("describe", help="show partitions, replicas and configs"))
+    _add_create(actions.add_parser("create", help="create topics"))
+    _add_alter(actions.add_parser("alter", help="add partitions to a topic, change its configs"))
+    _add_delete(actions.add_parser("delete", help="delete topics and all their records"))
+    for action in actions.choices.values():
+        add_json_option(action)
+        add_connection_options(action)
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--internal", action="store_true", help="include Kafka's internal topics")
+    add_examples(parser, "kclient topics list", "kclient topics list --internal --json")
+    parser.set_defaults(run=_list)
+
+
+def _add_describe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", nargs="*", help="topics to describe (default: all)")
+    parser.add_argument(
+        "--under-replicated",
+        action="store_true",
+        help="show only partitions with fewer in-sync replicas than replicas",
+    )
+    parser.add_argument(
+        "--unavailable", action="store_true", help="show only partitions without a leader"
+    )
     add_examples(
-        describing,
+        parser,
         "kclient topics describe orders",
         "kclient topics describe orders payments --json",
+        "kclient topics describe --under-replicated",
+        "kclient topics describe --unavailable",
     )
-    describing.set_defaults(run=_describe)
-    creating = actions.add_parser("create", help="create topics")
-    creating.add_argument("topic", nargs="+")
-    creating.add_argument(
+    parser.set_defaults(run=_describe)
+
+
+def _add_create(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", nargs="+")
+    parser.add_argument(
         "--partitions",
         type=whole_number(1),
         default=-1,
+        metavar="N",
         help="number of partitions (default: the cluster's num.partitions)",
     )
-    creating.add_argument(
+    parser.add_argument(
         "--replication-factor",
         type=whole_number(1),
         default=-1,
+        metavar="N",
         help="replicas of each partition (default: the cluster's default.replication.factor)",
     )
-    creating.add_argument(
+    _add_configs(parser)
+    add_examples(
+        parser,
+        "kclient topics create invoices --partitions 6",
+        "kclient topics create prices stocks --topic-config cleanup.policy=compact",
+    )
+    parser.set_defaults(run=_create)
+
+
+def _add_configs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--topic-config",
         action="append",
         default=[],
         metavar="KEY=VALUE",
         help="a topic config such as retention.ms=3600000; may be repeated",
     )
-    add_examples(
-        creating,
-        "kclient topics create invoices --partitions 6",
-        "kclient topics create prices stocks --topic-config cleanup.policy=compact",
-    )
-    creating.set_defaults(run=_create)
-    deleting = actions.add_parser("delete", help="delete topics and all their records")
-    deleting.add_argument("topic", nargs="+")
-    add_examples(deleting, "kclient topics delete orders payments")
-    deleting.set_defaults(run=_delete)
-    extending = actions.add_parser("add-partitions", help="add partitions to a topic")
-    extending.add_argument("topic")
-    extending.add_argument(
-        "--total",
+
+
+def _add_alter(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic")
+    parser.add_argument(
+        "--partitions",
         type=whole_number(1),
-        required=True,
-        help="new number of partitions",
+        metavar="N",
+        help="new number of partitions, more than now; keys are spread in another way from then on",
     )
-    add_examples(extending, "kclient topics add-partitions orders --total 6")
-    extending.set_defaults(run=_add_partitions)
-    add_json_option(listing)
-    add_json_option(describing)
-    for action in (listing, describing, creating, deleting, extending):
-        add_connection_options(action)
+    _add_configs(parser)
+    parser.add_argument(
+        "--delete-config",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="a topic config that is to have its default again; may be repeated",
+    )
+    add_examples(parser, "kclient topics alter orders --partitions 6")
+    parser.set_defaults(run=_alter)
+
+
+def _add_delete(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", nargs="+")
+    add_examples(parser, "kclient topics delete orders payments")
+    parser.set_defaults(run=_delete)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -89,24 +135,42 @@ def _list(options: argparse.Namespace) -> int:
 
 def _describe(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        described = admin.describe_topics(options.topic).raise_for_errors()
+        wanted = options.topic or [
+            each.name for each in sorted(admin.list_topics(include_internal=True))
+        ]
+        if not wanted:
+            return 0
+        described = admin.describe_topics(wanted).raise_for_errors()
         resources = {name: ConfigResource(ConfigResourceType.TOPIC, name) for name in described}
         configs = admin.describe_configs(resources.values()).raise_for_errors()
     for name, topic in described.items():
-        entries = configs[resources[name]].values()
-        changed = {entry.name: entry.value for entry in entries if not entry.is_default}
-        show(options, _description(topic, changed), topic._asdict() | {"configs": changed})
+        shown = topic._replace(partitions=_chosen(options, topic.partitions))
+        if shown.partitions:
+            entries = configs[resources[name]].values()
+            changed = {entry.name: entry.value for entry in entries if not entry.is_default}
+            text = _description(shown, len(topic.partitions), changed)
+            show(options, text, shown._asdict() | {"configs": changed})
     return 0
 
 
-def _description(topic: TopicDescription, configs: dict[str, str | None]) -> str:
-    settings = ",".join(f"{name}={value}" for name, value in configs.items())
-    head = (
-        f"topic {topic.name}  id {topic.topic_id}  partitions {len(topic.partitions)}"
-        f"  configs {settings or '-'}"
+def _chosen(
+    options: argparse.Namespace, partitions: tuple[TopicPartitionInfo, ...]
+) -> tuple[TopicPartitionInfo, ...]:
+    """Return the partitions that are to be shown."""
+    return tuple(
+        each
+        for each in partitions
+        if not (options.under_replicated or options.unavailable)
+        or (options.under_replicated and len(each.isr) < len(each.replicas))
+        or (options.unavailable and each.leader is None)
     )
+
+
+def _description(topic: TopicDescription, count: int, configs: dict[str, str | None]) -> str:
+    settings = ",".join(f"{name}={value}" for name, value in configs.items())
+    head = f"topic {topic.name}  id {topic.topic_id}  partitions {count}  configs {settings or '-'}"
     partitions = (
-        f"  partition {each.partition}  leader {each.leader}"
+        f"  partition {each.partition}  leader {number(each.leader)}"
         f"  replicas {_ids(each.replicas)}  isr {_ids(each.isr)}"
         for each in topic.partitions
     )
@@ -114,34 +178,51 @@ def _description(topic: TopicDescription, configs: dict[str, str | None]) -> str
 
 
 def _ids(brokers: tuple[int, ...]) -> str:
-    return ",".join(str(broker) for broker in brokers)
+    return ",".join(str(broker) for broker in brokers) or "-"
 
 
 def _create(options: argparse.Namespace) -> int:
-    configs = {
-        key: str(value) for key, value in key_values("--topic-config", options.topic_config).items()
-    }
+    configs = _given_configs(options)
     topics = [
         NewTopic(name, options.partitions, options.replication_factor, configs)
         for name in options.topic
     ]
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         for topic in admin.create_topics(topics).raise_for_errors().values():
-            print(f"created {topic.name} with {topic.num_partitions} partitions")
+            show(options, f"created {topic.name} with {topic.num_partitions} partitions", topic)
+    return 0
+
+
+def _given_configs(options: argparse.Namespace) -> dict[str, str]:
+    given = key_values("--topic-config", options.topic_config)
+    return {key: str(value) for key, value in given.items()}
+
+
+def _alter(options: argparse.Namespace) -> int:
+    topic = options.topic
+    changes = [AlterConfigOp(name, value) for name, value in _given_configs(options).items()]
+    changes += [
+        AlterConfigOp(name, None, AlterConfigOpType.DELETE) for name in options.delete_config
+    ]
+    if options.partitions is None and not changes:
+        raise ConfigError("alter: expected --partitions, --topic-config or --delete-config")
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
+        if changes:
+            resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+            admin.incremental_alter_configs({resource: changes}).raise_for_errors()
+            altered = {change.name: change.value for change in changes}
+            text = f"altered {', '.join(altered)} of {topic}"
+            show(options, text, {"name": topic, "configs": altered})
+        if options.partitions is not None:
+            admin.create_partitions({topic: options.partitions}).raise_for_errors()
+            text = f"{topic} has {options.partitions} partitions"
+            show(options, text, {"name": topic, "num_partitions": options.partitions})
     return 0
 
 
 def _delete(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         admin.delete_topics(options.topic).raise_for_errors()
-    print(f"deleted {', '.join(options.topic)}")
-    return 0
-
-
-def _add_partitions(options: argparse.Namespace) -> int:
-    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        admin.create_partitions(
-            {options.topic: options.total}
-        ).raise_for_errors().raise_for_errors()
-    print(f"{options.topic} has {options.total} partitions")
+    for name in options.topic:
+        show(options, f"deleted {name}", {"name": name})
     return 0

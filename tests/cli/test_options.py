@@ -99,7 +99,7 @@ NUMBERS = [
     (["topics", "create", "t", "--partitions", "0"], "--partitions: got '0', expected a whole nu"),
     (["topics", "create", "t", "--partitions", "2147483648"], "a whole number from 1 to 214748364"),
     (["topics", "create", "t", "--replication-factor", "-2"], "--replication-factor: got '-2', ex"),
-    (["topics", "add-partitions", "t", "--total", "0"], "--total: got '0', expected a whole numb"),
+    (["topics", "alter", "t", "--partitions", "0"], "--partitions: got '0', expected a whole numb"),
 ]  # fmt: skip
 
 

@@ -3,6 +3,12 @@
 import json
 from collections.abc import Callable
 
+import pytest
+
+from kclient.admin import NewTopic
+from kclient.cli.main import main
+from kclient.testing import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients
 
 Run = Callable[..., tuple[int, str, str]]
@@ -13,7 +19,7 @@ def test_topic_from_its_creation_to_its_deletion(run: Run, shared_clients: Clien
         "topics", "create", "a", "b", "--partitions", "2", "--topic-config", "retention.ms=5"
     )
     assert created == (0, "created a with 2 partitions\ncreated b with 2 partitions\n", "")
-    assert run("topics", "add-partitions", "a", "--total", "3") == (0, "a has 3 partitions\n", "")
+    assert run("topics", "alter", "a", "--partitions", "3") == (0, "a has 3 partitions\n", "")
     described = shared_clients.admin().describe_topics(["a"])["a"]
     status, shown, _ = run("topics", "describe", "a")
     head, *partitions = shown.splitlines()
@@ -23,7 +29,7 @@ def test_topic_from_its_creation_to_its_deletion(run: Run, shared_clients: Clien
         f"  partition {number}  leader 1  replicas 1  isr 1" for number in range(3)
     ]
     assert run("topics", "list") == (0, "a\nb\n", "")
-    assert run("topics", "delete", "a", "b") == (0, "deleted a, b\n", "")
+    assert run("topics", "delete", "a", "b") == (0, "deleted a\ndeleted b\n", "")
     assert run("topics", "list") == (0, "", "")
 
 
@@ -61,3 +67,48 @@ def test_json_has_the_fields_of_the_admin_client(run: Run, shared_clients: Clien
         "elr": [],
         "last_known_elr": [],
     }
+
+
+def test_alter_needs_a_change(run: Run) -> None:
+    status, shown, error = run("topics", "alter", "t")
+    assert (status, shown) == (2, "")
+    assert error.endswith("expected --partitions, --topic-config or --delete-config\n")
+
+
+def test_number_of_partitions_cannot_decrease(run: Run, shared_clients: Clients) -> None:
+    topic = shared_clients.topic(2)
+    status, shown, error = run("topics", "alter", topic, "--partitions", "1")
+    assert (status, shown, "INVALID_PARTITIONS" in error) == (1, "", True)
+
+
+def test_description_without_topics_shows_all(run: Run, shared_clients: Clients) -> None:
+    topics = {shared_clients.topic(), shared_clients.topic()}
+    shown = run("topics", "describe", "--json")[1]
+    assert topics <= {json.loads(line)["name"] for line in shown.splitlines()}
+    assert run("topics", "describe", "--under-replicated") == (0, "", "")
+    assert run("topics", "describe", "--unavailable") == (0, "", "")
+
+
+def test_partitions_without_leader_or_replicas_are_filtered(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with EmbeddedCluster(3) as cluster, Clients(cluster.bootstrap_servers) as clients:
+        admin = clients.admin()
+        admin.create_topics([NewTopic("single", 3, 1), NewTopic("orders", 1, 3)]).raise_for_errors()
+        described = admin.describe_topics("single")["single"].partitions
+        (lost,) = (each.partition for each in described if each.leader == 3)
+        cluster.stop(3)
+
+        def filtered(*options: str) -> list[str]:
+            servers = ("-b", cluster.bootstrap_servers)
+            assert main(["topics", "describe", "single", "orders", *options, *servers]) == 0
+            return capfd.readouterr().out.splitlines()
+
+        wait_until(lambda: filtered("--unavailable"), "single lacks a leader")
+        assert filtered("--unavailable")[1:] == [f"  partition {lost}  leader -  replicas 3  isr 3"]
+        wait_until(lambda: filtered("--under-replicated"), "orders lacks a replica")
+        assert [line.split()[:2] for line in filtered("--under-replicated")] == [
+            ["topic", "orders"],
+            ["partition", "0"],
+        ]
+        assert len(filtered("--under-replicated", "--unavailable")) == 4

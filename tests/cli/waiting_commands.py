@@ -5,7 +5,7 @@ COMMANDS = [
     ("topics", "describe", "t"),
     ("topics", "create", "t"),
     ("topics", "delete", "t"),
-    ("topics", "add-partitions", "t", "--total", "2"),
+    ("topics", "alter", "t", "--partitions", "2"),
     ("groups", "list"),
     ("groups", "describe", "g"),
     ("groups", "delete", "g"),
