@@ -10,7 +10,7 @@ from typing import Any
 
 from kclient.cli.config_file import ConfigFile, load_config_file
 from kclient.common.arguments import LONGEST_S
-from kclient.common.config_def import ConfigDef
+from kclient.common.config_def import ConfigDef, merged
 from kclient.common.errors import ConfigError
 
 SERVERS_VARIABLE = "KCLIENT_BOOTSTRAP_SERVERS"
@@ -93,13 +93,14 @@ def client_options(
         OSError: The file cannot be read.
     """
     timeout = {"default.api.timeout.ms": _milliseconds(options)}
-    return _overridden(
+    given = _overridden(
         _default_servers() | timeout,
         _options_of_file(options, definition),
         _given_servers(options) | (timeout if options.timeout is not None else {}),
         own or {},
         key_values("--config", options.config),
     )
+    return merged(given, {})  # so that errors name keys with dots
 
 
 def producer_options(options: argparse.Namespace, definition: ConfigDef[Any]) -> dict[str, object]:
@@ -116,7 +117,7 @@ def producer_options(options: argparse.Namespace, definition: ConfigDef[Any]) ->
         # Leaves a record time for a second attempt.
         attempts["request.timeout.ms"] = max(1, timeout_ms // 2)
         attempts["delivery.timeout.ms"] = max(timeout_ms, timeout_ms // 2 + 10)
-    return _overridden(_default_servers() | timeout | attempts, own)
+    return merged(_overridden(_default_servers() | timeout | attempts, own), {})
 
 
 def _default_servers() -> dict[str, object]:
@@ -135,12 +136,12 @@ def _options_of_file(options: argparse.Namespace, definition: ConfigDef[Any]) ->
 
 def _overridden(*layers: Mapping[str, object]) -> dict[str, object]:
     """Merge options; a later layer overrides a key of an earlier one in either spelling."""
-    merged: dict[str, object] = {}
+    result: dict[str, object] = {}
     for layer in layers:
         names = _dotted(layer)
-        kept = {name: value for name, value in merged.items() if not _dotted([name]) & names}
-        merged = {**kept, **layer}
-    return merged
+        kept = {name: value for name, value in result.items() if not _dotted([name]) & names}
+        result = {**kept, **layer}
+    return result
 
 
 def _dotted(names: Iterable[str]) -> set[str]:

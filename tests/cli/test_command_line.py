@@ -10,7 +10,6 @@ import pytest
 
 from kclient.cli import command_line
 from kclient.cli.command_line import OUTPUT_CLOSED, make_parser
-from kclient.cli.main import main
 from kclient.common.errors import KafkaTimeoutError
 from tests.support.processes.child_process import ROOT
 
@@ -136,29 +135,6 @@ def test_command_of_a_client_does_not_import_the_broker() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert ended.stdout == "[]\n"
-
-
-def test_unknown_option_is_reported_with_the_usage_of_its_command(capsys: Captured) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["topics", "list", "--foo"])
-    assert ended.value.code == 2
-    shown = capsys.readouterr().err
-    assert shown.startswith("usage: kclient topics list ")
-    assert "kclient topics list: error: unrecognized arguments: --foo" in shown
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["-b", "localhost"], "got 'localhost', expected 'host:port'"),
-        (["--config", "clientid=x"], "did you mean 'client.id'?"),
-    ],
-)
-def test_invalid_option_has_the_status_of_a_usage_error(
-    capsys: Captured, arguments: list[str], text: str
-) -> None:
-    assert main(["topics", "list", *arguments]) == 2
-    assert text in capsys.readouterr().err
 
 
 def test_closed_standard_output_discards_the_output() -> None:

@@ -10,7 +10,6 @@ import pytest
 import kclient
 from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
-from tests.cli.waiting_commands import COMMANDS
 from tests.support.clients.clients import Clients
 from tests.support.processes.child_process import ROOT
 
@@ -70,19 +69,6 @@ def test_bootstrap_option_overrides_the_environment(
     assert capsys.readouterr().out == "orders\n"
     assert main(["topics", "list"]) == 2
     assert "bootstrap.servers[0]: got 'no port'" in capsys.readouterr().err.replace("_", ".")
-
-
-# -- the timeout
-
-
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_command_fails_after_its_timeout(
-    silent_peer: str, capsys: Captured, arguments: tuple[str, ...]
-) -> None:
-    assert main([*arguments, "-b", silent_peer, "--timeout", "0.2"]) == 1
-    error = capsys.readouterr().err
-    assert f"kclient {arguments[0]}: " in error
-    assert "no broker could be reached" in error
 
 
 # -- numbers

@@ -193,14 +193,3 @@ def test_termination_fences_the_transactional_id(run: Run, world: TransactionsWo
     assert len(world.requests(InitProducerIdRequest, 2)) == 1
     (line,) = run("force-terminate", "orders", "--json")[1].splitlines()
     assert json.loads(line) == {"transactional_id": "orders"}
-
-
-@pytest.mark.parametrize(
-    "action",
-    ["list", "describe", "describe-producers", "find-hanging", "abort", "force-terminate"],
-)
-def test_each_action_has_its_usage(action: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["transactions", action, "--nosuch"])
-    assert ended.value.code == 2
-    assert f"usage: kclient transactions {action} " in capsys.readouterr().err

@@ -70,7 +70,7 @@ def _section(level: str, parser: argparse.ArgumentParser, summary: str) -> str:
     table = _option_table(parser)
     if table:
         parts.append(table)
-    if _is_of_client(parser):
+    if is_of_client(parser):
         parts.append(
             "Also the [options of all client commands](#options-of-all-client-commands).\n"
         )
@@ -80,13 +80,14 @@ def _section(level: str, parser: argparse.ArgumentParser, summary: str) -> str:
     return "\n".join(parts)
 
 
-def _is_of_client(parser: argparse.ArgumentParser) -> bool:
+def is_of_client(parser: argparse.ArgumentParser) -> bool:
+    """Return whether a command has the options of all client commands."""
     return _rows(_client_parser()).keys() <= _rows(parser).keys()
 
 
 def _option_table(parser: argparse.ArgumentParser) -> str:
     """Return the options of a parser, without those that all client commands have."""
-    common = _rows(_client_parser()) if _is_of_client(parser) else {}
+    common = _rows(_client_parser()) if is_of_client(parser) else {}
     return _table(row for row in _rows(parser) if row not in common)
 
 
