@@ -58,6 +58,11 @@ class LogCleaner:
         self._job: tuple[UnifiedLog, _Job] | None = None
         self._next_ms: float | None = None
 
+    def configure(self, settings: CleanerSettings) -> None:
+        """Replace the configuration; another pause begins with the next step."""
+        if settings != self._settings:
+            self._settings, self._next_ms = settings, None
+
     def step(self, now_ms: float) -> float:
         """Do one slice of work, if there is any.
 

@@ -6,7 +6,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kclient.broker.log import log_file_utils
@@ -170,6 +170,15 @@ class LogManager:
         self._has_unflushed_names = False
         self.last_broker_epoch = -1
         self.on_retention: Callable[[TopicPartition], None] = _ignore
+
+    def configure(self, cleaner: CleanerSettings, producers: ProducerLimits) -> None:
+        """Replace the settings of the cleaner, and the limits of producers in all logs."""
+        self._cleaner.configure(cleaner)
+        with self._lock:
+            self._settings = replace(self._settings, producers=producers)
+            logs = list(self._logs.values())
+        for log in logs:
+            log.limit_producers(producers)
 
     def start(self) -> None:
         """Lock the directory, and read its checkpoints. Idempotent.

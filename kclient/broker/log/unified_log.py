@@ -90,6 +90,11 @@ class UnifiedLog:
         with self._lock:
             self._local.config = config
 
+    def limit_producers(self, limits: ProducerLimits) -> None:
+        """Replace the limits of the producers."""
+        with self._lock:
+            self._state.producers.limits = limits
+
     @property
     def topic_id(self) -> bytes | None:
         """Topic id, 16 bytes, or None if none is assigned."""

@@ -21,6 +21,12 @@ class CreationRate:
         self._allowed = float(per_second)
         self._counted_ms = 0.0
 
+    def configure(self, per_second: int) -> None:
+        """Replace the limit."""
+        if per_second != self._per_second:
+            self._per_second = per_second
+            self._allowed = float(per_second)
+
     def wait_ms(self, now_ms: float) -> float:
         """Return the wait until the next connection is allowed; 0 if it is allowed now."""
         earned = max(0.0, now_ms - self._counted_ms) * self._per_second / 1000.0
@@ -55,6 +61,15 @@ class ConnectionQuotas:
         self._total = 0
         self._by_address: Counter[str] = Counter()
         self._callbacks: list[Callable[[], None]] = []
+
+    def configure(self, max_connections: int, max_per_address: int, per_second: int) -> None:
+        """Replace the limits; connections that exceed them stay."""
+        with self._lock:
+            self._max_connections = max_connections
+            self._max_per_address = max_per_address
+            self._rate.configure(per_second)
+        for callback in self._callbacks:
+            callback()
 
     def is_below_limit(self) -> bool:
         """Return whether the broker has fewer than ``max.connections``."""

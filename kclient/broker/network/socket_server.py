@@ -193,6 +193,12 @@ class SocketServer:
         self._processors: list[Processor] = []
         self._threads: list[Task] = []
 
+    def configure_quotas(
+        self, max_connections: int, max_per_address: int, creation_rate: int
+    ) -> None:
+        """Replace the limits of connections; those that exceed them stay."""
+        self._quotas.configure(max_connections, max_per_address, creation_rate)
+
     def bind(self) -> list[Endpoint]:
         """Bind the port of each listener, without accepting connections; return the endpoints.
 

@@ -96,7 +96,7 @@ class AddPartitionsToTxnManager:
         self._lock = lock
         self._retry_ms = retry_ms
         self._retry_max_ms = retry_max_ms
-        self._verifies = verifies
+        self.verifies = verifies
         self._retries: deque[tuple[float, _Verification]] = deque()
         self.wakeup: Callable[[], None] = _nothing
 
@@ -114,7 +114,7 @@ class AddPartitionsToTxnManager:
             on_response: Receives the errors of the coordinator, or NetworkError if it does not
                 respond.
         """
-        if not (self._verifies or transaction.adds_partitions):
+        if not (self.verifies or transaction.adds_partitions):
             on_response({})
             return
         deadline_ms = self._clock.monotonic_ms() + self._retry_max_ms

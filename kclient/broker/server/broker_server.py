@@ -399,6 +399,7 @@ class BrokerServer:
         )
         self._stack.callback(transactions.close)
         transactions.connect(services)
+        self._follow_settings(storage, server, transactions)
         long_requests = RequestChannel(_LONG_REQUESTS, runtime.tasks.condition())
         now_ns = runtime.clock.monotonic_ns
         apis = KafkaApis(services, API_TABLE, long_requests, now_ns)
@@ -447,6 +448,23 @@ class BrokerServer:
             transactions,
         )
         return self._parts
+
+    @staticmethod
+    def _follow_settings(
+        storage: BrokerStorage, server: SocketServer, transactions: TransactionChannels
+    ) -> None:
+        """Apply the settings that change while the broker runs."""
+
+        def follow(config: BrokerConfig) -> None:
+            server.configure_quotas(
+                config.max_connections,
+                config.max_connections_per_ip,
+                config.max_connection_creation_rate,
+            )
+            transactions.manager.verifies = config.transaction_partition_verification_enable
+            storage.replicas.timer.wakeup()  # another pause of the cleaner may have begun
+
+        storage.dynamic_config.follow(follow)
 
     @staticmethod
     def _authentication_context(apis: KafkaApis, storage: BrokerStorage) -> AuthenticationContext:

@@ -76,16 +76,22 @@ def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
         recovery_point_checkpoint_interval_ms=config.log_flush_offset_checkpoint_interval_ms,
         start_offset_checkpoint_interval_ms=config.log_flush_start_offset_checkpoint_interval_ms,
         high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
-        producers=ProducerLimits(
-            config.producer_id_expiration_ms, config.max_producer_ids_per_partition
-        ),
-        cleaner=CleanerSettings(
-            config.log_cleaner_enable,
-            config.log_cleaner_backoff_ms,
-            config.log_cleaner_dedupe_buffer_size,
-        ),
+        producers=_producers(config),
+        cleaner=_cleaner(config),
     )
     return LogManager(config.data_dir, runtime, config.log_config(), settings)
+
+
+def _cleaner(config: BrokerConfig) -> CleanerSettings:
+    return CleanerSettings(
+        config.log_cleaner_enable,
+        config.log_cleaner_backoff_ms,
+        config.log_cleaner_dedupe_buffer_size,
+    )
+
+
+def _producers(config: BrokerConfig) -> ProducerLimits:
+    return ProducerLimits(config.producer_id_expiration_ms, config.max_producer_ids_per_partition)
 
 
 def open_storage(
@@ -116,6 +122,7 @@ def open_storage(
         settings = _raft_settings(config, runtime, identity, incarnation_id, voters)
     raft = RaftManager(settings, runtime, logs.failures, sender)
     dynamic = DynamicBrokerConfig(config)
+    dynamic.follow(lambda now: logs.configure(_cleaner(now), _producers(now)))
 
     def topic_config(image: MetadataImage, topic: str) -> LogConfig:
         return LogConfig.parse(image.topic_config(topic), dynamic.log_defaults)

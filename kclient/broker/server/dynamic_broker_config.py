@@ -162,14 +162,21 @@ class DynamicBrokerConfig:
     Attributes:
         config: All settings, replaced when one of them changes.
         log_defaults: Configuration of a topic without overrides.
-        followers: Called with the new settings, by the thread that publishes the metadata.
     """
 
     def __init__(self, static: BrokerConfig) -> None:
         self._static = static
         self.config = static
         self.log_defaults: LogConfig = static.log_config()
-        self.followers: list[Callable[[BrokerConfig], None]] = []
+        self._followers: list[Callable[[BrokerConfig], None]] = []
+
+    def follow(self, follower: Callable[[BrokerConfig], None]) -> None:
+        """Call a function with the settings now, and again when one of them changes.
+
+        The thread that publishes the metadata calls it later.
+        """
+        self._followers.append(follower)
+        follower(self.config)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> bool:
         """Apply a change of the metadata.
@@ -181,7 +188,7 @@ class DynamicBrokerConfig:
             return False
         self.config = self._static.with_values(**dict(self._values(image)))
         old, self.log_defaults = self.log_defaults, self.config.log_config()
-        for follow in self.followers:
+        for follow in self._followers:
             follow(self.config)
         return self.log_defaults != old
 

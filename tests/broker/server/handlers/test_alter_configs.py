@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kclient import Producer
 from kclient.protocol.messages.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -20,9 +21,11 @@ from kclient.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from kclient.record import Record
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.wire import Wire, batch
+from tests.support.clients.transactions import transactional_batch
+from tests.support.clients.wire import Wire, batch, records_of
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -157,6 +160,42 @@ def test_static_settings_of_brokers_are_refused(
     assert alter(wire, (BROKER, name, [change])) == [(INVALID_REQUEST, text)]
 
 
+def test_limits_of_connections_change(own: EmbeddedCluster) -> None:
+    with Wire(own.bootstrap_servers) as wire:
+        assert alter(wire, (BROKER, "1", [("max.connections.per.ip", SET, "1")])) == [(0, None)]
+        with Wire(own.bootstrap_servers) as refused:
+            assert refused.is_closed_by_peer()
+        assert alter(wire, (BROKER, "1", [("max.connections.per.ip", DELETE, None)])) == [(0, None)]
+        with Wire(own.bootstrap_servers) as accepted:
+            assert accepted.metadata("t").topics
+
+
+def test_verification_of_transactions_can_be_disabled(own: EmbeddedCluster) -> None:
+    name = "transaction.partition.verification.enable"
+    records = transactional_batch([b"t"], 900_000)
+    with Wire(own.bootstrap_servers) as wire:
+        wire.create_topic("t")
+        assert wire.produce("t", records, transactional_id="x").error_code
+        assert alter(wire, (BROKER, "", [(name, SET, "false")])) == [(0, None)]
+        assert wire.produce("t", records, transactional_id="x").error_code == 0
+
+
+def test_pause_of_the_cleaner_changes(own: EmbeddedCluster) -> None:
+    with Wire(own.bootstrap_servers) as wire:
+        wire.create_topic("t", cleanup_policy="compact", segment_bytes=str(1 << 20))
+        with Producer(bootstrap_servers=own.bootstrap_servers) as producer:
+            for _ in range(3):
+                producer.send("t", bytes(900_000), key=b"k").result(10)
+        assert first_segment(wire, "t")
+        alter(wire, (TOPIC, "t", [("min.cleanable.dirty.ratio", SET, "0.01")]))
+        alter(wire, (BROKER, "", [("log.cleaner.backoff.ms", SET, "10")]))
+        wait_until(lambda: not first_segment(wire, "t"), "the log is compacted", 10)
+
+
+def first_segment(wire: Wire, topic: str) -> list[Record]:
+    return records_of(wire.fetch(topic, 0, max_bytes=1 << 23).records)
+
+
 def test_retention_deletes_segments_after_a_change(own: EmbeddedCluster) -> None:
     own.stop()
     with (
@@ -165,9 +204,9 @@ def test_retention_deletes_segments_after_a_change(own: EmbeddedCluster) -> None
         ) as running,
         Wire(running.bootstrap_servers) as wire,
     ):
-        wire.create_topic("t", segment_bytes=str(1 << 20))
+        wire.create_topic("t", segment_bytes=str(1 << 20), retention_ms="-1")
         for _ in range(3):
-            wire.produce("t", batch([bytes(900_000)], timestamp=1_000))
+            wire.produce("t", batch([bytes(900_000)]))
         assert wire.fetch("t", 0).error_code == 0
         alter(wire, (TOPIC, "t", [("retention.bytes", SET, "1")]))
         wait_until(lambda: wire.fetch("t", 0).error_code == 1, "old segments are deleted", 20)
