@@ -51,6 +51,7 @@ from kclient.protocol.messages import (
     log_offsets,
     metadata,
     node_registration,
+    offset_delete,
     produce,
     quorum,
     topics,
@@ -372,6 +373,14 @@ def offset_fetch(broker: Broker, names: tuple[str, ...] | None) -> Request:
     return committed_offsets.OffsetFetchRequest(groups=asked)
 
 
+def delete_offsets(_broker: Broker, group: str) -> Request:
+    def parts() -> list[Any]:
+        return [offset_delete.OffsetDeleteRequestPartition(partition_index=5)]
+
+    found = named_topics(offset_delete.OffsetDeleteRequestTopic, parts)
+    return offset_delete.OffsetDeleteRequest(group_id=group, topics=found)
+
+
 def create_topics(_broker: Broker) -> Request:
     names = ("make-1", "full-1", "other", "open")
     found = [
@@ -480,6 +489,8 @@ CASES: tuple[Case, ...] = (
         one(groups.DescribeGroupsRequest, groups=list(GROUPS), include_authorized_operations=True),
         (3, 5, 6),
     ),
+    ("delete offsets", partial(delete_offsets, group="g-open"), (0,)),
+    ("delete offsets of a group", partial(delete_offsets, group="g-seen"), (0,)),
     ("list groups", one(groups.ListGroupsRequest), (0, 4)),
     ("delete groups", one(groups.DeleteGroupsRequest, groups_names=["g-seen", "g-none"]), (0, 2)),
     ("producer id", one(init_producer_id.InitProducerIdRequest, transactional_id=None), (1, 4)),

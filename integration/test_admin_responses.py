@@ -22,10 +22,37 @@ from kclient.protocol.messages.alter_configs import (
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
+from kclient.protocol.messages.committed_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+)
+from kclient.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from kclient.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
+)
+from kclient.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kclient.protocol.messages.group_membership import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from kclient.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
 )
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
@@ -377,6 +404,122 @@ def settings_of_client_metrics(wire: Wire) -> object:
     return seen
 
 
+# --- offsets of groups
+
+
+def delete_offsets(
+    wire: Wire, group: str, **topics: list[int]
+) -> tuple[int, list[tuple[str, list[tuple[int, int]]]]]:
+    request = OffsetDeleteRequest(
+        group_id=group,
+        topics=[
+            OffsetDeleteRequestTopic(
+                name=name,
+                partitions=[
+                    OffsetDeleteRequestPartition(partition_index=number) for number in numbers
+                ],
+            )
+            for name, numbers in topics.items()
+        ],
+    )
+    response = wire.ask(request, 0, OffsetDeleteResponse)
+    return response.error_code, [
+        (topic.name, sorted((part.partition_index, part.error_code) for part in topic.partitions))
+        for topic in response.topics
+    ]
+
+
+def await_coordinator(wire: Wire) -> None:
+    def is_there() -> bool:
+        response = wire.ask(FindCoordinatorRequest(key="g"), 2, FindCoordinatorResponse)
+        return response.error_code == 0
+
+    wait_until(is_there, "there is a coordinator", 60)
+
+
+def commit(wire: Wire, group: str, topic: str, member: JoinGroupResponse | None = None) -> None:
+    part = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=0, committed_metadata=""
+    )
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1 if member is None else member.generation_id,
+        member_id="" if member is None else member.member_id,
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])],
+    )
+
+    def is_committed() -> bool:
+        response = wire.ask(request, 7, OffsetCommitResponse)
+        return response.topics[0].partitions[0].error_code == 0
+
+    wait_until(is_committed, "the offset is committed", 60)
+
+
+def offset_of(wire: Wire, group: str, topic: str) -> int:
+    request = OffsetFetchRequest(
+        group_id=group,
+        topics=[OffsetFetchRequestTopic(name=topic, partition_indexes=[0])],
+    )
+    response = wire.ask(request, 5, OffsetFetchResponse)
+    return response.topics[0].partitions[0].committed_offset
+
+
+def member(wire: Wire, group: str, protocol_type: str, metadata: bytes) -> JoinGroupResponse:
+    protocol = JoinGroupRequestProtocol(name="range", metadata=metadata)
+    request = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=20_000,
+        protocol_type=protocol_type,
+        protocols=[protocol],
+    )
+    joined = wire.ask(request, 3, JoinGroupResponse)
+    assert joined.error_code == 0
+    return joined
+
+
+def deleted_offsets(wire: Wire) -> object:
+    await_coordinator(wire)
+    group = f"offsets-{next(_numbers)}"
+    topics = {"one": new_topic(wire), "other": new_topic(wire)}
+    one, other = topics.values()
+    names = {value: key for key, value in topics.items()}
+    seen: list[object] = []
+
+    def delete(group: str, **wanted: list[int]) -> None:
+        named = {topics.get(name, name): numbers for name, numbers in wanted.items()}
+        code, found = delete_offsets(wire, group, **named)
+        seen.append((code, sorted((names.get(name, name), parts) for name, parts in found)))
+
+    commit(wire, group, one)
+    commit(wire, group, other)  # without an offset, Apache Kafka keeps the group for some time
+    for wanted in ({"one": [0]}, {"one": [0, 9]}, {"absent": [0]}, {"one": [-1]}, {}):
+        delete(group, **wanted)
+        seen.append(offset_of(wire, group, one))
+    delete("no-such-group", one=[0])
+    delete("no-such-group", absent=[0])
+    delete("", one=[0])
+    commit(wire, group, one)
+    joined = member(wire, group, "consumer", subscription(one))
+    delete(group, one=[0], other=[0])
+    sync = SyncGroupRequest(
+        group_id=group, generation_id=joined.generation_id, member_id=joined.member_id
+    )
+    wire.ask(sync, 3, SyncGroupResponse)
+    commit(wire, group, other, joined)
+    delete(group, one=[0], other=[0])
+    seen += [offset_of(wire, group, one), offset_of(wire, group, other)]
+    member(wire, f"{group}-odd", "consumer", b"odd")
+    delete(f"{group}-odd", one=[0])
+    member(wire, f"{group}-connect", "connect", b"odd")
+    delete(f"{group}-connect", one=[0])
+    return seen
+
+
+def subscription(*topics: str) -> bytes:
+    return ConsumerProtocolSubscription(topics=list(topics)).encode_versioned(0)
+
+
 CASES: list[Callable[[Wire], object]] = [
     values_of_topics,
     settings_of_topics,
@@ -386,6 +529,7 @@ CASES: list[Callable[[Wire], object]] = [
     refused_settings_of_brokers,
     settings_of_groups,
     settings_of_client_metrics,
+    deleted_offsets,
 ]
 
 

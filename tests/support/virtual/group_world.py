@@ -302,6 +302,15 @@ class World:
         (error,) = replies
         return error
 
+    def delete_offsets(
+        self, group_id: str, *partitions: TopicPartition
+    ) -> dict[TopicPartition, int] | KafkaError:
+        """Delete offsets of a group; return the codes or the error."""
+        replies: list[dict[TopicPartition, int] | KafkaError] = []
+        self.coordinator.delete_offsets(group_id, partitions, replies.append)
+        (outcome,) = replies
+        return outcome
+
     def stable_pair(self) -> tuple[str, str, int]:
         """Bring two members into a stable generation; return leader, follower, generation."""
         first = self.join()[0]

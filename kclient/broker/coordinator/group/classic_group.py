@@ -6,14 +6,18 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kclient.broker.coordinator.group.group import Group
-from kclient.common.broker_errors import NONE
-from kclient.common.errors import IllegalStateError
+from kclient.common.broker_errors import NONE, GroupNotEmptyError
+from kclient.common.errors import IllegalStateError, KafkaError
+from kclient.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from kclient.protocol.messages.group_membership import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
     SyncGroupResponse,
 )
 from kclient.protocol.messages.groups import DescribedGroup, DescribedGroupMember
+
+_CONSUMERS = "consumer"
+"""Protocol type whose metadata has the topics of a member."""
 
 JoinReply = Callable[[JoinGroupResponse], None]
 SyncReply = Callable[[SyncGroupResponse], None]
@@ -237,6 +241,28 @@ class ClassicGroup(Group):
         self.leader = leader
         if self.members:
             self.state = GroupState.STABLE
+
+    def subscribes_to(self, topic: str) -> bool:
+        """Return whether a member may consume a topic, as far as its metadata can be read."""
+        if self.is_empty:
+            return False
+        if self.protocol_type != _CONSUMERS:
+            raise GroupNotEmptyError
+        topics = self._subscribed_topics()
+        return topics is None or topic in topics
+
+    def _subscribed_topics(self) -> set[str] | None:
+        """Return the topics of all members, None if they are not known."""
+        topics: set[str] = set()
+        for member in self.members.values():
+            try:
+                found = ConsumerProtocolSubscription.decode_versioned(
+                    member.metadata(self.protocol)
+                )
+            except KafkaError:
+                return None
+            topics.update(found.topics)
+        return topics
 
     def describe(self) -> DescribedGroup:
         """Return state and members; assignor and subscriptions only while stable."""

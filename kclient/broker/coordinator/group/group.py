@@ -64,6 +64,14 @@ class Group(ABC):
         """Whether the group has no members, so that its offsets can expire."""
 
     @abstractmethod
+    def subscribes_to(self, topic: str) -> bool:
+        """Return whether a member may consume a topic, so that its offsets must not be deleted.
+
+        Raises:
+            GroupNotEmptyError: The group has members, whose topics are not known.
+        """
+
+    @abstractmethod
     def describe(self) -> DescribedGroup:
         """Return state and members."""
 

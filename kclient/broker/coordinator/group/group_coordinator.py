@@ -265,6 +265,25 @@ class GroupCoordinator:
         """
         return self._run(group_id, lambda shard: shard.fetch_offsets(group_id))
 
+    def delete_offsets(
+        self,
+        group_id: str,
+        partitions: Collection[TopicPartition],
+        reply: Callable[[dict[TopicPartition, int] | KafkaError], None],
+    ) -> None:
+        """Delete committed offsets of a group.
+
+        Args:
+            group_id: The group.
+            partitions: Their partitions.
+            reply: Receives an error code for each when that is committed, or the error:
+                GroupIdNotFoundError or GroupNotEmptyError among others.
+        """
+        try:
+            self._run(group_id, lambda shard: shard.delete_offsets(group_id, partitions, reply))
+        except KafkaError as error:
+            reply(error)
+
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """Delete every group's offsets in topics that were deleted, where this broker is active."""
         self._runtime.run_active(lambda shard: shard.delete_offsets_of_topics(topics))

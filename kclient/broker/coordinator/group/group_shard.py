@@ -35,6 +35,7 @@ from kclient.common.broker_errors import (
     NONE,
     GroupIdNotFoundError,
     GroupNotEmptyError,
+    GroupSubscribedToTopicError,
     IllegalGenerationError,
     PolicyViolationError,
     UnknownMemberIdError,
@@ -310,6 +311,39 @@ class GroupShard:
     def unstable_partitions(self, group_id: str) -> set[TopicPartition]:
         """Return the partitions of a group with offsets in open transactions."""
         return self._offsets.unstable_partitions(group_id)
+
+    def delete_offsets(
+        self,
+        group_id: str,
+        partitions: Collection[TopicPartition],
+        reply: Callable[[dict[TopicPartition, int] | KafkaError], None],
+    ) -> None:
+        """Delete offsets of topics that no member consumes; reply when that is committed."""
+        group = self._groups.get(group_id)
+        if group is None:
+            self._context.reply(reply, GroupIdNotFoundError())
+            return
+        try:
+            subscribed = {
+                topic
+                for topic in {partition.topic for partition in partitions}
+                if group.subscribes_to(topic)
+            }
+        except GroupNotEmptyError as error:
+            self._context.reply(reply, error)
+            return
+        codes = {
+            partition: code_of(GroupSubscribedToTopicError)
+            if partition.topic in subscribed
+            else NONE
+            for partition in partitions
+        }
+
+        def on_done(error: KafkaError | None) -> None:
+            self._context.reply(reply, codes if error is None else operation_error(error))
+
+        deleted = [partition for partition, code in codes.items() if code == NONE]
+        self._offsets.delete_partitions(group_id, deleted, on_done)
 
     def delete_offsets_of_topics(self, topics: Collection[str]) -> None:
         """Delete all offsets in topics that were deleted."""

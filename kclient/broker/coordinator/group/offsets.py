@@ -142,6 +142,17 @@ class OffsetMetadataManager:
             partitions = self._known_partitions(group_id) | self._uncommitted(group_id)
         return [offset_record(group_id, partition, None) for partition in partitions]
 
+    def delete_partitions(
+        self,
+        group_id: str,
+        partitions: Collection[TopicPartition],
+        on_done: Callable[[KafkaError | None], None],
+    ) -> None:
+        """Delete offsets of a group; those that do not exist are ignored."""
+        known = self._known_partitions(group_id) | self._uncommitted(group_id)
+        deleted = [partition for partition in partitions if partition in known]
+        self._context.write(self.tombstones(group_id, deleted), on_done)
+
     def _known_partitions(self, group_id: str) -> set[TopicPartition]:
         """Return the partitions with offsets, committed or in open transactions."""
         return {*self._groups.get(group_id, ()), *self._pending.partitions(group_id)}

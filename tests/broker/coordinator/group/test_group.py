@@ -11,6 +11,9 @@ class OneState(Group):
     state_name = "Assigning"
     is_empty = False
 
+    def subscribes_to(self, topic: str) -> bool:
+        return bool(topic)
+
     def describe(self) -> DescribedGroup:
         return DescribedGroup(group_id=self.group_id)
 

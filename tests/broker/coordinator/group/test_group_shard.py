@@ -2,6 +2,8 @@
 
 from kclient.common import broker_errors as e
 from kclient.common.broker_errors import NONE, code_of
+from kclient.common.types import TopicPartition
+from kclient.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from kclient.protocol.messages.group_membership import (
     MemberIdentity,
 )
@@ -96,6 +98,31 @@ def test_requests_of_members_fail_without_a_group() -> None:
     assert world.sync("member", 1)[0].error_code == unknown
     assert world.heartbeat("member", 1) == unknown
     assert world.coordinator.list_groups() == []
+
+
+def test_offsets_of_topics_without_consumers_are_deleted() -> None:
+    world = World()
+    world.commit(5)
+    other = TopicPartition("other", 0)
+    assert world.delete_offsets("g", TP, other) == {TP: NONE, other: NONE}
+    assert world.coordinator.fetch_offsets("g") == {}
+    metadata = ConsumerProtocolSubscription(topics=[TP.topic]).encode_versioned(0)
+    world.join(group_id="h", metadata=metadata)
+    subscribed = code_of(e.GroupSubscribedToTopicError)
+    assert world.delete_offsets("h", TP, other) == {TP: subscribed, other: NONE}
+    world.join(group_id="i", metadata=b"")
+    assert world.delete_offsets("i", other) == {other: subscribed}
+    world.join(group_id="j", protocol_type="connect")
+    assert isinstance(world.delete_offsets("j", TP), e.GroupNotEmptyError)
+    assert isinstance(world.delete_offsets("missing", TP), e.GroupIdNotFoundError)
+
+
+def test_failed_deletion_of_offsets_keeps_them() -> None:
+    world = World()
+    world.commit(5)
+    world.log.failure = e.NotCoordinatorError("leader moved")
+    assert isinstance(world.delete_offsets("g", TP), e.NotCoordinatorError)
+    assert world.coordinator.fetch_offsets("g")[TP].offset == 5
 
 
 def test_deleted_topics_take_their_offsets_along() -> None:
