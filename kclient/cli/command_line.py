@@ -30,6 +30,7 @@ _COMMANDS = {
     "acls": "kclient.cli.acls",
     "produce": "kclient.cli.produce",
     "consume": "kclient.cli.consume",
+    "doctor": "kclient.cli.doctor.command",
     "trace": "kclient.cli.trace",
 }
 """Modules of the commands, in the order of the help."""

@@ -27,7 +27,9 @@ _NO_COMMON = ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "ALERT_HANDSHAKE_FAILU
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
 
-def handshake_failure(error: ssl.SSLError, session: ssl.SSLObject, host: str) -> KafkaError:
+def handshake_failure(
+    error: ssl.SSLError, session: ssl.SSLObject | ssl.SSLSocket, host: str
+) -> KafkaError:
     """Return the error of a handshake that failed.
 
     Args:
@@ -132,7 +134,7 @@ def _named(certificate: Mapping[str, Any], field: str) -> str:
     return ""
 
 
-def _peer_certificate(session: ssl.SSLObject) -> Mapping[str, Any]:
+def _peer_certificate(session: ssl.SSLObject | ssl.SSLSocket) -> Mapping[str, Any]:
     """Return the certificate that was not accepted, which has no public accessor before 3.13.
 
     It serves error texts alone, and is empty where the interpreter does not return it.

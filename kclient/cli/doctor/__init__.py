@@ -1,0 +1,1 @@
+"""``kclient doctor``: finds out why a client cannot work with a cluster."""
