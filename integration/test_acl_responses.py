@@ -57,6 +57,7 @@ from kclient.protocol.messages import (
     topics,
     transaction_descriptions,
     transactions,
+    update_features,
     user_scram_credentials,
 )
 from kclient.protocol.messages.sasl import SaslHandshakeRequest
@@ -578,6 +579,68 @@ CASES: tuple[Case, ...] = (
         (0, 2),
     ),
     ("list config resources", one(alter_configs.ListConfigResourcesRequest), (0, 1)),
+    (
+        "alter quotas",
+        one(
+            client_quotas.AlterClientQuotasRequest,
+            entries=[
+                client_quotas.AlterClientQuotasRequestEntryData(
+                    entity=[client_quotas.EntityData(entity_type="user", entity_name="a")],
+                    ops=[client_quotas.OpData(key="producer_byte_rate", value=5.0)],
+                )
+            ],
+        ),
+        (0, 1),
+    ),
+    (
+        "update features",
+        one(
+            update_features.UpdateFeaturesRequest,
+            feature_updates=[
+                update_features.FeatureUpdateKey(feature="transaction.version", max_version_level=2)
+            ],
+        ),
+        (0, 2),
+    ),
+    (
+        "reassign",
+        one(
+            leaders_and_reassignments.AlterPartitionReassignmentsRequest,
+            topics=[
+                leaders_and_reassignments.ReassignableTopic(
+                    name=name,
+                    partitions=[
+                        leaders_and_reassignments.ReassignablePartition(
+                            partition_index=0, replicas=[1]
+                        )
+                    ],
+                )
+                for name in NAMED
+            ],
+        ),
+        (0, 1),
+    ),
+    (
+        "reassignments",
+        one(leaders_and_reassignments.ListPartitionReassignmentsRequest, topics=None),
+        (0,),
+    ),
+    (
+        "move between directories",
+        one(
+            log_dirs.AlterReplicaLogDirsRequest,
+            dirs=[
+                log_dirs.AlterReplicaLogDir(
+                    path="/d",
+                    topics=[
+                        log_dirs.AlterReplicaLogDirTopic(name=name, partitions=[0])
+                        for name in NAMED
+                    ],
+                )
+            ],
+        ),
+        (1, 2),
+    ),
     ("quotas", one(client_quotas.DescribeClientQuotasRequest), (0, 1)),
     ("log directories", one(log_dirs.DescribeLogDirsRequest, topics=None), (2, 4)),
     (

@@ -22,6 +22,15 @@ from kclient.protocol.messages.alter_configs import (
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
+from kclient.protocol.messages.client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasResponse,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    OpData,
+)
 from kclient.protocol.messages.committed_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -48,11 +57,33 @@ from kclient.protocol.messages.group_membership import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from kclient.protocol.messages.leaders_and_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kclient.protocol.messages.log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
 from kclient.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
+)
+from kclient.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
@@ -520,6 +551,214 @@ def subscription(*topics: str) -> bytes:
     return ConsumerProtocolSubscription(topics=list(topics)).encode_versioned(0)
 
 
+# --- reassignments
+
+
+def reassign(
+    wire: Wire,
+    *topics: tuple[str, dict[int, list[int] | None]],
+    version: int = 1,
+    resize: bool = True,
+) -> object:
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=5000,
+        allow_replication_factor_change=resize,
+        topics=[
+            ReassignableTopic(
+                name=name,
+                partitions=[
+                    ReassignablePartition(partition_index=number, replicas=replicas)
+                    for number, replicas in partitions.items()
+                ],
+            )
+            for name, partitions in topics
+        ],
+    )
+    response = wire.ask(request, version, AlterPartitionReassignmentsResponse)
+    return (
+        response.error_code,
+        response.error_message or None,
+        response.allow_replication_factor_change,
+        [
+            (part.partition_index, part.error_code, part.error_message or None)
+            for topic in response.responses
+            for part in topic.partitions
+        ],
+    )
+
+
+def reassignments(wire: Wire) -> object:
+    name = "reassigned-topic"
+    if wire.metadata(name).topics[0].error_code:
+        wire.create_topic(name, 2)
+    attempts: list[list[tuple[str, dict[int, list[int] | None]]]] = [
+        [("absent", {0: [1]})],
+        [(name, {0: [1], 9: [1], -1: [1]})],
+        *([(name, {0: replicas})] for replicas in ([2], [1, 1], [], None, [1, 2], [-1])),
+        [(name, {0: [1]}), (name, {0: [1], 1: [1]})],
+        [("absent", {0: None})],
+        [(name, {9: None})],
+        [],
+    ]
+    seen = [reassign(wire, *topics) for topics in attempts]
+    seen.append(reassign(wire, (name, {0: [1, 2]}), resize=False))
+    seen.append(reassign(wire, (name, {0: [1]}), version=0))
+    listed: list[list[tuple[str, list[int]]] | None] = [None, [], [(name, [0, 9]), ("absent", [0])]]
+    for topics in listed:
+        named = None
+        if topics is not None:
+            named = [
+                ListPartitionReassignmentsTopics(name=topic, partition_indexes=numbers)
+                for topic, numbers in topics
+            ]
+        request = ListPartitionReassignmentsRequest(timeout_ms=5000, topics=named)
+        response = wire.ask(request, 0, ListPartitionReassignmentsResponse)
+        seen.append((response.error_code, len(response.topics)))
+    return seen
+
+
+# --- quotas
+
+
+Entity = list[tuple[str, str | None]]
+
+
+def alter_quotas(
+    wire: Wire, entity: Entity, *operations: tuple[str, float | None], validate_only: bool = False
+) -> object:
+    request = AlterClientQuotasRequest(
+        entries=[
+            AlterClientQuotasRequestEntryData(
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+                ops=[
+                    OpData(key=key, value=value or 0.0, remove=value is None)
+                    for key, value in operations
+                ],
+            )
+        ],
+        validate_only=validate_only,
+    )
+    (entry,) = wire.ask(request, 1, AlterClientQuotasResponse).entries
+    found = sorted((part.entity_type, part.entity_name or "") for part in entry.entity)
+    return entry.error_code, entry.error_message, found
+
+
+def described_quotas(wire: Wire) -> object:
+    _await_changes(wire)
+    response = wire.ask(DescribeClientQuotasRequest(), 1, DescribeClientQuotasResponse)
+    return sorted(
+        (
+            sorted((part.entity_type, part.entity_name or "") for part in entry.entity),
+            sorted((value.key, value.value) for value in entry.values),
+        )
+        for entry in response.entries or ()
+    )
+
+
+QUOTAS: tuple[tuple[Entity, tuple[str, float | None]], ...] = (
+    ([("user", "a")], ("producer_byte_rate", 1000.0)),
+    ([("user", "a"), ("client-id", None)], ("request_percentage", 50.5)),
+    ([("client-id", "c")], ("consumer_byte_rate", 5.0)),
+    ([("user", "a")], ("controller_mutation_rate", 0.5)),
+    ([("ip", "1.2.3.4")], ("connection_creation_rate", 10.0)),
+    ([("ip", None)], ("connection_creation_rate", 10.0)),
+    ([("ip", "not-an-ip!!")], ("connection_creation_rate", 10.0)),
+    ([("ip", "1.2.3.4"), ("user", "a")], ("connection_creation_rate", 10.0)),
+    ([("ip", "1.2.3.4")], ("producer_byte_rate", 10.0)),
+    ([("user", "a")], ("connection_creation_rate", 10.0)),
+    ([("user", "a")], ("unknown", 10.0)),
+    ([("user", "a")], ("producer_byte_rate", 0.0)),
+    ([("user", "a")], ("producer_byte_rate", -5.0)),
+    ([("user", "a")], ("producer_byte_rate", 10.5)),
+    ([("user", "a")], ("producer_byte_rate", 1e19)),
+    ([("ip", "1.2.3.4")], ("connection_creation_rate", 1e10)),
+    ([("ip", "1.2.3.4")], ("connection_creation_rate", 0.5)),
+    ([("user", "")], ("producer_byte_rate", 10.0)),
+    ([("odd", "x")], ("producer_byte_rate", 10.0)),
+    ([], ("producer_byte_rate", 10.0)),
+    ([("user", "absent")], ("producer_byte_rate", None)),
+    ([("user", "absent")], ("unknown", None)),
+    ([("client-id", "c")], ("consumer_byte_rate", None)),
+)
+
+
+def quotas(wire: Wire) -> object:
+    seen: list[object] = []
+    for entity, operation in QUOTAS:
+        seen.append(alter_quotas(wire, entity, operation, validate_only=True))
+        seen.append(alter_quotas(wire, entity, operation))
+    seen.append(described_quotas(wire))
+    for entity, (key, _) in QUOTAS[:6]:
+        alter_quotas(wire, entity, (key, None))
+    seen.append(described_quotas(wire))
+    return seen
+
+
+# --- features
+
+
+FEATURES: tuple[list[tuple[str, int, int]], ...] = (
+    [("transaction.version", 2, 1)],
+    [("transaction.version", 1, 1)],
+    [("transaction.version", 3, 1)],
+    [("transaction.version", 1, 2)],
+    [("transaction.version", 0, 1)],
+    [("transaction.version", -1, 1)],
+    [("transaction.version", 2, 0)],
+    [("transaction.version", 2, 9)],
+    [("unknown.version", 1, 1)],
+    [("unknown.version", 1, 1), ("transaction.version", 2, 1)],
+    [],
+)
+
+
+def features(wire: Wire) -> object:
+    seen = []
+    for version in (1, 2):
+        for updates in FEATURES:
+            request = UpdateFeaturesRequest(
+                validate_only=True,
+                feature_updates=[
+                    FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
+                    for name, level, kind in updates
+                ],
+            )
+            response = wire.ask(request, version, UpdateFeaturesResponse)
+            results = [
+                (each.feature, each.error_code, each.error_message) for each in response.results
+            ]
+            seen.append((response.error_code, response.error_message, results))
+    return seen
+
+
+# --- directories
+
+
+def moved_replicas(wire: Wire) -> object:
+    name = "moved-topic"
+    if wire.metadata(name).topics[0].error_code:
+        wire.create_topic(name, 1)
+    request = DescribeLogDirsRequest(topics=None)
+    (own,) = wire.ask(request, 4, DescribeLogDirsResponse).results
+    seen = []
+    for path in ("/no-such-directory", "relative", own.log_dir):
+        topics = [
+            AlterReplicaLogDirTopic(name=name, partitions=[0, 9]),
+            AlterReplicaLogDirTopic(name="absent", partitions=[0]),
+        ]
+        directory = AlterReplicaLogDir(path=path, topics=topics)
+        move = AlterReplicaLogDirsRequest(dirs=[directory])
+        response = wire.ask(move, 2, AlterReplicaLogDirsResponse)
+        seen.append(
+            sorted(
+                (topic.topic_name, part.partition_index, part.error_code)
+                for topic in response.results
+                for part in topic.partitions
+            )
+        )
+    return seen
+
+
 CASES: list[Callable[[Wire], object]] = [
     values_of_topics,
     settings_of_topics,
@@ -530,6 +769,10 @@ CASES: list[Callable[[Wire], object]] = [
     settings_of_groups,
     settings_of_client_metrics,
     deleted_offsets,
+    reassignments,
+    quotas,
+    features,
+    moved_replicas,
 ]
 
 

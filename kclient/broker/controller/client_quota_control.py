@@ -1,7 +1,9 @@
 """AlterClientQuotas (Kafka: ClientQuotaControlManager). Each entity succeeds or fails alone."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from ipaddress import ip_address
 from math import isfinite
 
 from kclient.broker.controller.cluster_view import ClusterView, ControllerResult
@@ -22,10 +24,12 @@ from kclient.protocol.messages.metadata_records import (
 )
 
 _USER, _CLIENT_ID, _IP = "user", "client-id", "ip"
+_INT_MAX = 2**31 - 1
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _WHOLE_NUMBERS = {
     "producer_byte_rate": 2**63 - 1,
     "consumer_byte_rate": 2**63 - 1,
-    "connection_creation_rate": 2**31 - 1,
+    "connection_creation_rate": _INT_MAX,
 }
 """Greatest value of each quota that is a whole number."""
 _CLIENT_KEYS = frozenset(
@@ -46,7 +50,7 @@ def alter_client_quotas(
         entity = _entity(entry)
         try:
             if counts[entity] > 1:
-                raise InvalidRequestError(f"Duplicate client quota entity {dict(entity)!r:.250}")
+                raise InvalidRequestError(f"Ignoring duplicate entity {_shown(entity)}")
             keys = _checked_entity(entry)
             records += _entity_records(view, entity, entry, keys)
         except KafkaError as problem:
@@ -67,6 +71,11 @@ def _entity(entry: AlterClientQuotasRequestEntryData) -> QuotaEntity:
     return tuple(sorted(pairs, key=lambda pair: (pair[0], pair[1] or "")))
 
 
+def _shown(entity: QuotaEntity) -> str:
+    parts = ", ".join(f"{kind:.80}={name!s:.80}" for kind, name in entity)
+    return f"ClientQuotaEntity(entries={{{parts}}})"
+
+
 def _checked_entity(entry: AlterClientQuotasRequestEntryData) -> frozenset[str]:
     """Return the quotas that an entity can have."""
     types = [each.entity_type for each in entry.entity]
@@ -81,10 +90,15 @@ def _checked_entity(entry: AlterClientQuotasRequestEntryData) -> frozenset[str]:
         raise InvalidRequestError("Invalid client quota entity, a type is repeated")
     if _IP in types and len(types) > 1:
         raise InvalidRequestError(
-            "Invalid quota entity combination, IP entity should not be combined with User or "
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or "
             "ClientId"
         )
-    return _IP_KEYS if _IP in types else _CLIENT_KEYS
+    if _IP not in types:
+        return _CLIENT_KEYS
+    address = entry.entity[0].entity_name
+    if address is not None:
+        _check_address(address)
+    return _IP_KEYS
 
 
 def _entity_records(
@@ -115,12 +129,32 @@ def _check_operations(operations: Sequence[OpData], keys: frozenset[str]) -> Non
         if key in seen:
             raise InvalidRequestError(f"Duplicate quota key {key:.80}")
         seen.add(key)
-        if key not in keys:
-            raise InvalidRequestError(f"Invalid configuration key {key:.80}")
         if operation.remove:
             continue
+        if key not in keys:
+            raise InvalidRequestError(f"Invalid configuration key {key:.80}")
         if not isfinite(value) or value <= 0:
             raise InvalidRequestError(f"Quota {key} must be greater than 0")
-        limit = _WHOLE_NUMBERS.get(key)
-        if limit is not None and (value != int(value) or value > limit):
-            raise InvalidRequestError(f"Quota {key} must be a whole number up to {limit}")
+        _check_whole_number(key, value)
+
+
+def _check_whole_number(key: str, value: float) -> None:
+    limit = _WHOLE_NUMBERS.get(key)
+    if limit is None:
+        return
+    if value > limit:
+        kind = "an INT" if limit == _INT_MAX else "a LONG"
+        raise InvalidRequestError(f"Proposed value for {key} is too large for {kind}.")
+    if value != int(value):
+        raise InvalidRequestError(f"{key} cannot be a fractional value.")
+
+
+def _check_address(address: str) -> None:
+    """Check an address, or the name of a host, which is not resolved."""
+    try:
+        ip_address(address)
+    except ValueError:
+        if not _HOST.fullmatch(address):
+            raise InvalidRequestError(
+                f"{address:.250} is not a valid IP or resolvable host."
+            ) from None

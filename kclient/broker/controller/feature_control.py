@@ -15,13 +15,9 @@ from kclient.broker.metadata.features import (
     node_features,
     plan_feature_updates,
 )
-from kclient.broker.metadata.metadata_image import BROKER_RESOURCE, FeatureRanges
+from kclient.broker.metadata.metadata_image import BROKER_RESOURCE
 from kclient.broker.metadata.metadata_version import METADATA_VERSION, MetadataVersion
-from kclient.common.broker_errors import (
-    NONE,
-    FeatureUpdateFailedError,
-    code_of,
-)
+from kclient.common.broker_errors import NONE, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.metadata_records import (
     AbortTransactionRecord,
@@ -43,7 +39,7 @@ from kclient.protocol.messages.update_features import (
 
 
 def update_features(
-    view: ClusterView, request: UpdateFeaturesRequest, local: FeatureRanges, kraft_version: int
+    view: ClusterView, request: UpdateFeaturesRequest, local: NodeFeatures, kraft_version: int
 ) -> tuple[ControllerResult[UpdateFeaturesResponse], int | None]:
     """Plan changes of feature levels; if any is refused, none is made.
 
@@ -57,14 +53,14 @@ def update_features(
         The decision, and the level of kraft.version that the quorum is to write, if any.
     """
     updates = [_update(each) for each in request.feature_updates]
-    nodes = node_features(view.image, NodeFeatures("The controller", local))
+    nodes = node_features(view.image, local)
     plan = plan_feature_updates(view.image, updates, nodes, kraft_version)
     if plan.errors:
-        return ControllerResult((), _refusal(updates, plan.errors)), None
+        return ControllerResult((), _refusal(plan.errors)), None
     response = UpdateFeaturesResponse(
         error_message=None,
         results=[
-            UpdatableFeatureResult(feature=each.name, error_code=NONE, error_message=None)
+            UpdatableFeatureResult(feature=each.name, error_code=NONE, error_message="NONE")
             for each in updates
         ],
     )
@@ -79,21 +75,14 @@ def _update(each: FeatureUpdateKey) -> FeatureUpdate:
     return FeatureUpdate(each.feature, each.max_version_level, upgrade_type)
 
 
-def _refusal(
-    updates: Sequence[FeatureUpdate], errors: Mapping[str, KafkaError]
-) -> UpdateFeaturesResponse:
+def _refusal(errors: Mapping[str, KafkaError]) -> UpdateFeaturesResponse:
+    """Return the response that no feature is changed, with the error of the first one."""
     first = next(iter(errors.values()))
-    not_made = FeatureUpdateFailedError("The update failed because of another feature.")
-    results = []
-    for update in updates:
-        error = errors.get(update.name, not_made)
-        results.append(
-            UpdatableFeatureResult(
-                feature=update.name, error_code=code_of(error), error_message=str(error)
-            )
-        )
     return UpdateFeaturesResponse(
-        error_code=code_of(first), error_message=str(first), results=results
+        error_code=code_of(first),
+        error_message=(
+            f"The update failed for all features since the following feature had an error: {first}"
+        ),
     )
 
 

@@ -16,7 +16,6 @@ from kclient.common.broker_errors import (
     NONE,
     InvalidReplicaAssignmentError,
     InvalidReplicationFactorError,
-    InvalidRequestError,
     NoReassignmentInProgressError,
     UnknownTopicOrPartitionError,
     code_of,
@@ -42,22 +41,17 @@ def alter_partition_reassignments(
     """Plan the start and the cancellation of reassignments; each succeeds or fails alone."""
     records: list[MetadataRecord] = []
     responses: list[ReassignableTopicResponse] = []
-    seen: set[tuple[str, int]] = set()
     for topic in request.topics:
         results = []
         for wanted in topic.partitions:
             error: KafkaError | None = None
-            name = (topic.name, wanted.partition_index)
             try:
-                if name in seen:
-                    raise InvalidRequestError("The partition is in the request more than once.")
                 record = _reassign(
                     view, topic.name, wanted, resize=request.allow_replication_factor_change
                 )
                 records += [] if record is None else [record]
             except KafkaError as problem:
                 error = problem
-            seen.add(name)
             results.append(_result(wanted.partition_index, error))
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=results))
     response = AlterPartitionReassignmentsResponse(
@@ -72,7 +66,7 @@ def _result(number: int, error: KafkaError | None) -> ReassignablePartitionRespo
     return ReassignablePartitionResponse(
         partition_index=number,
         error_code=NONE if error is None else code_of(error),
-        error_message=None if error is None else str(error),
+        error_message=str(error) or None if error is not None else None,
     )
 
 
@@ -113,7 +107,7 @@ def _cancel(view: ClusterView, key: PartitionKey) -> PartitionChangeRecord | Non
     """Return the record that takes a partition back to its replicas without the added ones."""
     partition = view.partition(key)
     if not partition.adding and not partition.removing:
-        raise NoReassignmentInProgressError("No partition reassignment is in progress.")
+        raise NoReassignmentInProgressError
     topic = view.topic(key).name
     builder = view.builder(key)
     builder.target_replicas = without(partition.replicas, partition.adding)

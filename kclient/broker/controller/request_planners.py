@@ -21,7 +21,7 @@ from kclient.broker.controller.leader_elections import (
 from kclient.broker.controller.partition_reassignments import alter_partition_reassignments
 from kclient.broker.controller.replica_directories import assign_replicas_to_dirs
 from kclient.broker.controller.scram_control import alter_user_scram_credentials
-from kclient.broker.metadata.features import SUPPORTED_FEATURES
+from kclient.broker.metadata.features import SUPPORTED_FEATURES, NodeFeatures
 from kclient.broker.metadata.metadata_image import FeatureRanges
 from kclient.common.broker_errors import InvalidUpdateVersionError
 from kclient.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
@@ -60,6 +60,7 @@ class RequestPlanners:
         cluster: ClusterControl,
         acls: AclControl,
         supported: FeatureRanges = SUPPORTED_FEATURES,
+        node_id: int = 0,
         kraft_version: Callable[[], int] = lambda: 0,
         upgrade_kraft_version: Callable[[int], None] | None = None,
     ) -> None:
@@ -69,11 +70,12 @@ class RequestPlanners:
             cluster: Rules for brokers, with their sessions.
             acls: Rules for ACLs.
             supported: Feature levels that this controller supports.
+            node_id: Id of this controller.
             kraft_version: Returns the level of kraft.version in the quorum.
             upgrade_kraft_version: Makes the quorum write another level; None if it cannot.
         """
         self._cluster = cluster
-        self._supported = supported
+        self._local = NodeFeatures(f"Local controller {node_id}", supported)
         self._kraft_version = kraft_version
         self._upgrade_kraft_version = upgrade_kraft_version
         self._timeless: dict[type, Callable[[ClusterView, Any], ControllerResult[Any]]] = {
@@ -127,7 +129,7 @@ class RequestPlanners:
     def _update_features(
         self, view: ClusterView, request: UpdateFeaturesRequest
     ) -> ControllerResult[Any]:
-        result, level = update_features(view, request, self._supported, self._kraft_version())
+        result, level = update_features(view, request, self._local, self._kraft_version())
         if level is not None and level != self._kraft_version():
             if self._upgrade_kraft_version is None:
                 raise InvalidUpdateVersionError("The quorum cannot change its kraft.version.")

@@ -158,6 +158,7 @@ class RaftManager:
             RequestPlanners(
                 ClusterControl(controller.cluster_id, self._heartbeats),
                 AclControl(partial(random_uuid, runtime.random)),
+                node_id=controller.node_id,
             ),
             self._heartbeats,
             settings.topics,

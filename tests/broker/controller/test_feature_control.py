@@ -63,10 +63,8 @@ def test_levels_are_changed_together_or_not_at_all() -> None:
     both.feature_updates += update("absent.version", 1).feature_updates
     response = outcome_of(controller, both)
     assert response.error_code == 95
-    assert {each.feature: each.error_code for each in response.results} == {
-        feature: 96,
-        "absent.version": 95,
-    }
+    assert "absent.version" in (response.error_message or "")
+    assert response.results == []
     assert feature not in controller.image.features
     assert outcome_of(controller, update(feature, 1)).error_code == 0
     assert controller.image.features[feature] == 1

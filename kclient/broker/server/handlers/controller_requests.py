@@ -3,7 +3,8 @@
 - BrokerRegistration, BrokerHeartbeat, AlterPartition, AllocateProducerIds.
 - Changes that clients ask a broker for: CreateTopics, CreatePartitions, DeleteTopics, CreateAcls,
   DeleteAcls, AlterUserScramCredentials, ElectLeaders, UnregisterBroker, IncrementalAlterConfigs,
-  AlterConfigs. The broker has checked what its client may do.
+  AlterConfigs, AlterPartitionReassignments, AlterClientQuotas, UpdateFeatures. The broker has
+  checked what its client may do.
 
 A response is sent when the change is committed. A controller that is not active refuses with
 NOT_CONTROLLER. Differences from Apache Kafka: brokers do not wrap requests of clients in Envelope.
@@ -11,7 +12,7 @@ NOT_CONTROLLER. Differences from Apache Kafka: brokers do not wrap requests of c
 
 from kclient.broker.controller.topic_requests import handle_request
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.handlers import acls, alter_configs, scram_credentials, topics
+from kclient.broker.server.handlers import acls, alter_configs, forwarded, scram_credentials, topics
 from kclient.broker.server.served_api import BrokerServices, ErrorResponse, ServedApi
 from kclient.common.broker_errors import code_of
 from kclient.common.errors import KafkaError
@@ -26,7 +27,11 @@ from kclient.protocol.messages.broker_to_controller import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
 )
-from kclient.protocol.messages.leaders_and_reassignments import ElectLeadersRequest
+from kclient.protocol.messages.client_quotas import AlterClientQuotasRequest
+from kclient.protocol.messages.leaders_and_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+)
 from kclient.protocol.messages.node_registration import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
@@ -37,6 +42,7 @@ from kclient.protocol.messages.topics import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
 )
+from kclient.protocol.messages.update_features import UpdateFeaturesRequest
 from kclient.protocol.messages.user_scram_credentials import AlterUserScramCredentialsRequest
 
 
@@ -70,6 +76,9 @@ APIS = (
     _served(DeleteTopicsRequest, topics.failed_deletion),
     _served(ElectLeadersRequest),
     _served(UnregisterBrokerRequest),
+    _served(AlterPartitionReassignmentsRequest),
+    _served(UpdateFeaturesRequest),
+    _served(AlterClientQuotasRequest, forwarded.failed_quotas),
     _served(CreateAclsRequest, acls.failed_creation),
     _served(DeleteAclsRequest, acls.failed_deletion),
     _served(AlterUserScramCredentialsRequest, scram_credentials.failed_alteration),
