@@ -18,7 +18,7 @@ from kclient.cli.acl_options import (
 )
 from kclient.cli.common_options import add_connection_options, client_options
 from kclient.cli.examples import add_examples
-from kclient.cli.output import add_json_option, show
+from kclient.cli.output import add_json_option, show, show_errors, succeeded
 from kclient.common.acls import (
     AccessControlEntryFilter,
     AclBinding,
@@ -87,9 +87,9 @@ def _list(options: argparse.Namespace) -> int:
 def _add(options: argparse.Namespace) -> int:
     rules = bindings(options)
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        admin.create_acls(rules).raise_for_errors()
-    _show(options, rules)
-    return 0
+        results = admin.create_acls(rules)
+    _show(options, (rule for rule, _ in succeeded(results)))
+    return show_errors("acls", results)
 
 
 def _remove(options: argparse.Namespace) -> int:
@@ -102,17 +102,14 @@ def _remove(options: argparse.Namespace) -> int:
                 return 1
             # No others, even if some have been added since.
             wanted = [rule.to_filter() for rule in found]
-        removed = _removed(admin, wanted) if wanted else []
-    if not removed:
+        results = admin.delete_acls(wanted) if wanted else None
+    removed = [] if results is None else [rule for _, each in succeeded(results) for rule in each]
+    status = 0 if results is None else show_errors("acls", results)
+    if not removed and not status:
         print("kclient acls: no rule matches", file=sys.stderr)
         return 1
     _show(options, removed)
-    return 0
-
-
-def _removed(admin: AdminClient, wanted: Iterable[AclBindingFilter]) -> list[AclBinding]:
-    results = admin.delete_acls(wanted).raise_for_errors()
-    return [rule for rules in results.values() for rule in rules]
+    return status
 
 
 def _confirm(rules: list[AclBinding]) -> bool:

@@ -2,8 +2,15 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
+from typing import TypeVar
+
+from kclient.admin.results import Results
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
@@ -51,12 +58,37 @@ def number(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
+def show_rows(
+    options: argparse.Namespace, columns: Sequence[str], rows: Sequence[Mapping[str, object]]
+) -> None:
+    """Print rows: some of their fields as a table, or with --json each as an object."""
+    if options.json:
+        for row in rows:
+            show(options, "", row)
+    elif rows:
+        print(table(columns, [[row[name] for name in columns] for row in rows]))
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return rows as columns of equal width, below their names; None is shown as a dash."""
-    lines = [[str(name).upper() for name in header]]
+    lines = [[str(name).upper().replace("_", " ") for name in header]]
     lines += [["-" if item is None else str(item) for item in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(item.ljust(width) for item, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def show_errors(command: str, results: Results[K, V]) -> int:
+    """Print the error of each item that failed on standard error; return the exit status."""
+    errors = results.errors
+    for error in errors.values():
+        print(f"kclient {command}: {error}", file=sys.stderr)
+    return 1 if errors else 0
+
+
+def succeeded(results: Results[K, V]) -> list[tuple[K, V]]:
+    """Return the items that succeeded, with their results; `show_errors` prints the others."""
+    errors = results.errors
+    return [(item, results[item]) for item in results if item not in errors]

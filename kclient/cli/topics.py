@@ -20,7 +20,8 @@ from kclient.cli.common_options import (
     whole_number,
 )
 from kclient.cli.examples import add_examples
-from kclient.cli.output import add_json_option, number, show
+from kclient.cli.output import add_json_option, number, show, show_errors, succeeded
+from kclient.cli.topic_offsets import add_offsets_action
 from kclient.common.errors import ConfigError
 
 
@@ -32,6 +33,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     _add_describe(actions.add_parser("describe", help="show partitions, replicas and configs"))
     _add_create(actions.add_parser("create", help="create topics"))
     _add_alter(actions.add_parser("alter", help="add partitions to a topic, change its configs"))
+    add_offsets_action(actions.add_parser("offsets", help="show offsets by position or time"))
     _add_delete(actions.add_parser("delete", help="delete topics and all their records"))
     for action in actions.choices.values():
         add_json_option(action)
@@ -115,7 +117,12 @@ def _add_alter(parser: argparse.ArgumentParser) -> None:
         metavar="KEY",
         help="a topic config that is to have its default again; may be repeated",
     )
-    add_examples(parser, "kclient topics alter orders --partitions 6")
+    add_examples(
+        parser,
+        "kclient topics alter orders --partitions 6",
+        "kclient topics alter orders --topic-config retention.ms=3600000 "
+        "--delete-config cleanup.policy",
+    )
     parser.set_defaults(run=_alter)
 
 
@@ -140,17 +147,20 @@ def _describe(options: argparse.Namespace) -> int:
         ]
         if not wanted:
             return 0
-        described = admin.describe_topics(wanted).raise_for_errors()
-        resources = {name: ConfigResource(ConfigResourceType.TOPIC, name) for name in described}
-        configs = admin.describe_configs(resources.values()).raise_for_errors()
-    for name, topic in described.items():
+        results = admin.describe_topics(wanted)
+        topics = {
+            ConfigResource(ConfigResourceType.TOPIC, name): topic
+            for name, topic in succeeded(results)
+        }
+        configs = admin.describe_configs(list(topics)) if topics else {}
+    for resource, topic in topics.items():
         shown = topic._replace(partitions=_chosen(options, topic.partitions))
         if shown.partitions:
-            entries = configs[resources[name]].values()
-            changed = {entry.name: entry.value for entry in entries if not entry.is_default}
+            entries = configs[resource].values()
+            changed = {each.name: each.value for each in entries if not each.is_default}
             text = _description(shown, len(topic.partitions), changed)
             show(options, text, shown._asdict() | {"configs": changed})
-    return 0
+    return show_errors("topics", results)
 
 
 def _chosen(
@@ -188,9 +198,10 @@ def _create(options: argparse.Namespace) -> int:
         for name in options.topic
     ]
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        for topic in admin.create_topics(topics).raise_for_errors().values():
-            show(options, f"created {topic.name} with {topic.num_partitions} partitions", topic)
-    return 0
+        results = admin.create_topics(topics)
+    for _, topic in succeeded(results):
+        show(options, f"created {topic.name} with {topic.num_partitions} partitions", topic)
+    return show_errors("topics", results)
 
 
 def _given_configs(options: argparse.Namespace) -> dict[str, str]:
@@ -222,7 +233,7 @@ def _alter(options: argparse.Namespace) -> int:
 
 def _delete(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        admin.delete_topics(options.topic).raise_for_errors()
-    for name in options.topic:
+        results = admin.delete_topics(options.topic)
+    for name, _ in succeeded(results):
         show(options, f"deleted {name}", {"name": name})
-    return 0
+    return show_errors("topics", results)

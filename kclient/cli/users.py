@@ -12,7 +12,7 @@ from kclient.admin.scram_types import (
 )
 from kclient.cli.common_options import add_connection_options, client_options, whole_number
 from kclient.cli.examples import add_examples
-from kclient.cli.output import add_json_option, show
+from kclient.cli.output import add_json_option, show, show_errors
 from kclient.cli.secret_input import add_password_options, read_password
 from kclient.common.broker_errors import ResourceNotFoundError
 from kclient.common.errors import ConfigError
@@ -155,10 +155,13 @@ def _delete(options: argparse.Namespace) -> int:
             mechanism = options.mechanism or "any mechanism"
             names = ", ".join(repr(user) for user in sorted(missing))
             return _refuse(f"no credential for {mechanism}: {names}; nothing was deleted")
+        status = 0
         # A broker refuses two changes of a user in one request.
         for mechanism in SCRAM_MECHANISMS:
             chosen = [each for each in deletions if each.mechanism == mechanism]
             if chosen:
-                admin.alter_user_scram_credentials(chosen).raise_for_errors()
-    print(f"deleted {', '.join(wanted)}")
-    return 0
+                results = admin.alter_user_scram_credentials(chosen)
+                status = max(status, show_errors("users", results))
+    if not status:
+        print(f"deleted {', '.join(wanted)}")
+    return status

@@ -6,8 +6,9 @@ from argparse import Namespace
 import pytest
 
 from kclient.admin.admin_types import ClusterDescription, GroupListing
+from kclient.admin.results import Results
 from kclient.admin.transaction_types import TransactionState
-from kclient.cli.output import as_json, show, table
+from kclient.cli.output import as_json, show, show_errors, show_rows, succeeded, table
 from kclient.common.acls import AclOperation
 from kclient.common.errors import KafkaTimeoutError
 from kclient.common.types import Node, TopicPartition
@@ -47,3 +48,21 @@ def test_table_has_columns_of_equal_width() -> None:
         "NAME    LAG\norders  7\nt       -"
     )
     assert table(("name",), []) == "NAME"
+
+
+def test_rows_are_a_table_or_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"name": "t", "log_end_offset": 5, "hidden": 1}]
+    show_rows(Namespace(json=False), ("name", "log_end_offset"), rows)
+    show_rows(Namespace(json=True), ("name", "log_end_offset"), rows)
+    show_rows(Namespace(json=False), ("name",), [])
+    assert capsys.readouterr().out == (
+        'NAME  LOG END OFFSET\nt     5\n{"name": "t", "log_end_offset": 5, "hidden": 1}\n'
+    )
+
+
+def test_items_that_failed_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    results: Results[str, int] = Results("call", {"a": KafkaTimeoutError("too late"), "b": 7})
+    assert succeeded(results) == [("b", 7)]
+    assert show_errors("topics", results) == 1
+    assert capsys.readouterr().err == "kclient topics: too late\n"
+    assert show_errors("topics", Results("call", {"b": 7})) == 0

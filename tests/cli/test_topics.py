@@ -1,6 +1,7 @@
 """``kclient topics``: what each action prints and does."""
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -112,3 +113,57 @@ def test_partitions_without_leader_or_replicas_are_filtered(
             ["partition", "0"],
         ]
         assert len(filtered("--under-replicated", "--unavailable")) == 4
+
+
+def test_each_topic_succeeds_or_fails_by_itself(run: Run, shared_clients: Clients) -> None:
+    topic = shared_clients.topic()
+    status, shown, error = run("topics", "create", topic, "fresh", "--partitions", "1")
+    assert (status, shown) == (1, "created fresh with 1 partitions\n")
+    assert re.fullmatch(rf"kclient topics: topic '{topic}': TOPIC_ALREADY_EXISTS.*\n", error)
+    status, shown, error = run("topics", "describe", "nosuch", topic, "--json")
+    assert (status, json.loads(shown)["name"]) == (1, topic)
+    assert error.startswith("kclient topics: topic 'nosuch': UNKNOWN_TOPIC_OR_PARTITION")
+    status, shown, error = run("topics", "delete", "nosuch", "fresh", topic)
+    assert (status, shown) == (1, f"deleted fresh\ndeleted {topic}\n")
+    assert "topic 'nosuch'" in error
+
+
+@pytest.fixture
+def timed(shared_clients: Clients) -> str:
+    """A topic with records of the times 1000 to 5000 ms in partition 0, and an empty partition."""
+    topic = shared_clients.topic(2)
+    producer = shared_clients.producer()
+    for time_ms in (1000, 2000, 5000, 3000, 4000):
+        producer.send(topic, b"x", partition=0, timestamp_ms=time_ms)
+    producer.flush()
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        ("latest", [(5, -1), (0, -1)]),
+        ("earliest", [(0, -1), (0, -1)]),
+        ("max-timestamp", [(2, 5000), (-1, -1)]),
+        ("2500", [(2, 5000), (-1, -1)]),
+        ("1970-01-01T00:00:02Z", [(1, 2000), (-1, -1)]),
+        ("-2h", [(-1, -1), (-1, -1)]),
+    ],
+)
+def test_offsets_by_position_and_time(
+    run: Run, timed: str, time: str, expected: list[tuple[int, int]]
+) -> None:
+    status, shown, _ = run("topics", "offsets", timed, "--time", time, "--json")
+    rows = [json.loads(line) for line in shown.splitlines()]
+    assert status == 0
+    assert [(row["offset"], row["timestamp"]) for row in rows] == expected
+    assert [(row["topic"], row["partition"]) for row in rows] == [(timed, 0), (timed, 1)]
+
+
+def test_offsets_of_single_partitions_are_a_table(run: Run, timed: str) -> None:
+    head, row = run("topics", "offsets", f"{timed}:0")[1].splitlines()
+    assert head.split() == ["TOPIC", "PARTITION", "OFFSET", "TIMESTAMP"]
+    assert row.split() == [timed, "0", "5", "-1"]
+    status, shown, error = run("topics", "offsets", f"{timed}:1,7", "--json")
+    assert (status, json.loads(shown)["partition"]) == (1, 1)
+    assert f"{timed}-7" in error
