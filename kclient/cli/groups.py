@@ -1,4 +1,4 @@
-"""``kclient groups``: lists, describes and deletes consumer groups."""
+"""``kclient groups``: lists and describes consumer groups, and the parsers of other actions."""
 
 import argparse
 import sys
@@ -7,12 +7,18 @@ from typing import NamedTuple
 
 from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
-from kclient.admin.admin_types import ConsumerGroupDescription
+from kclient.admin.admin_types import ConsumerGroupDescription, OffsetSpec
 from kclient.cli.common_options import add_connection_options, client_options
 from kclient.cli.examples import add_examples
-from kclient.cli.output import add_json_option, number, show
-from kclient.common.types import OffsetAndMetadata, TopicPartition
-from kclient.consumer.consumer import Consumer
+from kclient.cli.group_lag import add_lag_action
+from kclient.cli.group_members import (
+    add_delete_action,
+    add_delete_offsets_action,
+    add_remove_members_action,
+)
+from kclient.cli.group_reset import add_reset_action
+from kclient.cli.output import add_json_option, number, show, show_errors, succeeded
+from kclient.common.types import TopicPartition
 
 _DEAD = "Dead"
 """State that brokers return for a group that does not exist."""
@@ -32,30 +38,56 @@ class PartitionLag(NamedTuple):
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``kclient groups`` to the command line."""
-    parser = commands.add_parser("groups", help="list, describe and delete consumer groups")
+    parser = commands.add_parser("groups", help="show, reset and delete consumer groups")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="list every group with its state")
-    add_examples(listing, "kclient groups list", "kclient groups list --json")
-    listing.set_defaults(run=_list)
+    _add_list(actions.add_parser("list", help="list groups with state and type"))
     describing = actions.add_parser("describe", help="show members, committed offsets and lag")
     describing.add_argument("group", nargs="+")
     add_examples(
         describing, "kclient groups describe billing", "kclient groups describe billing --json"
     )
     describing.set_defaults(run=_describe)
-    deleting = actions.add_parser("delete", help="delete groups that have no members")
-    deleting.add_argument("group", nargs="+")
-    add_examples(deleting, "kclient groups delete billing")
-    deleting.set_defaults(run=_delete)
-    add_json_option(listing)
-    add_json_option(describing)
-    for action in (listing, describing, deleting):
+    add_lag_action(actions.add_parser("lag", help="show how far groups are behind"))
+    add_reset_action(actions.add_parser("reset", help="set committed offsets of a group"))
+    add_delete_offsets_action(
+        actions.add_parser("delete-offsets", help="delete committed offsets of a group")
+    )
+    add_remove_members_action(
+        actions.add_parser("remove-members", help="remove members from a group")
+    )
+    add_delete_action(actions.add_parser("delete", help="delete groups that have no members"))
+    for action in actions.choices.values():
+        add_json_option(action)
         add_connection_options(action)
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    for name, what in (
+        ("state", "in this state, such as Stable or Empty"),
+        ("type", "of this type: classic, consumer, share or streams"),
+        ("protocol-type", "of this protocol type, such as consumer"),
+    ):
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            metavar=name.upper(),
+            help=f"list groups {what}; may be repeated",
+        )
+    add_examples(
+        parser,
+        "kclient groups list",
+        "kclient groups list --state Empty --json",
+        "kclient groups list --protocol-type consumer",
+    )
+    parser.set_defaults(run=_list)
 
 
 def _list(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        groups = admin.list_groups()
+        groups = admin.list_groups(
+            states=options.state, types=options.type, protocol_types=options.protocol_type
+        )
     for group in sorted(groups):
         text = f"{group.group_id}  {group.state or '-'}  {group.protocol_type or '-'}"
         show(options, text, group)
@@ -63,25 +95,40 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _describe(options: argparse.Namespace) -> int:
-    missing = 0
-    settings = client_options(options, ADMIN_CONFIG)  # a consumer has all its keys
-    with AdminClient(settings) as admin, Consumer(settings) as reader:
-        for group in admin.describe_consumer_groups(options.group).raise_for_errors().values():
-            offsets = admin.list_consumer_group_offsets(group.group_id).raise_for_errors()
-            if group.state == _DEAD and not offsets:
+    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
+        results = admin.describe_consumer_groups(list(dict.fromkeys(options.group)))
+        status = show_errors("groups", results)
+        for _, group in succeeded(results):
+            offsets = admin.list_consumer_group_offsets(group.group_id)
+            status = max(status, show_errors("groups", offsets))
+            committed = {partition: each.offset for partition, each in succeeded(offsets)}
+            if group.state == _DEAD and not committed:
                 print(f"kclient groups: group {group.group_id!r} does not exist", file=sys.stderr)
-                missing += 1
-            else:
-                assigned = [tp for member in group.members for tp in member.assignment]
-                lags = _lags(group, offsets, reader.end_offsets({*offsets, *assigned}))
-                show(options, _description(group, lags), group._asdict() | {"offsets": lags})
-    return 1 if missing else 0
+                status = 1
+                continue
+            assigned = {tp for member in group.members for tp in member.assignment}
+            ends, failed = _log_ends(admin, {*committed, *assigned})
+            lags = _lags(group, committed, ends)
+            status = max(status, failed)
+            show(options, _description(group, lags), group._asdict() | {"offsets": lags})
+    return status
+
+
+def _log_ends(
+    admin: AdminClient, partitions: set[TopicPartition]
+) -> tuple[dict[TopicPartition, int], int]:
+    """Return the log end offsets, and 1 if some are not available."""
+    if not partitions:
+        return {}, 0
+    results = admin.list_offsets(dict.fromkeys(sorted(partitions), OffsetSpec.latest()))
+    ends = {partition: info.offset for partition, info in succeeded(results)}
+    return ends, show_errors("groups", results)
 
 
 def _lags(
     group: ConsumerGroupDescription,
-    offsets: Mapping[TopicPartition, OffsetAndMetadata],
-    ends: dict[TopicPartition, int],
+    offsets: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
 ) -> list[PartitionLag]:
     owners = {tp: member for member in group.members for tp in member.assignment}
     lags = []
@@ -90,9 +137,9 @@ def _lags(
         lags.append(
             PartitionLag(
                 *partition,
-                committed.offset if committed is not None else None,
+                committed,
                 end,
-                end - committed.offset if committed is not None and end is not None else None,
+                end - committed if committed is not None and end is not None else None,
                 owners[partition].member_id if partition in owners else None,
                 owners[partition].host if partition in owners else None,
             )
@@ -113,10 +160,3 @@ def _description(group: ConsumerGroupDescription, lags: list[PartitionLag]) -> s
             f"  end {number(each.log_end_offset)}  lag {number(each.lag)}  member {who}"
         )
     return "\n".join(lines)
-
-
-def _delete(options: argparse.Namespace) -> int:
-    with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        admin.delete_consumer_groups(options.group).raise_for_errors()
-    print(f"deleted {', '.join(options.group)}")
-    return 0

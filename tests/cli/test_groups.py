@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kclient.cli.main import main
+from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
 from tests.support.clients.clients import Clients, place
 
@@ -107,3 +108,69 @@ def test_json_has_members_and_lag(run: Run, member: tuple[str, str, Consumer]) -
         "member_id": owner["member_id"],
         "host": owner["host"],
     }
+
+
+def test_each_group_is_deleted_or_fails_by_itself(
+    run: Run, member: tuple[str, str, Consumer], clients: Clients
+) -> None:
+    topic, group, _ = member
+    free = clients.group()
+    clients.admin().alter_consumer_group_offsets(free, {TopicPartition(topic, 0): 1})
+    status, shown, error = run("groups", "delete", group, free, "nosuch")
+    assert (status, shown) == (1, f"deleted {free}\n")
+    first, second = error.splitlines()
+    assert first.startswith(f"kclient groups: group {group!r}: NON_EMPTY_GROUP")
+    assert second.startswith("kclient groups: group 'nosuch': GROUP_ID_NOT_FOUND")
+
+
+def test_list_is_filtered(run: Run, member: tuple[str, str, Consumer], clients: Clients) -> None:
+    topic, group, _ = member
+    free = clients.group()
+    clients.admin().alter_consumer_group_offsets(free, {TopicPartition(topic, 0): 1})
+
+    def listed(*options: str) -> set[str]:
+        rows = run("groups", "list", "--json", *options)[1].splitlines()
+        return {json.loads(row)["group_id"] for row in rows} & {group, free}
+
+    assert listed() == {group, free}
+    assert listed("--state", "Empty") == {free}
+    assert listed("--state", "Stable", "--type", "classic") == {group}
+    assert listed("--protocol-type", "consumer") == {group}
+
+
+def test_static_members_are_removed(run: Run, clients: Clients) -> None:
+    topic, group = clients.topic(), clients.group()
+    clients.fill(topic, 1)
+    consumer = clients.consumer(group, group_instance_id="one")
+    consumer.subscribe(topic)
+    while not consumer.poll():
+        pass
+    status, shown, error = run(
+        "groups", "remove-members", group, "--instance-id", "nosuch", "--instance-id", "one"
+    )
+    assert (status, shown) == (1, f"removed one from {group}\n")
+    assert "member 'nosuch': UNKNOWN_MEMBER_ID" in error
+    assert clients.admin().describe_consumer_groups(group)[group].members == ()
+    assert run("groups", "remove-members", group, "--all") == (0, "", "")
+
+
+def test_committed_offsets_are_deleted(
+    run: Run, member: tuple[str, str, Consumer], clients: Clients
+) -> None:
+    topic, group, _ = member
+    free, other = clients.group(), clients.topic()
+    offsets = {
+        TopicPartition(topic, 0): 1,
+        TopicPartition(topic, 1): 0,
+        TopicPartition(other, 0): 0,
+    }
+    clients.admin().alter_consumer_group_offsets(free, offsets).raise_for_errors()
+    deleted = run("groups", "delete-offsets", free, "--topic", f"{topic}:1", "--topic", other)
+    assert deleted == (
+        0,
+        f"deleted the offset of {free} in {topic}-1\ndeleted the offset of {free} in {other}-0\n",
+        "",
+    )
+    assert set(clients.admin().list_consumer_group_offsets(free)) == {TopicPartition(topic, 0)}
+    status, shown, error = run("groups", "delete-offsets", group, "--topic", topic)
+    assert (status, shown, "GROUP_SUBSCRIBED_TO_TOPIC" in error) == (1, "", True)
