@@ -22,6 +22,7 @@ ALL = [
     "demo",
     "dump-log",
     "topics",
+    "records",
     "groups",
     "transactions",
     "users",
