@@ -24,6 +24,7 @@ _COMMANDS = {
     "demo": "kclient.cli.demo.command",
     "dump-log": "kclient.cli.dump_log",
     "topics": "kclient.cli.topics",
+    "configs": "kclient.cli.configs",
     "records": "kclient.cli.records",
     "groups": "kclient.cli.groups",
     "transactions": "kclient.cli.transactions",

@@ -22,6 +22,7 @@ ALL = [
     "demo",
     "dump-log",
     "topics",
+    "configs",
     "records",
     "groups",
     "transactions",
