@@ -1,9 +1,20 @@
-r"""``kclient consume``: print records as they arrive, one line each.
+r"""``kclient consume``: print records as they arrive.
 
-In the text form a line has tab-separated fields. UTF-8 text is unchanged; backslash, tab,
-newline and carriage return are written \\, \t, \n, \r, other control characters and bytes that are
-not UTF-8 \xNN, and null \N. In the JSON form bytes are a string where they are UTF-8 text, else an
-object {"base64": "..."}; null is null.
+Without an option it starts at the end and prints new records until it is interrupted. What a
+range of records is given by, such as --until-end, starts at the beginning instead.
+
+Formats:
+  text    tab-separated fields, see --show. UTF-8 text is unchanged; backslash, tab, newline and
+          carriage return are \\, \t, \n, \r, other control characters and bytes that are not
+          UTF-8 \xNN, null is \N. 'kclient produce --escaped' reads it.
+  json    an object with topic, partition, offset, timestamp (milliseconds), timestamp_type, key,
+          value, headers (a list of [name, value]). Bytes that are not UTF-8 are
+          {"base64": "..."}. 'kclient produce --format json' reads it.
+  raw     the bytes of the value
+  a text with tokens, as for kcat's -f; nothing is appended unless --delimiter is given:
+          %s value, %k key, %S and %K their length (-1 for null), %R length of the value as a
+          big-endian int32, %t topic, %p partition, %o offset, %T timestamp in milliseconds,
+          %h headers as name=value,..., %% a percent sign; \n, \r, \t, \\ and \xNN
 """
 
 import argparse
@@ -19,13 +30,25 @@ from kclient.cli.common_options import (
     timeout_seconds,
     whole_number,
 )
-from kclient.cli.record_format import TEXT_FORMATS, as_json
+from kclient.cli.examples import add_examples
+from kclient.cli.progress_line import ProgressLine
+from kclient.cli.record_json import as_json
+from kclient.cli.record_range import RecordRange, StopOffsets, offset_option
+from kclient.cli.record_template import compile_template
+from kclient.cli.record_text import TEXT_FORMATS, Format, delimiter
+from kclient.cli.time_option import TIME_FORMS, accept_leading_minus, milliseconds
+from kclient.common.errors import ConfigError, InvalidArgumentError
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
+from kclient.consumer.consumer_records import ConsumerRecords
+from kclient.record import ConsumerRecord
 
 _IDLE_POLL_S = 0.5
+_POLL_BEFORE_STOP_S = 0.1
 _DAY_S = 86_400.0
+_NEWLINE = b"\n"
+_GROUP_ID = ("group.id", "group_id")
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -34,15 +57,66 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "consume",
         help="print the records of topics",
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("topic", nargs="+")
     parser.add_argument("--group", help="join this group and commit the offsets of what is printed")
-    parser.add_argument(
-        "--from-beginning", action="store_true", help="start at the oldest record, not at the end"
+    _add_range(parser)
+    _add_output(parser)
+    add_connection_options(parser)
+    accept_leading_minus(parser)
+    add_examples(
+        parser,
+        "kclient consume orders --tail 5",
+        "kclient consume orders --until-end --format json > orders.jsonl",
+        "kclient consume orders --offset 2 --partition 0 --max-records 2",
+        "kclient consume orders --from-time -2h --to-time -1h --show all",
+        r"kclient consume orders --tail 3 --format '%T %p %o %k %s\n'",
+        "kclient consume orders --group reports --from-beginning --idle-timeout 5",
+    )
+    parser.set_defaults(run=_run, refuse=parser.error)
+
+
+def _add_range(parser: argparse.ArgumentParser) -> None:
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument(
+        "--from-beginning",
+        action="store_true",
+        help="start at the oldest record; with --group, in partitions without a committed offset",
+    )
+    start.add_argument(
+        "--offset",
+        type=offset_option,
+        metavar="N",
+        help="start at this offset, at beginning or end, or -N: N offsets before the end; the "
+        "nearest one that exists",
+    )
+    start.add_argument(
+        "--from-time", type=milliseconds, metavar="TIME", help=f"start at {TIME_FORMS}"
+    )
+    start.add_argument(
+        "--tail",
+        type=whole_number(1),
+        metavar="N",
+        help="print the last N offsets of each partition and stop: --offset -N --until-end",
     )
     parser.add_argument(
-        "--max-records", type=whole_number(1), help="stop after this number of records"
+        "--partition",
+        type=whole_number(0),
+        action="append",
+        metavar="P",
+        help="read this partition of the topics only; may be repeated",
+    )
+    parser.add_argument(
+        "--until-end", action="store_true", help="stop at the end of the topics as it is now"
+    )
+    parser.add_argument(
+        "--to-time",
+        type=milliseconds,
+        metavar="TIME",
+        help="stop before the first record of this time, or at the end as it is now",
+    )
+    parser.add_argument(
+        "--max-records", type=whole_number(1), metavar="N", help="stop after N records"
     )
     parser.add_argument(
         "--idle-timeout",
@@ -50,11 +124,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="SECONDS",
         help="stop after this time without a record",
     )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
+        type=_format,
         default="text",
-        choices=("text", "json"),
-        help="text: tab-separated fields; json: one object per line (default: %(default)s)",
+        metavar="FORMAT",
+        help="text, json, raw, or a text with tokens, see above (default: %(default)s)",
     )
     parser.add_argument(
         "--show",
@@ -63,64 +141,127 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="fields of the text form; all: topic-partition@offset, timestamp in milliseconds, "
         "key, value, headers (default: %(default)s)",
     )
-    add_connection_options(parser)
-    parser.set_defaults(run=_run)
+    parser.add_argument(
+        "--delimiter",
+        type=delimiter,
+        metavar="TEXT",
+        help=r"text after each record, such as \t or \x00 (default: \n)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="do not print the number of records")
+
+
+def _format(text: str) -> str:
+    """Check the value of --format."""
+    if text not in ("text", *_FORMATS):
+        if "%" not in text:
+            raise argparse.ArgumentTypeError(
+                f"got {text!r:.80}, expected text, json, raw, or a text with tokens such as %s"
+            )
+        try:
+            compile_template(text)
+        except InvalidArgumentError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _value(record: ConsumerRecord) -> bytes:
+    value: bytes | None = record.value
+    return b"" if value is None else value
+
+
+_FORMATS: dict[str, Format] = {"json": as_json, "raw": _value}
 
 
 def _run(options: argparse.Namespace) -> int:
-    start = {"auto.offset.reset": "earliest"} if options.from_beginning else {}
+    reading = _range(options)
+    is_positioned = reading.has_start or bool(options.partition)
+    if is_positioned and options.group:
+        options.refuse(
+            "argument --group: not allowed with --offset, --from-time, --tail and --partition: "
+            "the group determines partitions and positions"
+        )
+    is_from_beginning = options.from_beginning or (reading.has_stop and not reading.has_start)
+    start = {"auto.offset.reset": "earliest"} if is_from_beginning else {}
     settings = client_options(options, CONSUMER_CONFIG, start)
     if options.group:
         settings["group.id"] = options.group
+    elif is_positioned:  # the group of a configuration file is not joined
+        settings = {name: value for name, value in settings.items() if name not in _GROUP_ID}
     # Parsed before the cluster is asked for the topics.
     has_group = CONSUMER_CONFIG.parse(settings).group_id is not None
-    partitions = _partitions(options.topic, settings)
-    progress = _Progress(options)
+    partitions = _partitions(options.topic, options.partition, settings)
+    printing = _Printing(options)
     is_cut_off = False
     try:
-        _consume(options, settings, None if has_group else partitions, progress)
+        _consume(options, settings, partitions, printing, has_group=has_group)
     except BrokenPipeError:
         # It is unknown how much the reader has read; with a group, what is committed is counted.
         is_cut_off = not has_group
         raise
     finally:
-        if not is_cut_off:
-            records = "record" if progress.count == 1 else "records"
-            print(f"{progress.count} {records}", file=sys.stderr)
+        printing.end(is_reported=not is_cut_off and not options.quiet)
     return 0
+
+
+def _range(options: argparse.Namespace) -> RecordRange:
+    tail: int | None = options.tail
+    return RecordRange(
+        offset=options.offset if tail is None else -tail,
+        from_time_ms=options.from_time,
+        to_time_ms=options.to_time,
+        until_end=options.until_end or tail is not None,
+    )
+
+
+def _partitions(
+    topics: list[str], numbers: list[int] | None, settings: dict[str, object]
+) -> list[TopicPartition]:
+    """Return the topics' partitions; raises if a topic or a partition does not exist."""
+    of_admin = {name: value for name, value in settings.items() if ADMIN_CONFIG.has_key(name)}
+    with AdminClient(of_admin) as admin:
+        described = admin.describe_topics(topics).raise_for_errors()
+    partitions = []
+    for name, topic in described.items():
+        existing = [info.partition for info in topic.partitions]
+        for number in numbers or ():
+            if number not in existing:
+                raise ConfigError(
+                    f"--partition: got {number}, expected one of 0 to {len(existing) - 1}, "
+                    f"the partitions of topic {name!r}"
+                )
+        partitions += [TopicPartition(name, n) for n in existing if not numbers or n in numbers]
+    return partitions
 
 
 def _consume(
     options: argparse.Namespace,
     settings: dict[str, object],
-    partitions: list[TopicPartition] | None,
-    progress: "_Progress",
+    partitions: list[TopicPartition],
+    printing: "_Printing",
+    *,
+    has_group: bool,
 ) -> None:
+    reading = _range(options)
     consumer = Consumer(settings)
     try:
-        if partitions is None:
-            consumer.subscribe(options.topic)
+        needs_ends = reading.has_start or reading.has_stop
+        ends = consumer.end_offsets(partitions) if needs_ends else {}
+        stops = StopOffsets(consumer, reading.stops(consumer, ends)) if reading.has_stop else None
+        if has_group:
+            consumer.subscribe(options.topic, on_assigned=printing.set_assigned)
         else:
             consumer.assign(partitions)
-        while not progress.is_over():
-            progress.poll(consumer)
+            printing.set_assigned(partitions)
+            if reading.has_start:
+                for partition, first in reading.starts(consumer, partitions, ends).items():
+                    consumer.seek(partition, first)
+        while not printing.is_over():
+            printing.poll(consumer, stops)
     finally:
         consumer.close(timeout_seconds(options))
 
 
-def _partitions(topics: list[str], settings: dict[str, object]) -> list[TopicPartition]:
-    """Return the topics' partitions; raises if a topic does not exist."""
-    of_admin = {name: value for name, value in settings.items() if ADMIN_CONFIG.has_key(name)}
-    with AdminClient(of_admin) as admin:
-        described = admin.describe_topics(topics).raise_for_errors()
-    return [
-        TopicPartition(name, info.partition)
-        for name, topic in described.items()
-        for info in topic.partitions
-    ]
-
-
-class _Progress:
+class _Printing:
     """Prints records, and knows when the command is done.
 
     Attributes:
@@ -131,30 +272,68 @@ class _Progress:
         self.count = 0
         self._most: int | None = options.max_records
         self._idle_timeout_s: float | None = options.idle_timeout
-        self._format = as_json if options.format == "json" else TEXT_FORMATS[options.show]
+        self._format, self._delimiter = _output(options)
+        self._progress = ProgressLine(sys.stdout, is_quiet=options.quiet)
         self._last_record = time.monotonic()
+        self._is_assigned = self._is_at_stop = False
+
+    def set_assigned(self, _partitions: object) -> None:
+        """Note that the partitions are assigned, or none to this member of the group."""
+        self._is_assigned = True
 
     def is_over(self) -> bool:
-        """Return whether the maximum was printed, or no record arrived within the idle timeout."""
-        if self._most is not None and self.count >= self._most:
+        """Return whether the maximum or the stop is reached, or the idle timeout has passed."""
+        if self._is_at_stop or (self._most is not None and self.count >= self._most):
             return True
         idle_s = time.monotonic() - self._last_record
         return self._idle_timeout_s is not None and idle_s >= self._idle_timeout_s
 
-    def poll(self, consumer: Consumer) -> None:
+    def poll(self, consumer: Consumer, stops: StopOffsets | None) -> None:
         """Print the records of one poll. If that fails, reset the positions to before them."""
         left = None if self._most is None else self._most - self.count
-        records = consumer.poll(_IDLE_POLL_S, max_records=left)
-        if not records:
-            return
+        timeout_s = _IDLE_POLL_S if stops is None else _POLL_BEFORE_STOP_S
+        records = consumer.poll(timeout_s, max_records=left)
+        if records:
+            self._print(consumer, records, stops)
+        if stops is not None and self._is_assigned:
+            self._is_at_stop = stops.are_reached(is_idle=not records)
+
+    def _print(
+        self,
+        consumer: Consumer,
+        records: ConsumerRecords[bytes, bytes],
+        stops: StopOffsets | None,
+    ) -> None:
         self._last_record = time.monotonic()
         try:
-            for record in records:
-                sys.stdout.buffer.write(self._format(record).encode() + b"\n")
+            selected = records if stops is None else stops.select(records)
+            lines = [
+                part for record in selected for part in (self._format(record), self._delimiter)
+            ]
+            printed = b"".join(lines)
+            sys.stdout.buffer.write(printed)
             sys.stdout.flush()
         except BaseException:
             # The commit at close must not include records that were not printed.
             for partition in records.partitions():
                 consumer.seek(partition, records.records(partition)[0].offset)
             raise
-        self.count += len(records)
+        self.count += len(selected)
+        self._progress.add(len(selected), len(printed))
+
+    def end(self, *, is_reported: bool) -> None:
+        """Remove the progress line; report the number of records."""
+        self._progress.clear()
+        if is_reported:
+            print(f"{self.count} {'record' if self.count == 1 else 'records'}", file=sys.stderr)
+
+
+def _output(options: argparse.Namespace) -> tuple[Format, bytes]:
+    """Return the format of a record and the delimiter after it."""
+    name: str = options.format
+    is_template = name not in ("text", *_FORMATS)
+    usual = b"" if is_template else _NEWLINE
+    after: bytes = usual if options.delimiter is None else options.delimiter
+    if is_template:
+        return compile_template(name), after
+    return TEXT_FORMATS[options.show] if name == "text" else _FORMATS[name], after

@@ -4,8 +4,7 @@ import argparse
 import sys
 
 from kclient.cli.common_options import add_connection_options, producer_options, whole_number
-from kclient.cli.record_format import unescape
-from kclient.common.errors import InvalidArgumentError
+from kclient.cli.record_text import separator, unescape
 from kclient.producer.producer import Producer
 from kclient.producer.producer_config import PRODUCER_CONFIG
 
@@ -22,7 +21,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--key-separator",
         metavar="TEXT",
-        type=_separator,
+        type=separator,
         help=r"text between key and value of a line, \t for a tab; a line without it has no key",
     )
     parser.add_argument(
@@ -36,13 +35,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _run(options: argparse.Namespace) -> int:
     deliveries = _Deliveries()
-    separator: bytes | None = options.key_separator
+    key_separator: bytes | None = options.key_separator
     created = Producer(producer_options(options, PRODUCER_CONFIG))
     try:
         # The end of the block waits for the outcome of every record, also after Ctrl-C.
         with created as producer:
             for line in sys.stdin.buffer:
-                key, value = _split(line.rstrip(b"\r\n"), separator, escaped=options.escaped)
+                key, value = _split(line.rstrip(b"\r\n"), key_separator, escaped=options.escaped)
                 deliveries.sent += 1
                 producer.send(
                     options.topic,
@@ -54,17 +53,6 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         deliveries.report()
     return 1 if deliveries.delivered < deliveries.sent else 0
-
-
-def _separator(text: str) -> bytes:
-    """Return the bytes of a separator, in which a backslash begins an escape sequence."""
-    try:
-        separator = unescape(text.encode())
-    except InvalidArgumentError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not separator:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected at least one character")
-    return separator
 
 
 class _Deliveries:

@@ -7,7 +7,7 @@ from kclient.cli.examples import examples_of
 from tests.support.checks.command_line_reference import is_of_client, leaves
 
 _SHELL = re.compile(r" (?:[<>|] ?.*|&&.*)$")
-_WITHOUT = {"kclient produce": ["produce", "t"], "kclient consume": ["consume", "t"]}
+_WITHOUT = {"kclient produce": ["produce", "t"]}
 """Commands whose examples are still to be written."""
 
 PARSERS = dict(leaves())

@@ -32,13 +32,13 @@ from tests.support.checks.command_line_reference import leaves
 from tests.support.clients.clients import Clients
 from tests.support.processes.child_process import ChildProcess
 
-WITHOUT = {"kclient produce", "kclient consume"}
+WITHOUT = {"kclient produce"}
 """Commands whose examples are still to be written."""
 
 ADDRESS = "127.0.0.1:9092"
 ENDLESS = re.compile(
     r"kclient (broker|cluster start)\b|.* --watch\b"
-    r"|kclient consume (?!.*(--max-records|--idle-timeout|--exit|--tail|-e\b))"
+    r"|kclient consume (?!.*(--max-records|--idle-timeout|--tail|--until-end|--to-time))"
 )
 PROPERTIES = """
 process.roles=broker,controller
@@ -127,6 +127,9 @@ PREPARED: dict[str, Callable[[Site], None]] = {
 }
 SILENT = {"kclient configs get", "kclient transactions find-hanging"}
 """Commands whose first example prints nothing here."""
+
+COUNTS = {"kclient consume": "7 records\n"}
+"""Standard error of the first examples that end well."""
 
 FAILING = {
     "kclient cluster unregister --id 3": "BROKER_ID_NOT_REGISTERED",

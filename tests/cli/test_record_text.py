@@ -1,7 +1,5 @@
 """Lines that ``kclient consume`` prints: one for each record, and reversible."""
 
-import base64
-import json
 import shlex
 import subprocess
 import sys
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 from kclient import TopicPartition
 from kclient.cli.command_line import OUTPUT_CLOSED
 from kclient.cli.main import main
-from kclient.cli.record_format import NULL, escape, unescape
+from kclient.cli.record_text import NULL, escape, unescape
 from kclient.common.errors import InvalidArgumentError
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.clients import Clients, place
@@ -112,28 +110,6 @@ def test_text_lines(clients: Clients, capfdbinary: pytest.CaptureFixture[bytes])
         assert (place, timestamp) == (f"{topic}-0@{offset}".encode(), b"7")
         assert [unescape(part) for part in (key, value, header)] == [data, data, data]
         assert unescape(name) == b"a,b=c"
-
-
-def test_json_lines(clients: Clients, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    def parsed(shown: object) -> bytes | None:
-        if isinstance(shown, dict):
-            return base64.b64decode(shown["base64"])
-        return shown.encode() if isinstance(shown, str) else None
-
-    topic = clients.topic()
-    producer = clients.producer()
-    for data in AWKWARD:
-        producer.send(topic, data, key=data, headers=[("h", data)], timestamp_ms=7)
-    producer.flush()
-    lines = consumed(capfdbinary, clients, topic, len(AWKWARD), "--format", "json")
-    for offset, (line, data) in enumerate(zip(lines, AWKWARD, strict=True)):
-        record = json.loads(line)
-        assert parsed(record.pop("key")) == data
-        assert parsed(record.pop("value")) == data
-        ((name, header),) = record.pop("headers")
-        assert (name, parsed(header)) == ("h", data)
-        place = {"topic": topic, "partition": 0, "offset": offset, "timestamp_ms": 7}
-        assert record == place
 
 
 def test_a_topic_is_copied_through_text(

@@ -1,19 +1,18 @@
-r"""Records as lines of text: tab-separated fields, or JSON.
+r"""Records as lines of text: tab-separated fields.
 
-In text fields, UTF-8 is unchanged. A backslash is written ``\\``, a tab ``\t``, a newline ``\n``, a
+UTF-8 is unchanged. A backslash is written ``\\``, a tab ``\t``, a newline ``\n``, a
 carriage return ``\r``, any other control character and each byte that is not part of UTF-8 text
 ``\xNN``, and null ``\N``.
 """
 
-import base64
-import json
+import argparse
 import re
 from collections.abc import Callable
 
 from kclient.common.errors import InvalidArgumentError
 from kclient.record import ConsumerRecord
 
-Format = Callable[[ConsumerRecord], str]
+Format = Callable[[ConsumerRecord], bytes]
 
 NULL = r"\N"
 
@@ -23,7 +22,7 @@ _BYTES = {b"\\\\": b"\\", b"\\t": b"\t", b"\\n": b"\n", b"\\r": b"\r"}
 # Control characters, Unicode's line separators, and the surrogates that represent bytes which are
 # not UTF-8.
 _SPECIAL = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_ESCAPE = re.compile(rb"\\(?:x[0-9a-f]{2}|.|$)", re.DOTALL)
+_ESCAPE = re.compile(rb"\\(?:x[0-9a-fA-F]{2}|.|$)", re.DOTALL)
 
 
 def escape(data: bytes | None, also: str = "") -> str:
@@ -68,46 +67,46 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return plain
 
 
-def _value(record: ConsumerRecord) -> str:
-    return escape(record.value)
+def delimiter(text: str) -> bytes:
+    """Parse text of the command line in which a backslash begins an escape sequence.
+
+    Raises:
+        argparse.ArgumentTypeError: A sequence is invalid.
+    """
+    try:
+        parsed = unescape(text.encode())
+    except InvalidArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if parsed is None:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected text")
+    return parsed
 
 
-def _key_value(record: ConsumerRecord) -> str:
-    return f"{escape(record.key)}\t{escape(record.value)}"
+def separator(text: str) -> bytes:
+    """Parse text of the command line as `delimiter`, but refuse an empty one."""
+    parsed = delimiter(text)
+    if not parsed:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected at least one character")
+    return parsed
 
 
-def _all(record: ConsumerRecord) -> str:
+def _value(record: ConsumerRecord) -> bytes:
+    return escape(record.value).encode()
+
+
+def _key_value(record: ConsumerRecord) -> bytes:
+    return f"{escape(record.key)}\t{escape(record.value)}".encode()
+
+
+def _all(record: ConsumerRecord) -> bytes:
     headers = ",".join(
         f"{escape(name.encode(), ',=')}={escape(data, ',')}" for name, data in record.headers
     )
     return (
         f"{record.topic}-{record.partition}@{record.offset}\t{record.timestamp_ms}\t"
-        f"{_key_value(record)}\t{headers}"
-    )
+        f"{escape(record.key)}\t{escape(record.value)}\t{headers}"
+    ).encode()
 
 
 TEXT_FORMATS: dict[str, Format] = {"value": _value, "key-value": _key_value, "all": _all}
 """Text forms of a record, by the value of ``--show``."""
-
-
-def as_json(record: ConsumerRecord) -> str:
-    """Return a record as one line of JSON."""
-    fields = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp_ms,
-        "key": _json_bytes(record.key),
-        "value": _json_bytes(record.value),
-        "headers": [[name, _json_bytes(data)] for name, data in record.headers],
-    }
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-
-
-def _json_bytes(data: bytes | None) -> str | dict[str, str] | None:
-    if data is None:
-        return None
-    try:
-        return bytes(data).decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
