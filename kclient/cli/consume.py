@@ -58,7 +58,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="print the records of topics",
         description=__doc__,
     )
-    parser.add_argument("topic", nargs="+")
+    parser.add_argument("topic", nargs="+", help="topics to read")
     parser.add_argument("--group", help="join this group and commit the offsets of what is printed")
     _add_range(parser)
     _add_output(parser)

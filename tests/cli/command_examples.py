@@ -7,13 +7,10 @@ from kclient.cli.examples import examples_of
 from tests.support.checks.command_line_reference import is_of_client, leaves
 
 _SHELL = re.compile(r" (?:[<>|] ?.*|&&.*)$")
-_WITHOUT = {"kclient produce": ["produce", "t"]}
-"""Commands whose examples are still to be written."""
 
 PARSERS = dict(leaves())
 ALL = {
-    name: _WITHOUT.get(name)
-    or shlex.split(_SHELL.sub("", examples_of(parser)[0]).replace("$(kclient ", "").strip())[1:]
+    name: shlex.split(_SHELL.sub("", examples_of(parser)[0]).replace("$(kclient ", "").strip())[1:]
     for name, parser in PARSERS.items()
 }
 """Arguments by command."""

@@ -32,9 +32,6 @@ from tests.support.checks.command_line_reference import leaves
 from tests.support.clients.clients import Clients
 from tests.support.processes.child_process import ChildProcess
 
-WITHOUT = {"kclient produce"}
-"""Commands whose examples are still to be written."""
-
 ADDRESS = "127.0.0.1:9092"
 ENDLESS = re.compile(
     r"kclient (broker|cluster start)\b|.* --watch\b"
@@ -48,7 +45,7 @@ controller.listener.names=CONTROLLER
 controller.quorum.voters=1@127.0.0.1:9093
 log.dirs={directory}
 """
-COMMANDS = {name: parser for name, parser in leaves() if name not in WITHOUT}
+COMMANDS = dict(leaves())
 
 
 def test_every_command_has_examples() -> None:
@@ -128,8 +125,6 @@ PREPARED: dict[str, Callable[[Site], None]] = {
 SILENT = {"kclient configs get", "kclient transactions find-hanging"}
 """Commands whose first example prints nothing here."""
 
-COUNTS = {"kclient consume": "7 records\n"}
-"""Standard error of the first examples that end well."""
 
 FAILING = {
     "kclient cluster unregister --id 3": "BROKER_ID_NOT_REGISTERED",
@@ -157,7 +152,7 @@ def test_examples_run_as_shown(command: str, site: Site) -> None:
         run(example, site)
 
 
-@pytest.mark.parametrize("command", [each for each in OF_CLIENTS if each not in WITHOUT])
+@pytest.mark.parametrize("command", OF_CLIENTS)
 @pytest.mark.parametrize("is_pipe", [True, False], ids=["pipe", "closed"])
 def test_output_that_is_closed_is_no_error(command: str, is_pipe: bool, site: Site) -> None:
     if command in PREPARED:
