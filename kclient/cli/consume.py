@@ -1,7 +1,9 @@
 r"""``kclient consume``: print records as they arrive.
 
-Without an option it starts at the end and prints new records until it is interrupted. What a
-range of records is given by, such as --until-end, starts at the beginning instead.
+Without options it starts at the end of the topics and prints new records until Ctrl-C. With
+--until-end or --to-time it starts at the beginning, unless a start is given. The number of records
+is printed on standard error. Options of the consumer are given by -X, such as
+-X isolation.level=read_committed.
 
 Formats:
   text    tab-separated fields, see --show. UTF-8 text is unchanged; backslash, tab, newline and

@@ -5,8 +5,9 @@ line is an object as 'kclient consume --format json' prints it: value, key, head
 [name, value]) and timestamp (milliseconds); only value is required. Values are strings, null or
 {"base64": "..."}. Its topic, partition and offset are ignored.
 
-A line that cannot be sent is reported with its number, and the others are sent. The exit status is
-1 if a record was not delivered.
+A line that cannot be sent is reported with its number, and the others are sent. The numbers of
+records are printed on standard error; the exit status is 1 if one was not acknowledged. Options of
+the producer are given by -X, such as -X compression.type=zstd.
 """
 
 import argparse

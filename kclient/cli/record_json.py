@@ -76,7 +76,8 @@ def parse_json(line: bytes) -> ProducedRecord | None:
     for name in fields:
         if name not in _FIELDS and name not in _CONSUMED:
             raise InvalidArgumentError(
-                f"field: got {name!r:.80}, expected {', '.join((*_FIELDS, *_CONSUMED))}"
+                f"field: got {name!r:.80}, expected {', '.join((*_FIELDS, *_CONSUMED))}; "
+                "with --format text a line is the value, also one of JSON"
             )
     if "value" not in fields:
         raise InvalidArgumentError("value: got no such field, expected one; null is a tombstone")

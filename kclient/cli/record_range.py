@@ -97,12 +97,15 @@ class StopOffsets:
         self._consumer = consumer
         self._stops = stops
 
+    def _stop(self, place: TopicPartition) -> int:
+        return self._stops.get(place, 0)  # 0 for a partition that was added later
+
     def select(self, records: ConsumerRecords[bytes, bytes]) -> list[ConsumerRecord[bytes, bytes]]:
         """Return the records before the stop; the position of a partition stays at its stop."""
         selected: list[ConsumerRecord[bytes, bytes]] = []
         for place in records.partitions():
             found = records.records(place)
-            stop = self._stops[place]
+            stop = self._stop(place)
             if found[-1].offset >= stop:
                 found = [record for record in found if record.offset < stop]
                 self._consumer.seek(place, stop)
@@ -121,7 +124,7 @@ class StopOffsets:
             KafkaTimeoutError: The brokers do not respond.
         """
         positions = {place: self._consumer.position(place) for place in self._consumer.assignment()}
-        behind = {place: at for place, at in positions.items() if at < self._stops[place]}
+        behind = {place: at for place, at in positions.items() if at < self._stop(place)}
         if behind and is_idle:
             ends = self._consumer.end_offsets(list(behind))
             behind = {place: at for place, at in behind.items() if at < ends[place]}

@@ -1,5 +1,7 @@
 """``kclient consume``: what it prints, when it ends, and what it commits."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
 from tests.cli.interruption import INTERRUPTED, TERMINATED, interrupted
 from tests.support.clients.clients import Clients, place
-from tests.support.processes.child_process import command
+from tests.support.processes.child_process import ROOT, command
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -260,6 +262,33 @@ def test_consume_reports_what_it_printed(
     if group:
         committed = clients.admin().list_consumer_group_offsets("readers")
         assert committed[place("orders")].offset == 3
+
+
+@pytest.mark.parametrize("options", [("--from-beginning",), ("--tail", "3")])
+def test_consume_fails_if_the_disk_is_full(
+    clients: Clients, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    clients.fill("orders", 3)
+    with (tmp_path / "errors").open("wb") as errors, Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "kclient",
+                "consume",
+                "orders",
+                *options,
+                "-b",
+                clients.bootstrap,
+            ],
+            check=False,
+            stdout=full,
+            stderr=errors,
+            cwd=ROOT,
+            timeout=60,
+        )
+    expected = "0 records\nkclient consume: [Errno 28] No space left on device\n"
+    assert (done.returncode, (tmp_path / "errors").read_text()) == (1, expected)
 
 
 def test_consume_leaves_its_group_at_sigterm(clients: Clients, tmp_path: Path) -> None:

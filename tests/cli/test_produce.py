@@ -8,7 +8,7 @@ import pytest
 
 from kclient import TopicPartition
 from kclient.cli.main import main
-from tests.cli.interruption import interrupted
+from tests.cli.interruption import TERMINATED, interrupted
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients, place, read
 from tests.support.processes.child_process import command
@@ -280,6 +280,19 @@ def test_produce_delivers_the_lines_that_were_typed(clients: Clients, tmp_path: 
         process.enter(b"one\ntwo\nthree\n")
         wait_until(lambda: end() == 3, "the lines are written")
         assert interrupted(process) == ["sent 3, failed 0", "kclient: interrupted"]
+
+
+def test_produce_delivers_what_was_typed_at_sigterm(clients: Clients, tmp_path: Path) -> None:
+    slow = ("-X", "linger.ms=600000", "--timeout", "600")
+    with command(tmp_path, "produce", "orders", *slow, "-b", clients.bootstrap) as process:
+        process.enter(b"one\ntwo")
+        process.wait_until_input_is_processed()
+        process.enter(b"\nthree\n")
+        process.wait_until_input_is_processed()
+        process.terminate()
+        process.finish(TERMINATED)
+        assert process.stderr.splitlines() == ["sent 3, failed 0", "kclient: terminated"]
+    assert records(clients, "orders", 3) == [(None, b"one"), (None, b"two"), (None, b"three")]
 
 
 @pytest.mark.parametrize(("typed", "read"), [(b"", 0), (b"one\n", 1)])

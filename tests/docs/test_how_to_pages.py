@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kclient.cli.main import main
 from kclient.common.errors import CommitFailedError
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.document_blocks import all_blocks, blocks
@@ -104,6 +105,9 @@ def test_replay(clients: Clients, tmp_path: Path) -> None:
     now_ms = producer.send("orders", b"now").result(20).timestamp_ms
     old_ms = now_ms - two_hours_ms
     producer.send("prices", b"old", timestamp_ms=old_ms).result(20)
+    (commands,) = all_blocks(PAGES / "replay.md", "sh")
+    for line in commands.splitlines():
+        assert main([*shlex.split(line)[1:], "-b", clients.bootstrap]) == 0
     by_time, rewound, moved = code_of("replay", clients)
     assert output_of(tmp_path, by_time) == f"{now_ms} b'now'\n"
     assert output_of(tmp_path, by_time.replace('"orders"', '"prices"')) == ""
