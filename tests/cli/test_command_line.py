@@ -30,6 +30,7 @@ ALL = [
     "acls",
     "produce",
     "consume",
+    "doctor",
     "trace",
 ]
 

@@ -122,7 +122,7 @@ PREPARED: dict[str, Callable[[Site], None]] = {
     "kclient transactions abort": Site.begin_transaction,
     "kclient transactions force-terminate": Site.begin_transaction,
 }
-SILENT = {"kclient configs get", "kclient transactions find-hanging"}
+SILENT = {"kclient configs get", "kclient produce", "kclient transactions find-hanging"}
 """Commands whose first example prints nothing here."""
 
 
