@@ -128,7 +128,8 @@ class StripedReplicaPlacer:
         elif factor > self._total:
             problem = (
                 f"The target replication factor of {factor} cannot be reached because only "
-                f"{self._total} broker(s) are registered."
+                f"{self._total} broker(s) are registered or some brokers have all their log "
+                "directories cordoned."
             )
         if problem is not None:
             raise InvalidReplicationFactorError(

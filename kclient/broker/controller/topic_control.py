@@ -221,7 +221,7 @@ class TopicPlanner:
         """Plan additional partitions of a topic."""
         topic = self._image.topic(request.name)
         if topic is None:
-            return UnknownTopicOrPartitionError("This server does not host this topic-partition.")
+            return UnknownTopicOrPartitionError("")
         have = len(topic.partitions)
         try:
             added = self._added(topic, request)

@@ -200,7 +200,7 @@ def _partitions_result(
 ) -> CreatePartitionsTopicResult:
     if isinstance(outcome, KafkaError):
         return CreatePartitionsTopicResult(
-            name=name, error_code=code_of(outcome), error_message=str(outcome)
+            name=name, error_code=code_of(outcome), error_message=str(outcome) or None
         )
     return CreatePartitionsTopicResult(name=name)
 

@@ -71,7 +71,7 @@ def _result(
         _authorize(services, request, resource)
         entries = only(_entries(services, resource), resource.configuration_keys)
     except KafkaError as error:
-        result.error_code, result.error_message = code_of(error), str(error)
+        result.error_code, result.error_message = code_of(error), str(error) or None
     else:
         result.configs = [_described(entry, body) for entry in entries]
     return result
@@ -124,7 +124,7 @@ def _topic_entries(services: BrokerServices, name: str) -> list[ConfigEntry]:
         raise InvalidTopicError(f"Topic name {name!r:.80} is illegal: {problem}")
     image = services.metadata.image
     if name not in image.topics:
-        raise UnknownTopicOrPartitionError("This server does not host this topic-partition.")
+        raise UnknownTopicOrPartitionError("")
     return services.configs.topic_entries(image, name)
 
 
