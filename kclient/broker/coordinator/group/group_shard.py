@@ -118,10 +118,9 @@ class GroupShard:
         key, value = record.key, record.value
         if isinstance(key, OffsetCommitKey):
             self._offsets.replay(key, value, offset, producer_id)
-            if value is None:
-                self._remove_if_unused(key.group)
-            else:
-                # A consumer with manual assignment has a group without members.
+            if value is not None:
+                # A consumer with manual assignment has a group without members. Without offsets
+                # it stays until the next check (`remove_unused_groups`).
                 self._groups.setdefault(key.group, ClassicGroup(key.group, 0))
         elif isinstance(key, GroupMetadataKey):
             if isinstance(value, GroupMetadataValue):
@@ -151,8 +150,9 @@ class GroupShard:
             del self._groups[group_id]
 
     def on_loaded(self) -> None:
-        """Start the session timeouts of the restored members."""
-        for group in self._groups.values():
+        """Start the session timeouts of the restored members; remove groups of deleted offsets."""
+        for group in list(self._groups.values()):
+            self._remove_if_unused(group.group_id)
             if isinstance(group, ClassicGroup):
                 for member in group.members.values():
                     self._rebalancer.reset_session(group, member)

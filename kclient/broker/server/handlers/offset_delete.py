@@ -1,7 +1,6 @@
 """OffsetDelete, version 0: deletes committed offsets of a group (KIP-496).
 
-Offsets of topics that a member consumes are kept. Differences from Apache Kafka: a group without
-members ends with its last offset, instead of some minutes later.
+Offsets of topics that a member consumes are kept. Differences from Apache Kafka: none.
 """
 
 from functools import partial

@@ -126,10 +126,13 @@ def test_failed_deletion_of_offsets_keeps_them() -> None:
 
 
 def test_deleted_topics_take_their_offsets_along() -> None:
-    world = World()
+    world = World(offsets_retention_check_ms=1_000)
     world.commit(5)
     world.coordinator.on_topics_deleted({"other"})
     assert world.coordinator.fetch_offsets("g")[TP].offset == 5
     world.coordinator.on_topics_deleted({TP.topic})
     assert world.coordinator.fetch_offsets("g") == {}
+    assert [each.group_state for each in world.coordinator.list_groups()] == ["Empty"]
+    assert World(world.log).coordinator.list_groups() == []
+    world.pass_time(1_100)
     assert world.coordinator.list_groups() == []
