@@ -432,6 +432,7 @@ ALTERED = (
     *((2, name, "retention.ms", "5") for name in NAMED),
     (4, "1", "message.max.bytes", "5000"),
     (4, "", "message.max.bytes", "5000"),
+    (8, "1", "root", "INFO"),
     (16, "m", "interval.ms", "500"),
     (32, "g-open", "consumer.session.timeout.ms", "45001"),
     (32, "g-seen", "consumer.session.timeout.ms", "45001"),

@@ -759,6 +759,38 @@ def moved_replicas(wire: Wire) -> object:
     return seen
 
 
+# --- loggers
+
+
+def levels_of_loggers(wire: Wire) -> object:
+    """The brokers have different loggers, but for the one above them."""
+    assert alter(wire, (LOGGER, "1", [("root", SET, "INFO")])) == [(LOGGER, 0, None)]
+    rows = described(wire, LOGGER, "1")
+    name = next(row[0] for row in rows if row[0].endswith((".log.TimeIndex", ".log.log_cleaner")))
+    attempts: list[list[Change]] = [
+        [(name, SET, "DEBUG")],
+        [(name, SET, "debug")],
+        [(name, DELETE, None)],
+        [(name, APPEND, "DEBUG")],
+        [(name, SUBTRACT, "DEBUG")],
+        [(name, SET, None)],
+        [(name, SET, "DEBUG"), (name, SET, "INFO")],
+        [("absent", SET, "INFO")],
+        [("absent", DELETE, None)],
+        [("root", SET, "WARN")],
+        [("root", DELETE, None)],
+        [(name, SET, "DEBUG"), ("root", DELETE, None)],
+    ]
+    seen: list[object] = []
+    for changes in attempts:
+        for validate_only in (True, False):
+            seen.append(alter(wire, (LOGGER, "1", changes), validate_only=validate_only))
+            seen.append(_described(wire, LOGGER, "1", name))
+    seen += [alter(wire, (LOGGER, broker, [("root", SET, "INFO")])) for broker in ("9", "", "x")]
+    seen.append(alter(wire, (LOGGER, "1", [("root", SET, "INFO")])))
+    return str(seen).replace(name, "NAME")
+
+
 CASES: list[Callable[[Wire], object]] = [
     values_of_topics,
     settings_of_topics,
@@ -773,6 +805,7 @@ CASES: list[Callable[[Wire], object]] = [
     quotas,
     features,
     moved_replicas,
+    levels_of_loggers,
 ]
 
 

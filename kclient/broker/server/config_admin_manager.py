@@ -17,6 +17,7 @@ from kclient.broker.metadata.metadata_image import (
 )
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.dynamic_broker_config import broker_key, check_broker_configs
+from kclient.broker.server.runtime_loggers import check_level
 from kclient.broker.server.served_api import BrokerServices
 from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
@@ -28,6 +29,7 @@ from kclient.common.broker_errors import (
 from kclient.common.config_def import ConfigType
 from kclient.common.errors import KafkaError
 
+LOGGER_RESOURCE = 8
 _ALTERED = frozenset({TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE})
 
 
@@ -45,7 +47,9 @@ Wanted = Sequence[tuple[ConfigResource, Sequence[Change]]]
 def refusals(
     services: BrokerServices, request: Request, wanted: Wanted, *, is_complete: bool
 ) -> list[KafkaError | None]:
-    """Return for each resource why it must not be sent to the controller, or None.
+    """Return for each resource why it is refused, or None.
+
+    All others are sent to the controller, but for loggers, which only this process has.
 
     Args:
         services: Components of the broker.
@@ -60,6 +64,10 @@ def refusals(
             if counts[resource] > 1:
                 raise InvalidRequestError("Each resource must appear at most once.")
             _check_form(changes)
+            if resource[0] == LOGGER_RESOURCE and not is_complete:
+                _check_loggers(services, request, resource[1], changes)
+                found.append(None)
+                continue
             if resource[0] not in _ALTERED:
                 raise InvalidRequestError(f"Unknown resource type {resource[0]}")
             if resource[0] == BROKER_RESOURCE:
@@ -71,6 +79,20 @@ def refusals(
         else:
             found.append(None)
     return found
+
+
+def _check_loggers(
+    services: BrokerServices, request: Request, name: str, changes: Sequence[Change]
+) -> None:
+    services.auth.require_cluster(request, AclOperation.ALTER_CONFIGS)
+    node_id = services.config.node_id
+    _check_number(name)
+    if name != str(node_id):
+        raise InvalidRequestError(
+            f"Unexpected node id. Expected {node_id}, but received {name:.80}"
+        )
+    for change in changes:
+        check_level(*change)
 
 
 def _check_form(changes: Sequence[Change]) -> None:
@@ -111,9 +133,13 @@ def _check_broker(
     check_broker_configs(values)
 
 
-def _check_node_id(name: str, node_id: int) -> None:
+def _check_number(name: str) -> None:
     if not (name.isascii() and name.removeprefix("-").isdigit()):
         raise InvalidRequestError(f"Node id must be an integer, but it is: {name:.250}")
+
+
+def _check_node_id(name: str, node_id: int) -> None:
+    _check_number(name)
     if name != str(node_id):
         raise InvalidRequestError(
             f"Unexpected broker id, expected {node_id}, but received {name:.80}"

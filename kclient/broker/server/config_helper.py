@@ -1,6 +1,6 @@
 """Descriptions of settings, with the source of each value."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import IntEnum
 from itertools import dropwhile
 from typing import NamedTuple
@@ -31,6 +31,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
     CLIENT_METRICS_CONFIG = 7
     GROUP_CONFIG = 8
 
@@ -171,6 +172,23 @@ def client_metrics_entries(image: MetadataImage, name: str) -> list[ConfigEntry]
             read_only=False,
         )
         for key in CLIENT_METRICS_KEYS.values()
+    ]
+
+
+def logger_entries(levels: Iterable[tuple[str, str]]) -> list[ConfigEntry]:
+    """Return the levels of loggers, given with their names."""
+    return [
+        ConfigEntry(
+            name,
+            level,
+            ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+            ConfigType.UNKNOWN,
+            read_only=False,
+            is_sensitive=False,
+            doc="",
+            synonyms=[],
+        )
+        for name, level in levels
     ]
 
 

@@ -1,11 +1,11 @@
-"""Changes of settings of topics, brokers, groups and client metrics (KIP-226, KIP-339).
+"""Changes of settings of topics, brokers, loggers, groups and client metrics (KIP-226, KIP-339).
 
 - IncrementalAlterConfigs, versions 0-1.
 - AlterConfigs, versions 0-2.
 
 The response is sent when this broker has applied the change, or 1 s after the commit.
-Differences from Apache Kafka: levels of loggers are not changed; an unknown operation is refused
-with INVALID_REQUEST. Settings of groups and client metrics are stored without effect.
+Differences from Apache Kafka: an unknown operation is refused with INVALID_REQUEST. Settings of
+groups and client metrics are stored without effect. Loggers are those of Python.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,13 @@ from typing import TypeVar
 from kclient.broker.controller.configuration_control import DELETE, SET
 from kclient.broker.metadata.metadata_image import ConfigResource, MetadataImage
 from kclient.broker.network.request_channel import Request
-from kclient.broker.server.config_admin_manager import Change, Wanted, refusals
+from kclient.broker.server.config_admin_manager import (
+    LOGGER_RESOURCE,
+    Change,
+    Wanted,
+    refusals,
+)
+from kclient.broker.server.runtime_loggers import change_level
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.broker_errors import NONE, code_of
 from kclient.common.errors import KafkaError
@@ -43,7 +49,15 @@ def _alter_incrementally(
         for each in body.resources
     ]
     refused = refusals(services, request, wanted, is_complete=False)
-    accepted = [each for each, error in zip(body.resources, refused, strict=True) if error is None]
+    accepted = []
+    for each, error in zip(body.resources, refused, strict=True):
+        if error is not None:
+            continue
+        if each.resource_type != LOGGER_RESOURCE:
+            accepted.append(each)
+        elif not body.validate_only:
+            for config in each.configs:
+                change_level(config.name, config.config_operation, config.value)
     forwarded = IncrementalAlterConfigsRequest(resources=accepted, validate_only=body.validate_only)
 
     def respond(outcome: IncrementalAlterConfigsResponse | KafkaError | None) -> None:

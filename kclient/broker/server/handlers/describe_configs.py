@@ -1,7 +1,6 @@
-"""DescribeConfigs, versions 1-4: settings of topics, brokers, groups and client metrics.
+"""DescribeConfigs, versions 1-4: settings of topics, brokers, loggers, groups and client metrics.
 
-Differences from Apache Kafka: fewer settings of brokers are dynamic, all others are read-only;
-loggers have no levels.
+Differences from Apache Kafka: fewer settings of brokers are dynamic, all others are read-only.
 """
 
 from kclient.broker.metadata.metadata_image import (
@@ -11,12 +10,15 @@ from kclient.broker.metadata.metadata_image import (
     TOPIC_RESOURCE,
 )
 from kclient.broker.network.request_channel import Request
+from kclient.broker.server.config_admin_manager import LOGGER_RESOURCE
 from kclient.broker.server.config_helper import (
     ConfigEntry,
     client_metrics_entries,
     group_entries,
+    logger_entries,
     only,
 )
+from kclient.broker.server.runtime_loggers import levels
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
@@ -41,8 +43,6 @@ from kclient.protocol.messages.describe_configs import (
 
 _MANY = 10
 """Number of resources above which a request is handled as a long one."""
-
-_LOGGERS = 8
 
 
 def handle(
@@ -113,9 +113,22 @@ def _entries(services: BrokerServices, resource: DescribeConfigsResource) -> lis
         if not name:
             raise InvalidRequestError("Client metrics subscription name must not be empty")
         return client_metrics_entries(services.metadata.image, name)
-    if kind == _LOGGERS:
-        return []
+    if kind == LOGGER_RESOURCE:
+        return _logger_entries(services, name)
     raise InvalidRequestError(f"Unsupported resource type: {kind}")
+
+
+def _logger_entries(services: BrokerServices, name: str) -> list[ConfigEntry]:
+    node_id = services.config.node_id
+    if not name:
+        raise InvalidRequestError("Broker id must not be empty")
+    if not (name.isascii() and name.removeprefix("-").isdigit()):
+        raise InvalidRequestError(f"Broker id must be an integer, but it is: {name:.80}")
+    if name != str(node_id):
+        raise InvalidRequestError(
+            f"Unexpected broker id, expected {node_id} but received {name:.80}"
+        )
+    return logger_entries(levels())
 
 
 def _topic_entries(services: BrokerServices, name: str) -> list[ConfigEntry]:

@@ -77,8 +77,11 @@ def _names(image: MetadataImage, body: DescribeTopicPartitionsRequest) -> list[s
         raise InvalidRequestError(
             f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}"
         )
-    if body.topics:
-        names.add(cursor.topic_name)
+    if body.topics and cursor.topic_name not in names:
+        raise InvalidRequestError(
+            "DescribeTopicPartitionsRequest topic list should contain the cursor topic: "
+            f"{cursor.topic_name:.250}"
+        )
     return sorted(name for name in names if name >= cursor.topic_name)
 
 

@@ -1,5 +1,6 @@
 """Settings that are changed while the broker runs: responses, and effects."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -210,3 +211,35 @@ def test_retention_deletes_segments_after_a_change(own: EmbeddedCluster) -> None
         assert wire.fetch("t", 0).error_code == 0
         alter(wire, (TOPIC, "t", [("retention.bytes", SET, "1")]))
         wait_until(lambda: wire.fetch("t", 0).error_code == 1, "old segments are deleted", 20)
+
+
+def test_levels_of_loggers_are_described_and_changed(wire: Wire) -> None:
+    name = "kclient.broker.log.log_cleaner"
+    logger = logging.getLogger(name)
+    try:
+        assert alter(wire, (LOGGER, "1", [(name, SET, "DEBUG")]), validate_only=True) == [(0, None)]
+        assert logger.level == logging.NOTSET
+        assert alter(wire, (LOGGER, "1", [(name, SET, "DEBUG")])) == [(0, None)]
+        assert logger.level == logging.DEBUG
+        assert source_of(wire, LOGGER, "1", name) == ("DEBUG", 6)
+        assert alter(wire, (LOGGER, "1", [(name, DELETE, None)])) == [(0, None)]
+        assert logger.level == logging.NOTSET
+    finally:
+        logger.setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize(
+    ("node", "change", "code"),
+    [
+        ("9", ("root", SET, "INFO"), INVALID_REQUEST),
+        ("", ("root", SET, "INFO"), INVALID_REQUEST),
+        ("1", ("root", DELETE, None), INVALID_REQUEST),
+        ("1", ("root", APPEND, "INFO"), INVALID_REQUEST),
+        ("1", ("root", SET, "LOUD"), INVALID_CONFIG),
+        ("1", ("absent", SET, "INFO"), INVALID_CONFIG),
+    ],
+)
+def test_invalid_changes_of_loggers_are_refused(
+    wire: Wire, node: str, change: Change, code: int
+) -> None:
+    assert [found for found, _ in alter(wire, (LOGGER, node, [change]))] == [code]

@@ -71,7 +71,8 @@ def test_broker_settings_are_defaults_of_topics(wire: Wire) -> None:
         (BROKER, "", 0),
         (GROUP, "", 42),
         (METRICS, "", 42),
-        (LOGGER, "1", 0),
+        (LOGGER, "", 42),
+        (LOGGER, "7", 42),
     ],
 )
 def test_resource_types(wire: Wire, kind: int, name: str, code: int) -> None:

@@ -79,3 +79,8 @@ def test_all_topics_are_described_without_names(wire: Wire, names: tuple[str, st
     assert set(names) <= {topic.name for topic in describe(wire).topics}
     after = describe(wire, cursor=Cursor(topic_name=names[1], partition_index=0))
     assert names[0] not in {topic.name for topic in after.topics}
+
+
+def test_cursor_has_to_be_at_a_named_topic(wire: Wire, topic: str) -> None:
+    response = describe(wire, topic, cursor=Cursor(topic_name="other", partition_index=0))
+    assert [(each.error_code, each.name) for each in response.topics] == [(42, topic)]
