@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from kclient.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from kclient.record import Record
+from kclient.record import CompressionType, Record, read_batches
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.transactions import transactional_batch
@@ -88,6 +89,70 @@ def test_settings_of_topics_take_effect_at_once(wire: Wire, topic: str) -> None:
     assert source_of(wire, TOPIC, topic, "max.message.bytes") == ("1000", 1)
     assert alter(wire, (TOPIC, topic, [("max.message.bytes", DELETE, None)])) == [(0, None)]
     assert wire.produce(topic, large).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("cleanup.policy", "compact", 87),  # a record without a key
+        ("message.timestamp.before.max.ms", "1000", 32),
+        ("max.message.bytes", "10", TOO_LARGE),
+    ],
+)
+def test_appends_are_checked_by_the_new_settings(
+    wire: Wire, topic: str, name: str, value: str, code: int
+) -> None:
+    assert wire.produce(topic, batch([b"a"])).error_code == 0
+    assert alter(wire, (TOPIC, topic, [(name, SET, value)])) == [(0, None)]
+    assert wire.produce(topic, batch([b"a"])).error_code == code
+    assert alter(wire, (TOPIC, topic, [(name, DELETE, None)])) == [(0, None)]
+    assert wire.produce(topic, batch([b"a"])).error_code == 0
+
+
+def test_batches_are_stored_by_the_new_settings(wire: Wire, topic: str) -> None:
+    changes: list[Change] = [
+        ("message.timestamp.type", SET, "LogAppendTime"),
+        ("compression.type", SET, "gzip"),
+    ]
+    assert wire.produce(topic, batch([b"a"])).log_append_time_ms == -1
+    assert alter(wire, (TOPIC, topic, changes)) == [(0, None)]
+    assert wire.produce(topic, batch([b"a"])).log_append_time_ms > 0
+    stored = wire.fetch(topic, 1).records
+    assert isinstance(stored, bytes | memoryview)
+    assert [each.compression_type for each in read_batches(stored)] == [CompressionType.GZIP]
+
+
+def test_settings_are_changed_through_any_broker() -> None:
+    """The active controller is one of them; the others send it what they have checked."""
+    with EmbeddedCluster(brokers=3) as cluster:
+        wires = {
+            number: Wire(address)
+            for number, address in enumerate(cluster.bootstrap_servers.split(","), start=1)
+        }
+        wires[1].create_topic("t")
+        for number, wire in wires.items():
+            value = str(1000 + number)
+            size: Change = ("max.message.bytes", SET, value)
+            found = alter(
+                wire,
+                (TOPIC, "t", [size]),
+                (BROKER, str(number), [("log.retention.ms", SET, value)]),
+                (TOPIC, "absent", [size]),
+                (BROKER, "", [("log.segment.bytes", SET, str(2_000_000 + number))]),
+            )
+            assert [code for code, _ in found] == [0, 0, 3, 0]
+            assert source_of(wire, TOPIC, "t", "max.message.bytes") == (value, 1)
+            assert source_of(wire, BROKER, str(number), "log.retention.ms") == (value, 2)
+            other = str(number % 3 + 1)
+            assert alter(wire, (BROKER, other, [("log.retention.ms", SET, "5")]))[0][0] == 42
+        for number, wire in wires.items():
+            wait_until(partial(has_last_segment_size, wire), f"broker {number} has the value", 20)
+            assert source_of(wire, TOPIC, "t", "retention.ms") == (str(1000 + number), 2)
+            wire.close()
+
+
+def has_last_segment_size(wire: Wire) -> bool:
+    return source_of(wire, TOPIC, "t", "segment.bytes") == ("2000003", 3)
 
 
 def test_replaced_settings_lose_the_values_that_are_not_named(wire: Wire, topic: str) -> None:
