@@ -34,6 +34,7 @@ _COMMANDS = {
     "consume": "kclient.cli.consume",
     "doctor": "kclient.cli.doctor.command",
     "trace": "kclient.cli.trace",
+    "completion": "kclient.cli.completion",
 }
 """Modules of the commands, in the order of the help."""
 

@@ -32,6 +32,7 @@ ALL = [
     "consume",
     "doctor",
     "trace",
+    "completion",
 ]
 
 
