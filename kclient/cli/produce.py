@@ -32,6 +32,7 @@ from kclient.cli.pace import Pace
 from kclient.cli.progress_line import ProgressLine
 from kclient.cli.record_input import ProducedRecord, TextInput
 from kclient.cli.record_json import parse_json
+from kclient.cli.record_outcomes import RecordOutcomes
 from kclient.cli.record_text import separator
 from kclient.cli.time_option import TIME_FORMS, accept_leading_minus, milliseconds
 from kclient.common.broker_errors import RecordTooLargeError
@@ -42,9 +43,6 @@ from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.record.record import Header
 
 _HIGHEST_RATE = 10_000_000.0
-_SHOWN_FAILURES = 10
-_FIRST_LOOK = 10_000
-"""Records without a known outcome at which the outcomes are looked at."""
 _LARGEST_EXPANSION = 8
 """Upper limit of the size of a line that describes a record to that of the record: an escape
 sequence takes up to six characters for a byte."""
@@ -170,7 +168,7 @@ def _run(options: argparse.Namespace) -> int:
     most = PRODUCER_CONFIG.parse(settings).max_request_size
     with _opened(options) as lines:
         source = _source(options, lines, most)
-        outcomes = _Outcomes(source.name_of)
+        outcomes = RecordOutcomes(source.name_of)
         created = Producer(settings)
         try:
             # The end of the block waits for the outcome of every record, also after Ctrl-C.
@@ -255,7 +253,7 @@ def _opened(options: argparse.Namespace) -> Iterator[Input]:
 def _send_all(
     source: _Source,
     send: Callable[..., DeliveryFuture],
-    outcomes: "_Outcomes",
+    outcomes: RecordOutcomes,
     options: argparse.Namespace,
 ) -> None:
     pace = None if options.rate is None else Pace(options.rate)
@@ -279,7 +277,7 @@ def _send_line(
     source: _Source,
     line: bytes | None,
     send: Callable[..., DeliveryFuture],
-    outcomes: "_Outcomes",
+    outcomes: RecordOutcomes,
 ) -> None:
     try:
         if line is None:
@@ -300,62 +298,3 @@ def _send_line(
         outcomes.fail(outcomes.read, error)
     else:
         outcomes.pending.append((outcomes.read, future))
-
-
-class _Outcomes:
-    """Counts lines and the outcomes of their records.
-
-    Futures are kept, since a callback for each record would take more time than all the rest.
-
-    Attributes:
-        read: Lines or files of the input.
-        empty: Lines without a record.
-        sent: Acknowledged records.
-        pending: Numbers and futures of records whose outcome was not looked at.
-    """
-
-    def __init__(self, name_of: Callable[[int], str]) -> None:
-        self.read = self.empty = self.sent = 0
-        self.pending: list[tuple[int, DeliveryFuture]] = []
-        self._name_of = name_of
-        self._most_pending = _FIRST_LOOK
-        self._failures: list[tuple[int, str]] = []
-
-    @property
-    def failed(self) -> int:
-        """Number of records that were not acknowledged."""
-        return self.read - self.empty - self.sent
-
-    def fail(self, number: int, error: BaseException) -> None:
-        """Keep an error if it is one of the first."""
-        if len(self._failures) < _SHOWN_FAILURES:
-            self._failures.append((number, str(error)))
-
-    def settle_many(self) -> None:
-        """Look at outcomes if there are many; each is looked at about twice."""
-        if len(self.pending) >= self._most_pending:
-            self._settle()
-            self._most_pending = max(_FIRST_LOOK, 2 * len(self.pending))
-
-    def _settle(self) -> None:
-        unknown = []
-        for number, future in self.pending:
-            if not future.done():
-                unknown.append((number, future))
-                continue
-            error = future.exception(0)
-            if error is None:
-                self.sent += 1
-            else:
-                self.fail(number, error)
-        self.pending = unknown
-
-    def report(self, *, is_quiet: bool) -> None:
-        """Print the first failures and the counts."""
-        self._settle()
-        for number, text in sorted(self._failures):
-            print(f"{self._name_of(number)}: {text}", file=sys.stderr)
-        if self.failed > len(self._failures) > 0:
-            print(f"and {self.failed - len(self._failures)} more", file=sys.stderr)
-        if self.failed or not is_quiet:
-            print(f"sent {self.sent}, failed {self.failed}", file=sys.stderr)
