@@ -740,7 +740,7 @@ def moved_replicas(wire: Wire) -> object:
         wire.create_topic(name, 1)
     request = DescribeLogDirsRequest(topics=None)
     (own,) = wire.ask(request, 4, DescribeLogDirsResponse).results
-    seen = []
+    seen: list[object] = [(own.error_code, own.total_bytes > 0, own.usable_bytes > 0)]
     for path in ("/no-such-directory", "relative", own.log_dir):
         topics = [
             AlterReplicaLogDirTopic(name=name, partitions=[0, 9]),

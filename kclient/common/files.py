@@ -117,6 +117,10 @@ class Files(Protocol):
         """Return when the file was last written, milliseconds since the epoch."""
         ...
 
+    def volume_size(self, path: Path) -> tuple[int, int]:
+        """Return the bytes of the volume of a path: all, and those that can still be written."""
+        ...
+
     def lock(self, path: Path) -> AbstractContextManager[None]:
         """Acquire an exclusive lock on a file, held until the context ends.
 

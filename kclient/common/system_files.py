@@ -212,6 +212,11 @@ class SystemFiles:
         """Return when the file was last written, milliseconds since the epoch."""
         return os.stat(path, follow_symlinks=False).st_mtime_ns // 1_000_000
 
+    def volume_size(self, path: Path) -> tuple[int, int]:
+        """Return the bytes of the volume of a path: all, and those that can still be written."""
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
     def lock(self, path: Path) -> AbstractContextManager[None]:
         """Acquire an exclusive lock on a file, held until the context ends.
 

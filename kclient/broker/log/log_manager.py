@@ -171,6 +171,15 @@ class LogManager:
         self.last_broker_epoch = -1
         self.on_retention: Callable[[TopicPartition], None] = _ignore
 
+    def volume_size(self) -> tuple[int, int]:
+        """Return the bytes of the volume of the data directory: all, and those that are free.
+
+        Raises:
+            KafkaStorageError: The disk failed.
+        """
+        with self.failures.guarding(f"{self._data_dir}: size of the volume"):
+            return self._files.volume_size(self._data_dir)
+
     def configure(self, cleaner: CleanerSettings, producers: ProducerLimits) -> None:
         """Replace the settings of the cleaner, and the limits of producers in all logs."""
         self._cleaner.configure(cleaner)

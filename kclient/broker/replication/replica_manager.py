@@ -138,6 +138,14 @@ class ReplicaManager:
         """Whether the data directory is offline, which no change of a partition shows."""
         return self._log_manager.is_offline
 
+    def volume_size(self) -> tuple[int, int]:
+        """Return the bytes of the volume of the data directory: all, and those that are free.
+
+        Raises:
+            KafkaStorageError: The disk failed.
+        """
+        return self._log_manager.volume_size()
+
     def step(self, now_ms: float) -> float:
         """Run log maintenance, and finish appends whose flush failed.
 

@@ -18,6 +18,7 @@ from kclient.testing.virtual.virtual_disk import (
 )
 
 _OPEN_FILES = 1024
+_VOLUME = 1 << 40
 
 
 class VirtualFiles:
@@ -188,6 +189,11 @@ class VirtualFiles:
         """Return when the file was last written, milliseconds since the epoch."""
         self.gate()
         return self.disk.file(path).modified_ms
+
+    def volume_size(self, path: Path) -> tuple[int, int]:
+        """Return the bytes of a volume, whose size is not simulated."""
+        del path
+        return _VOLUME, _VOLUME
 
     def lock(self, path: Path) -> AbstractContextManager[None]:
         """Take an exclusive lock on a file, held until the context ends or the process does.

@@ -184,6 +184,10 @@ class FaultyFiles:
         """Return the time of the last write."""
         return self.files.modified_ms(path)
 
+    def volume_size(self, path: Path) -> tuple[int, int]:
+        """Return the bytes of the volume of a path."""
+        return self.files.volume_size(path)
+
     def lock(self, path: Path) -> AbstractContextManager[None]:
         """Acquire an exclusive lock on a file."""
         return self.files.lock(path)

@@ -3,9 +3,8 @@
 - DescribeLogDirs, versions 1-5.
 - AlterReplicaLogDirs, versions 1-2.
 
-Differences from Apache Kafka: there is one directory. The size of its volume is not returned.
-Replicas are not moved between directories, so none is a future replica; a move to the directory
-that they are in succeeds.
+Differences from Apache Kafka: there is one directory. Replicas are not moved between directories,
+so none is a future replica; a move to the directory that they are in succeeds.
 """
 
 from collections.abc import Callable
@@ -48,6 +47,8 @@ def handle(
         directory.error_code = code_of(KafkaStorageError)
     else:
         wanted = _wanted(services.metadata.image, body)
+        size = services.replica_manager.volume_size()
+        directory.total_bytes, directory.usable_bytes = size
         directory.topics = [
             DescribeLogDirsTopic(name=topic, partitions=partitions)
             for topic, numbers in wanted.items()

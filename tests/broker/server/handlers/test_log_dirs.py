@@ -1,11 +1,14 @@
 """DescribeLogDirs requests."""
 
+import shutil
+
 from kclient.protocol.messages.log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
 )
+from kclient.testing import EmbeddedCluster
 from tests.support.clients.wire import Wire, batch
 
 
@@ -27,6 +30,12 @@ def test_logs_have_their_sizes(wire: Wire, topic: str) -> None:
     (part,) = found.partitions
     assert (found.name, part.partition_index, part.partition_size) == (topic, 0, len(record))
     assert (directory.error_code, part.offset_lag, part.is_future_key) == (0, 0, False)
+
+
+def test_volume_of_the_directory_has_its_size(wire: Wire, cluster: EmbeddedCluster) -> None:
+    directory = described(wire)
+    assert directory.total_bytes == shutil.disk_usage(cluster.data_dir).total
+    assert 0 < directory.usable_bytes <= directory.total_bytes
 
 
 def test_all_logs_are_described(wire: Wire, topic: str) -> None:
