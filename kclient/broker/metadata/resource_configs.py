@@ -170,7 +170,7 @@ def _check_patterns(items: list[str]) -> None:
         name, _, pattern = (part.strip() for part in item.partition("="))
         try:
             re.compile(pattern)
-        except re.error:
+        except (re.error, RecursionError, OverflowError):
             pattern = ""
         if name not in _MATCHED or not pattern:
             raise InvalidConfigurationError(f"Illegal client matching pattern: {item:.250}")

@@ -33,6 +33,9 @@ from kclient.protocol.messages.alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
+_MANY = 10
+"""Number of resources above which a request is handled as a long one."""
+
 Result = AlterConfigsResourceResponse | IncrementalAlterConfigsResourceResponse
 ResultT = TypeVar("ResultT", AlterConfigsResourceResponse, IncrementalAlterConfigsResourceResponse)
 
@@ -178,7 +181,20 @@ def failed_alteration(body: AlterConfigsRequest, code: int) -> AlterConfigsRespo
     )
 
 
+def _is_long(
+    _services: BrokerServices,
+    _request: Request,
+    body: IncrementalAlterConfigsRequest | AlterConfigsRequest,
+) -> bool:
+    return len(body.resources) > _MANY
+
+
 APIS = (
-    ServedApi(IncrementalAlterConfigsRequest, _alter_incrementally, failed_incremental_alteration),
-    ServedApi(AlterConfigsRequest, _alter, failed_alteration),
+    ServedApi(
+        IncrementalAlterConfigsRequest,
+        _alter_incrementally,
+        failed_incremental_alteration,
+        is_long=_is_long,
+    ),
+    ServedApi(AlterConfigsRequest, _alter, failed_alteration, is_long=_is_long),
 )
