@@ -1,4 +1,4 @@
-"""``kclient configs``: reads and changes settings of topics, brokers, groups and client metrics."""
+"""``kclient configs``: reads and changes settings of topics, brokers, groups, and quotas."""
 
 import argparse
 import sys
@@ -10,6 +10,7 @@ from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.admin.admin_types import (
     AlterConfigOp,
     AlterConfigOpType,
+    ClientQuotaEntity,
     ConfigEntry,
     ConfigResource,
     ConfigResourceType,
@@ -22,6 +23,13 @@ from kclient.cli.common_options import (
 )
 from kclient.cli.examples import add_examples
 from kclient.cli.output import add_json_option, show, show_errors, show_rows, succeeded
+from kclient.cli.quotas import (
+    add_quota_options,
+    alter_quotas,
+    quota_entity,
+    quotas_of,
+    show_quotas,
+)
 from kclient.common.errors import ConfigError
 from kclient.common.java_properties import read_properties
 
@@ -63,6 +71,7 @@ def _add_resources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--broker-defaults", action="store_true", help="the defaults of all brokers"
     )
+    add_quota_options(parser)
 
 
 def _add_get(parser: argparse.ArgumentParser) -> None:
@@ -76,6 +85,7 @@ def _add_get(parser: argparse.ArgumentParser) -> None:
         "kclient configs get --topic orders retention.ms cleanup.policy --json",
         "kclient configs get --broker 1 --all",
         "kclient configs get --broker-defaults",
+        "kclient configs get --user alice",
     )
     parser.set_defaults(run=_get)
 
@@ -99,6 +109,7 @@ def _add_set(parser: argparse.ArgumentParser) -> None:
         "kclient configs set --topic orders retention.ms=3600000 segment.ms=600000",
         "kclient configs set --topic orders --append cleanup.policy=compact --dry-run",
         "kclient configs set --broker-defaults log.cleaner.threads=2",
+        "kclient configs set --user alice producer_byte_rate=1048576",
         "kclient configs set --group billing consumer.session.timeout.ms=50000",
     )
     parser.set_defaults(run=_set)
@@ -136,11 +147,25 @@ def _resources(options: argparse.Namespace) -> list[ConfigResource]:
         found.append(ConfigResource(ConfigResourceType.BROKER, ""))
     if not found:
         names = ", ".join(f"--{option}" for option in _NAMED)
-        raise ConfigError(f"configs: expected {names} or --broker-defaults")
+        raise ConfigError(
+            f"configs: expected {names}, --broker-defaults, or an entity with quotas such as --user"
+        )
     return list(dict.fromkeys(found))
 
 
+def _entity(options: argparse.Namespace) -> ClientQuotaEntity | None:
+    """Return the entity with quotas that the options name instead of resources, or None."""
+    entity = quota_entity(options)
+    given = [getattr(options, option.replace("-", "_")) for option in _NAMED]
+    if entity is not None and (any(given) or options.broker_defaults):
+        raise ConfigError("configs: got an entity with quotas and others, expected one kind")
+    return entity
+
+
 def _get(options: argparse.Namespace) -> int:
+    entity = _entity(options)
+    if entity is not None:
+        return show_quotas(options, entity, options.key)
     resources = _resources(options)
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         results = admin.describe_configs(resources)
@@ -173,6 +198,13 @@ def _row(
 
 
 def _set(options: argparse.Namespace) -> int:
+    entity = _entity(options)
+    if entity is not None:
+        if not options.setting or options.append or options.subtract or options.from_file:
+            raise ConfigError(
+                "configs set: expected quotas as KEY=VALUE, such as request_percentage=5"
+            )
+        return alter_quotas(options, entity, quotas_of(options.setting))
     changes = [
         AlterConfigOp(name, str(value), kind)
         for kind, option, pairs in (
@@ -191,7 +223,9 @@ def _set(options: argparse.Namespace) -> int:
 
 
 def _delete(options: argparse.Namespace) -> int:
-    keys = dict.fromkeys(options.key)
+    entity, keys = _entity(options), dict.fromkeys(options.key)
+    if entity is not None:
+        return alter_quotas(options, entity, keys)
     return _alter(options, [AlterConfigOp(key, None, AlterConfigOpType.DELETE) for key in keys])
 
 

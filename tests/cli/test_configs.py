@@ -110,6 +110,29 @@ def test_groups_and_client_metrics_have_settings(run: Run) -> None:
         assert [json.loads(row)["value"] for row in rows] == [setting.partition("=")[2]]
 
 
+def test_quotas_from_change_to_removal(run: Run) -> None:
+    for entity, name in (
+        (("--user", "alice"), "user alice"),
+        (("--user", "alice", "--client-id", "app"), "client-id app, user alice"),
+        (("--client-defaults",), "client-id default"),
+    ):
+        change = ("configs", "set", *entity, "producer_byte_rate=1024", "request_percentage=5.5")
+        text = f"alter producer_byte_rate, request_percentage of {name}\n"
+        assert run(*change, "--dry-run") == (0, f"could {text}", "")
+        assert run("configs", "get", *entity) == (0, "", "")
+        assert run(*change)[0] == 0
+        (row,) = run("configs", "get", *entity, "request_percentage", "--json")[1].splitlines()
+        found = json.loads(row)
+        assert (found["name"], found["value"]) == ("request_percentage", 5.5)
+        assert ", ".join(f"{k} {v or 'default'}" for k, v in found["entity"].items()) == name
+        assert len(run("configs", "get", *entity)[1].splitlines()) == 3
+        keys = ("producer_byte_rate", "request_percentage")
+        assert run("configs", "delete", *entity, *keys)[0] == 0
+        assert run("configs", "get", *entity) == (0, "", "")
+    status, _, error = run("configs", "set", "--user", "alice", "no_such_rate=5")
+    assert (status, "no_such_rate" in error) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -117,6 +140,10 @@ def test_groups_and_client_metrics_have_settings(run: Run) -> None:
         (("set", "--topic", "t"), "expected KEY=VALUE, --append, --subtract or --from-file"),
         (("set", "--topic", "t", "x"), "configs set: got 'x', expected KEY=VALUE"),
         (("delete", "--topic", "t"), "required: KEY"),
+        (("set", "--user", "a", "request_percentage=x"), "got 'x', expected a number"),
+        (("set", "--user", "a", "--append", "a=b"), "expected quotas as KEY=VALUE"),
+        (("get", "--user", "a", "--topic", "t"), "expected one kind"),
+        (("get", "--user", "a", "--user-defaults"), "not allowed with argument"),
         (("get", "--broker", "x"), "--broker: got 'x', expected a whole number"),
     ],
 )
