@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 
 def interrupt_main_thread() -> None:
@@ -13,16 +14,29 @@ def interrupt_main_thread() -> None:
 
 @contextmanager
 def repeated_interrupts(interval: float = 0.01) -> Iterator[None]:
-    """Send SIGINT to the main thread at intervals (seconds) until the block ends.
+    """Send SIGINT to the main thread at intervals (seconds) until one has ended the block.
 
-    For waits that no other thread can observe: one of the signals finds the thread waiting.
+    For waits that no other thread can observe: one of the signals finds the thread waiting. Those
+    that follow the KeyboardInterrupt are ignored, since they could end this clean-up.
     """
     over = threading.Event()
+    handle = signal.getsignal(signal.SIGINT)
+    assert callable(handle)
+
+    def interrupt_once(number: int, frame: FrameType | None) -> None:
+        if over.is_set():
+            return
+        try:
+            handle(number, frame)
+        except KeyboardInterrupt:
+            over.set()
+            raise
 
     def run() -> None:
         while not over.wait(interval):
             interrupt_main_thread()
 
+    signal.signal(signal.SIGINT, interrupt_once)
     thread = threading.Thread(target=run, name="interrupts")
     thread.start()
     try:
@@ -30,3 +44,4 @@ def repeated_interrupts(interval: float = 0.01) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+        signal.signal(signal.SIGINT, handle)
