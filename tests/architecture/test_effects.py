@@ -8,10 +8,9 @@ PACKAGE = Path(__file__).parents[2] / "kclient"
 
 # effect (module, or module.name, or builtin) -> where it may appear, as path prefixes
 ALLOWED: dict[str, tuple[str, ...]] = {
-    # The doctor makes the steps of a connection one at a time.
-    "socket": ("network/", "cli/doctor/addresses.py"),
+    "socket": ("network/",),
     "selectors": ("network/", "testing/virtual/virtual_event_loop.py"),
-    "ssl": ("network/", "cli/doctor/addresses.py"),
+    "ssl": ("network/",),
     "time": ("common/system_tasks.py", "cli/"),
     # In testing/ it is seeded, so that a fault comes again when it is asked for again.
     "random": ("common/runtime.py", "network/system_runtime.py", "testing/"),

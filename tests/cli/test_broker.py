@@ -225,10 +225,8 @@ def test_a_signal_stops_a_broker_that_waits_for_a_majority(
 def test_a_broker_that_cannot_register_in_time_ends_with_one_line(tmp_path: Path) -> None:
     paths = write_voters(tmp_path)[:1]
     format_nodes(paths)
-    start = time.monotonic()
     with running(paths, "initial.broker.registration.timeout.ms=300") as (node,):
         assert node.finish(1) == ""
-        assert time.monotonic() - start < 3
         (line,) = [each for each in node.stderr.splitlines() if "could not connect" not in each]
     assert line.endswith(
         "broker 1 ends: KafkaTimeoutError: broker 1: not registered within 300 ms"

@@ -1,20 +1,16 @@
 """Checks of one address: its name, its port, and its certificate."""
 
-import socket
-import ssl
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from kclient.cli.doctor.report import Report, Status
-from kclient.common.errors import KafkaError
+from kclient.common.errors import DisconnectedError, SslAuthenticationError
 from kclient.common.runtime import Address
+from kclient.network.connection_check import check_connect, check_handshake
 from kclient.network.security_config import SecurityConfig
 from kclient.network.system_net import SystemNet
-from kclient.network.tls.client_context import client_context
-from kclient.network.tls.handshake_failures import closed_in_handshake, handshake_failure
 
 _NEAR_EXPIRY = timedelta(days=14)
 _REMEDY_OF_TLS = (
@@ -77,8 +73,7 @@ class AddressChecks:
     def _connect(self, address: Address, target: str, remedy: str) -> bool:
         started = time.monotonic()
         try:
-            with socket.create_connection(address, self._timeout):
-                pass
+            check_connect(address, self._timeout)
         except OSError as error:
             what = f"{address[0]}: {error.strerror or error}"
             self._report.add(Status.FAILED, "TCP", target, what, remedy)
@@ -88,51 +83,21 @@ class AddressChecks:
         return True
 
     def _handshake(self, address: Address, host: str, target: str) -> bool:
-        context = client_context(self._security)
-        verified = host if context.check_hostname else ""
         try:
-            with (
-                socket.create_connection(address, self._timeout) as stream,
-                context.wrap_socket(
-                    stream, server_hostname=host, do_handshake_on_connect=False
-                ) as secured,
-            ):
-                try:
-                    secured.do_handshake()
-                except ssl.SSLError as error:
-                    raise handshake_failure(error, secured, verified) from None
-                self._show_session(secured, target)
-        except (KafkaError, OSError) as error:
-            failure = closed_in_handshake() if isinstance(error, OSError) else error
-            self._report.add(Status.FAILED, "TLS", target, f"{failure}", _REMEDY_OF_TLS)
+            session = check_handshake(address, host, self._security, self._timeout)
+        except (SslAuthenticationError, DisconnectedError) as error:
+            self._report.add(Status.FAILED, "TLS", target, f"{error}", _REMEDY_OF_TLS)
             return False
+        names = ", ".join(session.names) or "without names"
+        found = f"{session.version}, {session.cipher}, certificate {names}"
+        status, remedy = Status.OK, None
+        if session.expiry is not None:
+            found += f", valid until {session.expiry:%Y-%m-%d}"
+            if session.expiry - datetime.now(UTC) < _NEAR_EXPIRY:
+                status = Status.WARNING
+                remedy = "renew the certificate of the listener before it expires"
+        self._report.add(status, "TLS", target, found, remedy)
         return True
-
-    def _show_session(self, secured: ssl.SSLSocket, target: str) -> None:
-        cipher = secured.cipher() or ("unknown cipher",)
-        certificate: Mapping[str, Any] = secured.getpeercert() or {}
-        expiry = _expiry(certificate)
-        found = f"{secured.version()}, {cipher[0]}, certificate {_names(certificate)}"
-        if expiry is None:
-            self._report.add(Status.OK, "TLS", target, found)
-            return
-        found += f", valid until {expiry:%Y-%m-%d}"
-        if expiry - datetime.now(UTC) > _NEAR_EXPIRY:
-            self._report.add(Status.OK, "TLS", target, found)
-        else:
-            remedy = "renew the certificate of the listener before it expires"
-            self._report.add(Status.WARNING, "TLS", target, found, remedy)
-
-
-def _names(certificate: Mapping[str, Any]) -> str:
-    return ", ".join(name for _, name in certificate.get("subjectAltName", ())) or "without names"
-
-
-def _expiry(certificate: Mapping[str, Any]) -> datetime | None:
-    given = certificate.get("notAfter")
-    if given is None:
-        return None
-    return datetime.fromtimestamp(ssl.cert_time_to_seconds(given), UTC)
 
 
 def _milliseconds(started: float) -> str:
