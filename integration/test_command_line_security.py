@@ -110,3 +110,34 @@ def test_wrong_password_is_one_line(
         assert error.startswith(f"kclient {command[0]}: ")
         assert "the broker refused user 'alice' by SCRAM-SHA-512" in error
         assert "canary" not in process.stdout + process.stderr
+
+
+def test_doctor_shows_each_step_of_a_secured_connection(
+    secured: SecuredKafka, tmp_path: Path
+) -> None:
+    in_file = _QUOTED.replace("\\", "\\\\")
+    file = ("--config-file", str(client_file(secured, tmp_path, in_file)))
+    status, shown = run(tmp_path, "doctor", "--probe", *file)
+    assert status == 0, shown
+    found = [tuple(line.split()[:2]) for line in shown.splitlines() if line[0] != " "]
+    assert found[:7] == [
+        ("ok", "DNS"),
+        ("ok", "TCP"),
+        ("ok", "TLS"),
+        ("ok", "SASL"),
+        ("ok", "ApiVersions"),
+        ("ok", "metadata"),
+        ("ok", "advertised"),
+    ]
+    assert found[7:] == [("ok", "produce"), ("ok", "clock"), ("ok", "consume")]
+
+
+def test_doctor_names_the_step_that_fails(secured: SecuredKafka, tmp_path: Path) -> None:
+    wrong = ("--config-file", str(client_file(secured, tmp_path, "wrong-canary")))
+    status, shown = run(tmp_path, "doctor", *wrong)
+    assert status == 1
+    assert "FAIL  SASL" in shown
+    status, shown = run(tmp_path, "doctor", "-b", secured.servers, "--timeout", "3")
+    assert status == 1
+    assert "FAIL  ApiVersions" in shown
+    assert "compare security.protocol" in shown
