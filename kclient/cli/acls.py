@@ -18,7 +18,7 @@ from kclient.cli.acl_options import (
 )
 from kclient.cli.common_options import add_connection_options, client_options
 from kclient.cli.examples import add_examples
-from kclient.cli.output import add_json_option, show, show_errors, succeeded
+from kclient.cli.output import add_json_option, show, show_errors, succeeded, table
 from kclient.common.acls import (
     AccessControlEntryFilter,
     AclBinding,
@@ -116,19 +116,31 @@ def _confirm(rules: list[AclBinding]) -> bool:
     """Return whether the user agrees to remove rules."""
     if not sys.stdin.isatty():
         raise ConfigError("acls remove: there is no terminal to ask; use --force")
-    for rule in sorted(set(rules)):
-        print(_text(rule))
+    print(_table(rules))
     return input("Remove these rules? (y/n) ").strip().lower() in {"y", "yes"}
 
 
 def _show(options: argparse.Namespace, rules: Iterable[AclBinding]) -> None:
-    for rule in sorted(set(rules)):
-        show(options, _text(rule), rule)
+    found = sorted(set(rules))
+    if options.json:
+        for rule in found:
+            show(options, "", rule)
+    elif found:
+        print(_table(found))
 
 
-def _text(rule: AclBinding) -> str:
-    (kind, name, pattern_type), entry = rule
-    return (
-        f"{entry.permission_type.name} {entry.operation.name}  principal {entry.principal}"
-        f"  host {entry.host}  {kind.name} {pattern_type.name} {name}"
-    )
+def _table(rules: Iterable[AclBinding]) -> str:
+    columns = ("permission", "operation", "principal", "host", "resource", "pattern", "name")
+    rows = [
+        (
+            entry.permission_type.name,
+            entry.operation.name,
+            entry.principal,
+            entry.host,
+            pattern.resource_type.name,
+            pattern.pattern_type.name,
+            pattern.name,
+        )
+        for pattern, entry in sorted(set(rules))
+    ]
+    return table(columns, rows)

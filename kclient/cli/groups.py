@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
-from kclient.admin.admin_types import ConsumerGroupDescription, OffsetSpec
+from kclient.admin.admin_types import ConsumerGroupDescription, GroupListing, OffsetSpec
 from kclient.cli.common_options import add_connection_options, client_options
 from kclient.cli.examples import add_examples
 from kclient.cli.group_lag import add_lag_action
@@ -17,7 +17,14 @@ from kclient.cli.group_members import (
     add_remove_members_action,
 )
 from kclient.cli.group_reset import add_reset_action
-from kclient.cli.output import add_json_option, number, show, show_errors, succeeded
+from kclient.cli.output import (
+    add_json_option,
+    show,
+    show_errors,
+    show_rows,
+    succeeded,
+    table,
+)
 from kclient.common.types import TopicPartition
 
 _DEAD = "Dead"
@@ -88,9 +95,7 @@ def _list(options: argparse.Namespace) -> int:
         groups = admin.list_groups(
             states=options.state, types=options.type, protocol_types=options.protocol_type
         )
-    for group in sorted(groups):
-        text = f"{group.group_id}  {group.state or '-'}  {group.protocol_type or '-'}"
-        show(options, text, group)
+    show_rows(options, GroupListing._fields, [group._asdict() for group in sorted(groups)])
     return 0
 
 
@@ -152,11 +157,4 @@ def _description(group: ConsumerGroupDescription, lags: list[PartitionLag]) -> s
         f"group {group.group_id}  state {group.state}  assignor {group.partition_assignor or '-'}"
         f"  coordinator {group.coordinator}"
     )
-    lines = [head]
-    for each in lags:
-        who = f"{each.member_id} at {each.host}" if each.member_id is not None else "-"
-        lines.append(
-            f"  {each.topic}-{each.partition}  committed {number(each.offset)}"
-            f"  end {number(each.log_end_offset)}  lag {number(each.lag)}  member {who}"
-        )
-    return "\n".join(lines)
+    return f"{head}\n{table(PartitionLag._fields, lags)}" if lags else head

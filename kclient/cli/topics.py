@@ -20,7 +20,7 @@ from kclient.cli.common_options import (
     whole_number,
 )
 from kclient.cli.examples import add_examples
-from kclient.cli.output import add_json_option, number, show, show_errors, succeeded
+from kclient.cli.output import add_json_option, show, show_errors, succeeded, table
 from kclient.cli.topic_offsets import add_offsets_action
 from kclient.common.errors import ConfigError
 
@@ -179,12 +179,11 @@ def _chosen(
 def _description(topic: TopicDescription, count: int, configs: dict[str, str | None]) -> str:
     settings = ",".join(f"{name}={value}" for name, value in configs.items())
     head = f"topic {topic.name}  id {topic.topic_id}  partitions {count}  configs {settings or '-'}"
-    partitions = (
-        f"  partition {each.partition}  leader {number(each.leader)}"
-        f"  replicas {_ids(each.replicas)}  isr {_ids(each.isr)}"
+    rows = [
+        (each.partition, each.leader, _ids(each.replicas), _ids(each.isr))
         for each in topic.partitions
-    )
-    return "\n".join([head, *partitions])
+    ]
+    return head + "\n" + table(("partition", "leader", "replicas", "isr"), rows)
 
 
 def _ids(brokers: tuple[int, ...]) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 
 from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
@@ -12,7 +13,7 @@ from kclient.admin.scram_types import (
 )
 from kclient.cli.common_options import add_connection_options, client_options, whole_number
 from kclient.cli.examples import add_examples
-from kclient.cli.output import add_json_option, show, show_errors
+from kclient.cli.output import add_json_option, show, show_errors, table
 from kclient.cli.secret_input import add_password_options, read_password
 from kclient.common.broker_errors import ResourceNotFoundError
 from kclient.common.errors import ConfigError
@@ -82,26 +83,31 @@ def _add_credential_options(parser: argparse.ArgumentParser) -> None:
 def _list(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         users = admin.describe_user_scram_credentials()
-    for user, infos in sorted(users.items()):
-        text = f"{user}  {','.join(info.mechanism for info in infos)}"
-        show(options, text, {"user": user, "credentials": infos})
+    _show(options, dict(sorted(users.items())))
     return 0
 
 
 def _describe(options: argparse.Namespace) -> int:
     wanted = list(dict.fromkeys(options.user))
-    missing = 0
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        for user in wanted:
-            infos = _credentials_of(admin, user)
-            if not infos:
-                print(f"kclient users: user {user!r} does not exist", file=sys.stderr)
-                missing += 1
-                continue
-            lines = (f"  {info.mechanism}  iterations {info.iterations}" for info in infos)
-            text = "\n".join([f"user {user}", *lines])
-            show(options, text, {"user": user, "credentials": infos})
+        found = {user: _credentials_of(admin, user) for user in wanted}
+    missing = [user for user, infos in found.items() if not infos]
+    _show(options, {user: infos for user, infos in found.items() if infos})
+    for user in missing:
+        print(f"kclient users: user {user!r} does not exist", file=sys.stderr)
     return 1 if missing else 0
+
+
+def _show(
+    options: argparse.Namespace, users: Mapping[str, tuple[ScramCredentialInfo, ...]]
+) -> None:
+    if options.json:
+        for user, infos in users.items():
+            show(options, "", {"user": user, "credentials": infos})
+        return
+    rows = [(user, *info) for user, infos in users.items() for info in infos]
+    if rows:
+        print(table(("user", *ScramCredentialInfo._fields), rows))
 
 
 def _credentials_of(admin: AdminClient, user: str) -> tuple[ScramCredentialInfo, ...]:

@@ -9,6 +9,7 @@ import pytest
 from kclient.admin import NewTopic
 from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
+from tests.cli.shown_tables import rows_of
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients
 
@@ -26,8 +27,9 @@ def test_topic_from_its_creation_to_its_deletion(run: Run, shared_clients: Clien
     head, *partitions = shown.splitlines()
     assert status == 0
     assert head == f"topic a  id {described.topic_id}  partitions 3  configs retention.ms=5"
-    assert partitions == [
-        f"  partition {number}  leader 1  replicas 1  isr 1" for number in range(3)
+    assert rows_of("\n".join(partitions)) == [
+        ["PARTITION", "LEADER", "REPLICAS", "ISR"],
+        *([str(number), "1", "1", "1"] for number in range(3)),
     ]
     assert run("topics", "list") == (0, "a\nb\n", "")
     assert run("topics", "delete", "a", "b") == (0, "deleted a\ndeleted b\n", "")
@@ -106,13 +108,14 @@ def test_partitions_without_leader_or_replicas_are_filtered(
             return capfd.readouterr().out.splitlines()
 
         wait_until(lambda: filtered("--unavailable"), "single lacks a leader")
-        assert filtered("--unavailable")[1:] == [f"  partition {lost}  leader -  replicas 3  isr 3"]
+        assert rows_of(filtered("--unavailable")[-1]) == [[str(lost), "-", "3", "3"]]
         wait_until(lambda: filtered("--under-replicated"), "orders lacks a replica")
         assert [line.split()[:2] for line in filtered("--under-replicated")] == [
             ["topic", "orders"],
-            ["partition", "0"],
+            ["PARTITION", "LEADER"],
+            ["0", "1"],
         ]
-        assert len(filtered("--under-replicated", "--unavailable")) == 4
+        assert len(filtered("--under-replicated", "--unavailable")) == 6
 
 
 def test_each_topic_succeeds_or_fails_by_itself(run: Run, shared_clients: Clients) -> None:
