@@ -351,6 +351,8 @@ def groups(scene: Scene) -> list[object]:
         shown += [
             [each[:3:2] for each in described.values()],
             (member.group_instance_id, member.assignment, described["active"].partition_assignor),
+            scene.describe_classic_groups("active")["active"].protocol,
+            scene.outcome("describe_classic_groups", "missing"),
             scene.outcome("alter_consumer_group_offsets", "active", {first: 1}),
             scene.outcome("delete_consumer_group_offsets", "active", [first]),
             scene.outcome("delete_consumer_groups", ["active", "missing"]),

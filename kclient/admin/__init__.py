@@ -7,6 +7,7 @@ from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_types import (
     AlterConfigOp,
     AlterConfigOpType,
+    ClassicGroupDescription,
     ClientQuotaEntity,
     ClientQuotaFilterComponent,
     ClusterDescription,
@@ -84,6 +85,7 @@ __all__ = [
     "AdminClient",
     "AlterConfigOp",
     "AlterConfigOpType",
+    "ClassicGroupDescription",
     "ClientQuotaEntity",
     "ClientQuotaFilterComponent",
     "ClusterDescription",

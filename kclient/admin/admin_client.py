@@ -10,6 +10,7 @@ from kclient.admin import (
     cluster_calls,
     config_calls,
     group_calls,
+    group_description_calls,
     group_offset_calls,
     hanging_transaction_calls,
     log_dir_calls,
@@ -103,7 +104,8 @@ class AdminClient(ProcessBound, metaclass=WithForeignNames, foreign_names=ADMIN_
     alter_client_quotas = blocking(config_calls.alter_client_quotas)
 
     list_groups = blocking(group_calls.list_groups)
-    describe_consumer_groups = blocking(group_calls.describe_consumer_groups)
+    describe_consumer_groups = blocking(group_description_calls.describe_consumer_groups)
+    describe_classic_groups = blocking(group_description_calls.describe_classic_groups)
     delete_consumer_groups = blocking(group_calls.delete_consumer_groups)
     remove_members_from_consumer_group = blocking(group_calls.remove_members_from_consumer_group)
     list_consumer_group_offsets = blocking(group_offset_calls.list_consumer_group_offsets)

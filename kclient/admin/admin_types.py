@@ -204,7 +204,8 @@ class GroupListing(NamedTuple):
         group_id: Name of the group.
         protocol_type: "consumer" for consumers; "" for a group that only commits.
         state: "Stable", "Empty" and so on; None if the broker is too old to send it.
-        group_type: "classic" or "consumer"; None if the broker is too old to send it.
+        group_type: "classic", "consumer", "share" or "streams"; None if the broker is too old to
+            send it.
     """
 
     group_id: str
@@ -214,13 +215,37 @@ class GroupListing(NamedTuple):
 
 
 class MemberDescription(NamedTuple):
-    """A member of a group (Kafka: MemberDescription)."""
+    """A member of a group (Kafka: MemberDescription).
+
+    The attributes from `target_assignment` on are those of groups of type "consumer" (KIP-848); of
+    classic groups the coordinator does not know them.
+
+    Attributes:
+        member_id: Id within the group.
+        group_instance_id: Name of a static member, None for a dynamic one.
+        client_id: ``client.id`` of the member.
+        host: Address of the member.
+        assignment: Partitions that the member has.
+        target_assignment: Partitions that it will have after the reassignment, or None.
+        member_epoch: Epoch of the member, or None.
+        upgraded: Whether it uses the protocol "consumer", not "classic"; None if the coordinator
+            does not report it.
+        rack_id: ``client.rack`` of the member, or None.
+        subscribed_topic_names: Names that it is subscribed to.
+        subscribed_topic_regex: Pattern that it is subscribed to, or None.
+    """
 
     member_id: str
     group_instance_id: str | None
     client_id: str
     host: str
     assignment: frozenset[TopicPartition]
+    target_assignment: frozenset[TopicPartition] | None = None
+    member_epoch: int | None = None
+    upgraded: bool | None = None
+    rack_id: str | None = None
+    subscribed_topic_names: tuple[str, ...] = ()
+    subscribed_topic_regex: str | None = None
 
 
 class ConsumerGroupDescription(NamedTuple):
@@ -229,14 +254,41 @@ class ConsumerGroupDescription(NamedTuple):
     Attributes:
         group_id: Name of the group.
         state: "Stable", "Empty", "Dead" and so on.
-        partition_assignor: Assignor of the current generation, "" for none.
+        partition_assignor: Assignor of the current generation, or of the coordinator for a group of
+            type "consumer"; "" for none.
         coordinator: Broker that coordinates the group.
         members: The members.
+        group_type: "classic" or "consumer".
+        group_epoch: Epoch of the group, None for a classic group.
+        target_assignment_epoch: Epoch of the target assignment, None for a classic group.
     """
 
     group_id: str
     state: str
     partition_assignor: str
+    coordinator: Node
+    members: tuple[MemberDescription, ...]
+    group_type: str = "classic"
+    group_epoch: int | None = None
+    target_assignment_epoch: int | None = None
+
+
+class ClassicGroupDescription(NamedTuple):
+    """A classic group of any protocol type (Kafka: ClassicGroupDescription).
+
+    Attributes:
+        group_id: Name of the group.
+        protocol: Protocol type, such as "consumer" or "connect"; "" for a group that only commits.
+        protocol_data: Protocol of the current generation; of consumers the assignor.
+        state: "Stable", "Empty" and so on.
+        coordinator: Broker that coordinates the group.
+        members: The members; their assignments are decoded if they are consumers.
+    """
+
+    group_id: str
+    protocol: str
+    protocol_data: str
+    state: str
     coordinator: Node
     members: tuple[MemberDescription, ...]
 

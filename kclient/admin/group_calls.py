@@ -2,11 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from kclient.admin.admin_types import (
-    ConsumerGroupDescription,
-    GroupListing,
-    MemberDescription,
-)
+from kclient.admin.admin_types import GroupListing
 from kclient.admin.arguments import (
     check_group_id,
     check_group_ids,
@@ -15,16 +11,12 @@ from kclient.admin.arguments import (
 )
 from kclient.admin.cluster_arguments import check_text
 from kclient.admin.cluster_calls import describe_cluster
+from kclient.admin.group_description_calls import describe_consumer_group
 from kclient.admin.requester import Requester, item_error, raise_error, raise_item_error
 from kclient.admin.results import Outcomes, Results, one_by_one, raising_if_single
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.broker_errors import (
-    GroupIdNotFoundError,
-    UnsupportedVersionError,
-)
-from kclient.common.types import Node, TopicPartition
+from kclient.common.types import Node
 from kclient.common.waiting import Steps
-from kclient.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from kclient.protocol.messages.group_membership import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -33,10 +25,6 @@ from kclient.protocol.messages.group_membership import (
 from kclient.protocol.messages.groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
     ListGroupsRequest,
     ListGroupsResponse,
 )
@@ -44,7 +32,6 @@ from kclient.protocol.messages.groups import (
 _STATES_FILTER = 4
 _TYPES_FILTER = 5
 _MEMBERS_BY_INSTANCE = 3
-_DEAD = "Dead"
 
 
 def list_groups(
@@ -110,81 +97,6 @@ def _groups_of(
 
     builder = SimpleBuilder(request, oldest=oldest)
     return requester.send_to_node(node, builder, ListGroupsResponse, read)
-
-
-def describe_consumer_groups(
-    requester: Requester, group_ids: str | Iterable[str], *, timeout: float | None = None
-) -> Steps[Results[str, ConsumerGroupDescription]]:
-    """Describe groups by name; a group that does not exist is in state "Dead".
-
-    Returns:
-        Description or error by group id.
-
-    Raises:
-        UnsupportedVersionError: A group is not of type "classic", see `list_groups`; the error of
-            this group.
-    """
-    wanted = check_group_ids(group_ids)
-    requester.limit(timeout)
-    return raising_if_single(_describe_groups(requester, wanted), group_ids, str)
-
-
-def _describe_groups(
-    requester: Requester, group_ids: Iterable[str]
-) -> Steps[Results[str, ConsumerGroupDescription]]:
-    outcomes = yield from one_by_one(group_ids, lambda each: _describe_group(requester, each))
-    return Results("describe_consumer_groups", outcomes)
-
-
-def _describe_group(requester: Requester, group_id: str) -> Steps[ConsumerGroupDescription]:
-    def read(node: Node, response: DescribeGroupsResponse) -> ConsumerGroupDescription:
-        group = next(group for group in response.groups if group.group_id == group_id)
-        error = item_error(f"group {group_id!r}", group.error_code, group.error_message)
-        if error is not None and not isinstance(error, GroupIdNotFoundError):
-            raise error
-        return ConsumerGroupDescription(
-            group_id=group_id,
-            state=group.group_state,
-            partition_assignor=group.protocol_data,
-            coordinator=node,
-            members=tuple(_member(group, member) for member in group.members),
-        )
-
-    builder = SimpleBuilder(DescribeGroupsRequest(groups=[group_id]))
-    described = yield from requester.send_to_coordinator(
-        group_id, builder, DescribeGroupsResponse, read
-    )
-    if described.state == _DEAD:
-        yield from _raise_if_other_type(requester, described)
-    return described
-
-
-def _raise_if_other_type(requester: Requester, described: ConsumerGroupDescription) -> Steps[None]:
-    """Raise if a group reported as dead exists with a type DescribeGroups does not support."""
-    for group in (yield from _groups_of(requester, described.coordinator, ListGroupsRequest())):
-        if group.group_id == described.group_id and group.group_type not in {None, "classic"}:
-            raise UnsupportedVersionError(
-                f"group {group.group_id!r}: its type is {group.group_type!r}; this version can "
-                "list its state and its offsets, but not its members"
-            )
-
-
-def _member(group: DescribedGroup, member: DescribedGroupMember) -> MemberDescription:
-    assigned: frozenset[TopicPartition] = frozenset()
-    if member.member_assignment and group.protocol_type in {"consumer", ""}:
-        assignment = ConsumerProtocolAssignment.decode_versioned(member.member_assignment)
-        assigned = frozenset(
-            TopicPartition(topic.topic, partition)
-            for topic in assignment.assigned_partitions
-            for partition in topic.partitions
-        )
-    return MemberDescription(
-        member_id=member.member_id,
-        group_instance_id=member.group_instance_id,
-        client_id=member.client_id,
-        host=member.client_host,
-        assignment=assigned,
-    )
 
 
 def delete_consumer_groups(
@@ -254,7 +166,7 @@ def _remove_members(
     requester: Requester, group_id: str, instances: Sequence[str] | None, reason: str | None
 ) -> Steps[Results[str, None]]:
     if instances is None:
-        described = yield from _describe_group(requester, group_id)
+        described = yield from describe_consumer_group(requester, group_id)
         leaving = [
             MemberIdentity(
                 member_id="" if member.group_instance_id else member.member_id,

@@ -28,8 +28,9 @@ T = TypeVar("T")
 _POLL_MS = 1_000.0
 _LONGEST_WAIT_MS = 2**31 - 1  # maximum of the requests' timeout field
 
-# Start of the names of APIs that change nothing.
+# Start or end of the names of APIs that change nothing.
 _READS = ("API_VERSIONS", "DESCRIBE_", "FIND_", "LIST_", "METADATA", "OFFSET_FETCH")
+_DESCRIBE = "_DESCRIBE"
 
 # Retriable for a producer, which waits for a topic to appear. Final for the admin client.
 _FINAL_ERRORS = (UnknownTopicOrPartitionError, UnknownTopicIdError)
@@ -240,7 +241,8 @@ class Requester:
         )
         self._client.send(request, now_ms)
         what = f"{builder.api_key.name} at {node}"
-        if not builder.api_key.name.startswith(_READS):
+        api = builder.api_key.name
+        if not (api.startswith(_READS) or api.endswith(_DESCRIBE)):
             self._sent = what
         response = yield from self._until(lambda: responses[0] if responses else None, what)
         return response.body(kind)

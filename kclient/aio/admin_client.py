@@ -11,6 +11,7 @@ from kclient.admin import (
     cluster_calls,
     config_calls,
     group_calls,
+    group_description_calls,
     group_offset_calls,
     hanging_transaction_calls,
     log_dir_calls,
@@ -105,7 +106,8 @@ class AdminClient(
     alter_client_quotas = awaited(config_calls.alter_client_quotas)
 
     list_groups = awaited(group_calls.list_groups)
-    describe_consumer_groups = awaited(group_calls.describe_consumer_groups)
+    describe_consumer_groups = awaited(group_description_calls.describe_consumer_groups)
+    describe_classic_groups = awaited(group_description_calls.describe_classic_groups)
     delete_consumer_groups = awaited(group_calls.delete_consumer_groups)
     remove_members_from_consumer_group = awaited(group_calls.remove_members_from_consumer_group)
     list_consumer_group_offsets = awaited(group_offset_calls.list_consumer_group_offsets)

@@ -30,6 +30,7 @@ from kclient.protocol.messages.committed_offsets import (
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
 )
+from kclient.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest
 from kclient.protocol.messages.describe_producers import DescribeProducersRequest
 from kclient.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
@@ -118,6 +119,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     BeginQuorumEpochRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
+    ConsumerGroupDescribeRequest,
     ControllerRegistrationRequest,
     CreateAclsRequest,
     CreatePartitionsRequest,

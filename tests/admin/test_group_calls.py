@@ -7,20 +7,13 @@ import pytest
 from kclient.admin import group_calls
 from kclient.admin.admin_types import GroupListing
 from kclient.common.broker_errors import (
-    GroupAuthorizationError,
     GroupNotEmptyError,
     UnknownMemberIdError,
     UnsupportedVersionError,
 )
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
-from kclient.common.types import TopicPartition
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
-from kclient.protocol.messages.consumer_protocol import (
-    AssignedTopicPartitions,
-    ConsumerProtocolAssignment,
-)
-from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
 from kclient.protocol.messages.group_membership import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -76,58 +69,6 @@ def test_filter_of_states_needs_version_4() -> None:
     with pytest.raises(UnsupportedVersionError):
         world.run(group_calls.list_groups, states=["Empty"])
     assert world.requests(ListGroupsRequest) == []
-
-
-def test_members_have_their_assignments() -> None:
-    assignment = ConsumerProtocolAssignment(
-        assigned_partitions=[AssignedTopicPartitions(topic="t", partitions=[0, 2])]
-    )
-    world = AdminWorld()
-    describing(
-        world,
-        DescribedGroup(
-            group_id="g",
-            group_state="Stable",
-            protocol_type="consumer",
-            protocol_data="range",
-            members=[
-                DescribedGroupMember(
-                    member_id="m", client_id="c", member_assignment=assignment.encode_versioned(0)
-                )
-            ],
-        ),
-    )
-    found = world.run(group_calls.describe_consumer_groups, ["g"])
-    (member,) = found["g"].members
-    assert (found["g"].partition_assignor, found["g"].coordinator) == (
-        "range",
-        world.brokers[0].node,
-    )
-    assert member.assignment == {TopicPartition("t", 0), TopicPartition("t", 2)}
-
-
-def test_group_of_another_type_is_not_reported_as_dead() -> None:
-    world = AdminWorld()
-    describing(world, DescribedGroup(group_id="group-1", group_state="Dead"))
-    world.respond(ApiKey.LIST_GROUPS, listed, high=5)
-    with pytest.raises(UnsupportedVersionError, match="its type is 'consumer'"):
-        world.run(group_calls.describe_consumer_groups, "group-1")
-
-
-def test_missing_group_is_dead() -> None:
-    world = AdminWorld()
-    describing(world, DescribedGroup(group_id="g", group_state="Dead", error_code=69))
-    world.respond(ApiKey.LIST_GROUPS, listed, high=5)
-    found = world.run(group_calls.describe_consumer_groups, ["g"])
-    assert (found["g"].state, found["g"].members) == ("Dead", ())
-
-
-def test_group_whose_coordinator_is_denied_is_named() -> None:
-    world = AdminWorld()
-    denied = FindCoordinatorResponse(error_code=30)
-    world.respond(ApiKey.FIND_COORDINATOR, lambda *_: denied, high=3)
-    with pytest.raises(GroupAuthorizationError, match="group 'g': GROUP_AUTHORIZATION_FAILED"):
-        world.run(group_calls.describe_consumer_groups, "g")
 
 
 def test_groups_after_one_that_is_not_deleted_are_deleted() -> None:

@@ -125,12 +125,13 @@ def test_replay(clients: Clients, tmp_path: Path) -> None:
 
 
 def test_administer(clients: Clients, tmp_path: Path) -> None:
-    create, reset, configs, delete = code_of("administer", clients)
+    create, reset, groups, configs, delete = code_of("administer", clients)
     assert output_of(tmp_path, create) == (
         "created: ['invoices']\nfailed: orders TopicExistsError\n"
     )
     assert output_of(tmp_path, reset) == "orders-0 0\n"
     assert committed(clients, "billing") == 0
+    assert output_of(tmp_path, groups) == "billing classic Empty \n"
     clients.fill("orders", 3)
     assert output_of(tmp_path, delete) == "3\n"
     assert "retention.ms" not in output_of(tmp_path, configs)
