@@ -15,6 +15,7 @@ from kclient.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
+    FeatureUpdate,
     ResourcePattern,
     ResourceType,
 )
@@ -72,6 +73,18 @@ def test_forked_child_does_not_stop_the_cluster() -> None:
         assert cluster.data_dir.is_dir()
         wire.create_topic("t")
         assert (cluster.data_dir / "t-0").is_dir()
+
+
+def test_controller_uses_static_settings_of_topics() -> None:
+    settings = {"min.insync.replicas": 2, "num.partitions": 3}
+    with EmbeddedCluster(config=settings) as cluster:
+        image = cluster.broker.services.metadata
+        with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("t")]).raise_for_errors()
+            feature = {"eligible.leader.replicas.version": FeatureUpdate(1)}
+            admin.update_features(feature).raise_for_errors()
+        assert len(image.image.topics["t"].partitions) == 3
+        assert image.image.config(4, "") == {"min.insync.replicas": "2"}
 
 
 def test_unclosed_cluster_warns() -> None:

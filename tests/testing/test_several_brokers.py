@@ -217,6 +217,20 @@ def test_preferred_leaders_are_restored_and_stopped_brokers_removed(
         assert admin.elect_leaders(ElectionType.PREFERRED, T0) == {T0: False}
 
 
+def test_controller_elects_uncleanly_by_the_static_setting() -> None:
+    settings = {"unclean.leader.election.enable": "true", "min.insync.replicas": 1}
+    with EmbeddedCluster(brokers=3, config=settings) as cluster:
+        with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+            topic = NewTopic("t", replica_assignments={0: [1, 2]})
+            admin.create_topics([topic]).raise_for_errors()
+        wait_until(lambda: in_sync(cluster) == {1, 2}, "both replicas are in sync")
+        cluster.stop(2)
+        wait_until(lambda: in_sync(cluster) == {1}, "the follower has left the ISR")
+        cluster.kill(1)
+        cluster.start(2)
+        wait_until(lambda: cluster.leader_of("t", 0) == 2, "the replica that was away leads")
+
+
 def test_group_keeps_its_offsets_when_its_coordinator_is_killed(cluster: EmbeddedCluster) -> None:
     with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
         for number in range(10):

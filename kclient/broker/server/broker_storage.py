@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from kclient.broker.controller.cluster_view import MIN_ISR_CONFIG, UNCLEAN_CONFIG
 from kclient.broker.controller.quorum_controller import ControllerSettings
 from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
 from kclient.broker.coordinator.group.group import GroupConfig
@@ -40,6 +41,7 @@ from kclient.broker.raft.voter_set import VoterSet
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_metadata_publisher import BrokerMetadataPublisher
+from kclient.broker.server.config_helper import as_text
 from kclient.broker.server.dynamic_broker_config import DynamicBrokerConfig
 from kclient.broker.server.metadata_cache import MetadataCache
 from kclient.broker.server.metadata_queue import MetadataQueue
@@ -217,6 +219,7 @@ def _raft_settings(
         identity.cluster_id,
         bootstrap,
         incarnation_id,
+        _static_topic_settings(config),
         session_timeout_ms=config.broker_session_timeout_ms,
         # The only voter needs no proof that it leads, and has no other leaders to choose.
         no_op_interval_ms=0 if len(voters) == 1 else config.metadata_max_idle_interval_ms,
@@ -232,6 +235,15 @@ def _raft_settings(
         listener,
         voters,
     )
+
+
+def _static_topic_settings(config: BrokerConfig) -> dict[str, str]:
+    """Return the static values of the settings of topics that the controller decides by."""
+    values = {
+        MIN_ISR_CONFIG: config.min_insync_replicas,
+        UNCLEAN_CONFIG: config.unclean_leader_election_enable,
+    }
+    return {name: as_text(value) or "" for name, value in values.items()}
 
 
 def _imbalance_interval_ms(config: BrokerConfig) -> float:
