@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kclient import AdminClient, NewTopic, Producer
-from kclient.cli.cluster_directory import ClusterNode, open_cluster
+from kclient.cli.cluster.directory import ClusterNode, open_cluster
 from kclient.network.system_runtime import system_runtime
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.load import Load, check_intact

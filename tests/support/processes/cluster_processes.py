@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from kclient.cli.cluster_directory import ClusterNode
+from kclient.cli.cluster.directory import ClusterNode
 from kclient.protocol.messages.quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.cli.input_lines import read_file, read_lines
+from kclient.cli.records.input_lines import read_file, read_lines
 
 MOST = 10
 

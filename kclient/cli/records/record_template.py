@@ -20,7 +20,7 @@ import re
 import struct
 from collections.abc import Callable
 
-from kclient.cli.record_text import unescape
+from kclient.cli.records.record_text import unescape
 from kclient.common.errors import InvalidArgumentError
 from kclient.record import ConsumerRecord
 

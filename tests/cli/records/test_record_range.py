@@ -2,7 +2,7 @@
 
 import pytest
 
-from kclient.cli.record_range import StopOffsets
+from kclient.cli.records.record_range import StopOffsets
 from kclient.common.errors import KafkaTimeoutError
 from kclient.record import ConsumerRecord
 from kclient.testing import EmbeddedCluster

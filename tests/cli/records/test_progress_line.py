@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kclient.cli.progress_line import ProgressLine
+from kclient.cli.records.progress_line import ProgressLine
 from tests.support.clients.clients import Clients
 from tests.support.processes.child_process import ROOT
 

@@ -71,7 +71,7 @@ def _add_start(parser: argparse.ArgumentParser) -> None:
 
 def _start(options: argparse.Namespace) -> int:
     # Only this action needs the broker, whose import takes longer than the other actions.
-    status: int = import_module("kclient.cli.cluster_start").run(options)
+    status: int = import_module("kclient.cli.cluster.start").run(options)
     return status
 
 

@@ -4,11 +4,11 @@ import argparse
 import sys
 import time
 
-from kclient.cli.progress_line import ProgressLine
-from kclient.cli.record_json import as_json
-from kclient.cli.record_range import StopOffsets
-from kclient.cli.record_template import compile_template
-from kclient.cli.record_text import TEXT_FORMATS, Format
+from kclient.cli.records.progress_line import ProgressLine
+from kclient.cli.records.record_json import as_json
+from kclient.cli.records.record_range import StopOffsets
+from kclient.cli.records.record_template import compile_template
+from kclient.cli.records.record_text import TEXT_FORMATS, Format
 from kclient.common.errors import InvalidArgumentError
 from kclient.consumer.consumer import Consumer
 from kclient.consumer.consumer_records import ConsumerRecords

@@ -8,7 +8,7 @@ import base64
 import json
 from json.encoder import encode_basestring as _quoted
 
-from kclient.cli.record_input import ProducedRecord
+from kclient.cli.records.record_input import ProducedRecord
 from kclient.common.errors import InvalidArgumentError
 from kclient.record import ConsumerRecord
 from kclient.record.batch_header import TimestampType

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kclient.cli.record_text import unescape
+from kclient.cli.records.record_text import unescape
 from kclient.record.record import Header
 
 ProducedRecord = tuple[bytes | None, bytes | None, list[Header], int | None]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kclient import TopicPartition
 from kclient.cli.command_line import OUTPUT_CLOSED
 from kclient.cli.main import main
-from kclient.cli.record_text import NULL, escape, unescape
+from kclient.cli.records.record_text import NULL, escape, unescape
 from kclient.common.errors import InvalidArgumentError
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.clients import Clients, place

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from kclient.broker.server.local_cluster import MAX_BROKERS
-from kclient.cli.cluster_directory import ClusterNode, open_cluster, parse_address
+from kclient.cli.cluster.directory import ClusterNode, open_cluster, parse_address
 from kclient.cli.common_options import key_values
 from kclient.cli.processes import Process
 from kclient.common.errors import ConfigError, KafkaError

@@ -31,9 +31,9 @@ from kclient.cli.common_options import (
     whole_number,
 )
 from kclient.cli.examples import add_examples
-from kclient.cli.record_printer import RecordPrinter, format_option
-from kclient.cli.record_range import RecordRange, StopOffsets, offset_option
-from kclient.cli.record_text import delimiter
+from kclient.cli.records.record_printer import RecordPrinter, format_option
+from kclient.cli.records.record_range import RecordRange, StopOffsets, offset_option
+from kclient.cli.records.record_text import delimiter
 from kclient.cli.time_option import TIME_FORMS, accept_leading_minus, milliseconds
 from kclient.common.errors import ConfigError
 from kclient.common.types import TopicPartition

@@ -10,13 +10,13 @@ from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.admin.admin_types import ConsumerGroupDescription, GroupListing, OffsetSpec
 from kclient.cli.common_options import add_connection_options, client_options
 from kclient.cli.examples import add_examples
-from kclient.cli.group_lag import add_lag_action
-from kclient.cli.group_members import (
+from kclient.cli.groups.lag import add_lag_action
+from kclient.cli.groups.members import (
     add_delete_action,
     add_delete_offsets_action,
     add_remove_members_action,
 )
-from kclient.cli.group_reset import add_reset_action
+from kclient.cli.groups.reset import add_reset_action
 from kclient.cli.output import (
     add_json_option,
     show,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kclient.cli.record_template import compile_template
+from kclient.cli.records.record_template import compile_template
 from kclient.common.errors import InvalidArgumentError
 from kclient.record import ConsumerRecord
 

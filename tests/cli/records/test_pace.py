@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from kclient.cli.pace import Pace
+from kclient.cli.records.pace import Pace
 
 
 class Clock:

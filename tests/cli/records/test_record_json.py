@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.cli.record_json import as_json, parse_json
+from kclient.cli.records.record_json import as_json, parse_json
 from kclient.common.errors import InvalidArgumentError
 from kclient.record import ConsumerRecord
 from kclient.record.batch_header import TimestampType

@@ -27,13 +27,13 @@ from kclient.cli.common_options import (
     whole_number,
 )
 from kclient.cli.examples import add_examples
-from kclient.cli.input_lines import Input, read_file, read_lines
-from kclient.cli.pace import Pace
-from kclient.cli.progress_line import ProgressLine
-from kclient.cli.record_input import ProducedRecord, TextInput
-from kclient.cli.record_json import parse_json
-from kclient.cli.record_outcomes import RecordOutcomes
-from kclient.cli.record_text import separator
+from kclient.cli.records.input_lines import Input, read_file, read_lines
+from kclient.cli.records.pace import Pace
+from kclient.cli.records.progress_line import ProgressLine
+from kclient.cli.records.record_input import ProducedRecord, TextInput
+from kclient.cli.records.record_json import parse_json
+from kclient.cli.records.record_outcomes import RecordOutcomes
+from kclient.cli.records.record_text import separator
 from kclient.cli.time_option import TIME_FORMS, accept_leading_minus, milliseconds
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import ConfigError, InvalidArgumentError

@@ -1,0 +1,1 @@
+"""``kclient cluster``: starts a cluster on this machine, and describes any other."""

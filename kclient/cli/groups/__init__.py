@@ -1,0 +1,1 @@
+"""``kclient groups``: shows, resets and deletes consumer groups."""

@@ -1,0 +1,1 @@
+"""Commands for records: ``kclient produce``, ``consume`` and ``records``."""
