@@ -194,7 +194,7 @@ def _reassignment(admin: AdminClient) -> None:
     with pytest.raises(KafkaError, match="partition moved-0"):
         admin.alter_partition_reassignments(
             {partition: [1, 2, 3]}, allow_replication_factor_change=False
-        )
+        ).raise_for_errors()
     assert admin.list_partition_reassignments(partition) == {}
 
 
