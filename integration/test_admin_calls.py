@@ -474,8 +474,18 @@ def test_outcomes_are_those_of_apache_kafka(
         assert found == expected
 
 
-OF_APACHE_KAFKA = {"add_raft_voter", "remove_raft_voter"}
-"""Calls that the companion broker does not serve; see test_admin_cluster.py."""
+OF_APACHE_KAFKA = {
+    "add_raft_voter",
+    "create_delegation_token",
+    "describe_delegation_token",
+    "expire_delegation_token",
+    "remove_raft_voter",
+    "renew_delegation_token",
+}
+"""Calls that the companion broker does not serve.
+
+See test_admin_cluster.py and test_admin_groups_and_tokens.py.
+"""
 
 
 def test_each_call_is_compared() -> None:

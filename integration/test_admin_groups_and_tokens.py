@@ -1,25 +1,38 @@
-"""AdminClient and groups of every type on Apache Kafka."""
+"""AdminClient, groups of every type and delegation tokens on Apache Kafka."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import pytest
 
-from integration.harness.discovery import NEWEST
-from integration.harness.kafka_cluster import KafkaCluster
+from integration.harness.discovery import NEWEST, chosen_versions
+from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster, Listener
 from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.running_kafka import RunningKafka
-from kclient import OffsetAndMetadata
+from integration.harness.secured_kafka import SCRAM_MODULE
+from kclient import AdminClient, Producer
+from kclient.admin import DelegationToken, OffsetAndMetadata
 from kclient.errors import (
+    DelegationTokenAuthorizationError,
+    DelegationTokenNotFoundError,
+    DelegationTokenOwnerMismatchError,
     GroupIdNotFoundError,
     GroupNotEmptyError,
     GroupSubscribedToTopicError,
+    SaslAuthenticationError,
     UnknownMemberIdError,
+    UnsupportedByAuthenticationError,
 )
+from tests.support.checks.document_blocks import blocks
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients, place, poll_until
+from tests.support.processes.child_process import ROOT, script
 
 WAIT = 30
+USERS = ("alice", "bob")
+MECHANISM = "SCRAM-SHA-256"
 _ERRORS = 3  # as syslog counts
 
 
@@ -163,3 +176,155 @@ def test_classic_groups_are_described(kafka: RunningKafka) -> None:
         assert admin.describe_consumer_groups(missing)[missing].state == "Dead"
         with pytest.raises(GroupIdNotFoundError):
             admin.describe_classic_groups(missing)
+
+
+@pytest.fixture(scope="module", params=chosen_versions())
+def secured(
+    request: pytest.FixtureRequest,
+    runtimes: Callable[[str], KafkaRuntime],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
+    """Address of a listener with SCRAM, of a broker with delegation tokens."""
+    options = ClusterOptions(
+        listeners=(
+            Listener(
+                "SASL",
+                "SASL_PLAINTEXT",
+                properties={
+                    "sasl.enabled.mechanisms": MECHANISM,
+                    f"{MECHANISM.lower()}.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+                },
+            ),
+        ),
+        properties={
+            "delegation.token.secret.key": "key of the test",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS;User:alice",
+            "allow.everyone.if.no.acl.found": "false",
+        },
+        format_options=[
+            word
+            for user in USERS
+            for word in ("--add-scram", f"{MECHANISM}=[name={user},password=password of {user}]")
+        ],
+    )
+    directory = tmp_path_factory.mktemp("tokens-")
+    with KafkaCluster(runtimes(request.param), directory, options) as cluster:
+        yield cluster.bootstrap("SASL")
+
+
+def login(servers: str, user: str) -> dict[str, Any]:
+    """Return the options of a client that authenticates by its password."""
+    return {
+        "bootstrap_servers": servers,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": MECHANISM,
+        "sasl_username": user,
+        "sasl_password": f"password of {user}",
+    }
+
+
+def token_login(servers: str, token: DelegationToken) -> dict[str, Any]:
+    """Return the options of a client that authenticates by a delegation token."""
+    return {
+        "bootstrap_servers": servers,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": MECHANISM,
+        "sasl_jaas_config": f'{SCRAM_MODULE} required username="{token.token_info.token_id}" '
+        f'password="{token.hmac.reveal()}" tokenauth="true";',
+    }
+
+
+def await_token(admin: AdminClient, token: DelegationToken, *, known: bool = True) -> None:
+    """Wait until the broker has applied the metadata record of a token, or of its removal."""
+
+    def is_known() -> bool:
+        tokens = admin.describe_delegation_token(token.token_info.owner)
+        return token.token_info.token_id in {each.token_info.token_id for each in tokens}
+
+    wait_until(lambda: is_known() is known, f"a broker knows the token: {known}", WAIT)
+
+
+def test_client_authenticates_by_a_delegation_token(secured: str) -> None:
+    with AdminClient(**login(secured, "alice")) as admin:
+        token = admin.create_delegation_token(renewers="User:bob", max_lifetime_ms=3_600_000)
+        info = token.token_info
+        assert (info.owner, info.token_requester, info.renewers) == (
+            "User:alice",
+            "User:alice",
+            ("User:bob",),
+        )
+        assert info.issue_timestamp + 3_600_000 == info.max_timestamp >= info.expiry_timestamp
+        await_token(admin, token)
+        assert token in admin.describe_delegation_token(["User:alice"])
+        assert token in admin.describe_delegation_token("User:bob")  # as its renewer
+        assert token not in admin.describe_delegation_token("User:carol")
+    with Producer(**token_login(secured, token)) as producer:
+        producer.send("of-the-token", b"1").result(WAIT)
+    with AdminClient(**token_login(secured, token)) as admin:
+        assert "of-the-token" in {each.name for each in admin.list_topics()}
+        with pytest.raises(UnsupportedByAuthenticationError):
+            admin.create_delegation_token()
+        with pytest.raises(UnsupportedByAuthenticationError):
+            admin.renew_delegation_token(token.hmac)
+
+
+def test_token_is_renewed_and_expired(secured: str) -> None:
+    with AdminClient(**login(secured, "alice")) as admin:
+        token = admin.create_delegation_token(owner="User:bob", renewers="User:alice")
+        assert (token.token_info.owner, token.token_info.token_requester) == (
+            "User:bob",
+            "User:alice",
+        )
+        await_token(admin, token)
+        sooner = admin.renew_delegation_token(token.hmac, renew_time_period_ms=60_000)
+        assert sooner < token.token_info.expiry_timestamp
+        assert admin.expire_delegation_token(token.hmac, expiry_time_period_ms=5_000) < sooner
+        admin.expire_delegation_token(token.hmac.reveal())
+
+        await_token(admin, token, known=False)
+        with pytest.raises(DelegationTokenNotFoundError):
+            admin.renew_delegation_token(token.hmac)
+    with (
+        AdminClient(**token_login(secured, token)) as late,
+        pytest.raises(SaslAuthenticationError),
+    ):
+        late.list_topics()
+
+
+def test_tokens_of_others_are_not_available(secured: str) -> None:
+    with AdminClient(**login(secured, "alice")) as admin:
+        token = admin.create_delegation_token()
+        await_token(admin, token)
+    with AdminClient(**login(secured, "bob")) as other:
+        assert token not in other.describe_delegation_token("User:alice")
+        with pytest.raises(DelegationTokenAuthorizationError):
+            other.create_delegation_token(owner="User:alice")
+        with pytest.raises(DelegationTokenOwnerMismatchError):
+            other.expire_delegation_token(token.hmac)
+
+
+def test_brokers_without_secret_key_have_no_tokens(kafka: RunningKafka) -> None:
+    with (
+        AdminClient(bootstrap_servers=kafka.bootstrap) as admin,
+        pytest.raises(UnsupportedByAuthenticationError),
+    ):
+        admin.create_delegation_token()
+
+
+def test_page(secured: str, tmp_path: Path) -> None:
+    page = ROOT / "docs" / "how-to" / "tls-and-sasl.md"
+    (code,) = blocks(page, "python")["Delegation tokens"]
+    for given, ours in (
+        ("localhost:9094", secured),
+        ("SASL_SSL", "SASL_PLAINTEXT"),
+        ('    "ssl_truststore_location": "ca.pem",\n', ""),
+        ("SCRAM-SHA-512", MECHANISM),
+        ("alice-secret", "password of alice"),
+    ):
+        assert given in code
+        code = code.replace(given, ours)
+    with script(tmp_path, code) as process:
+        process.finish()
+    with AdminClient(**login(secured, "alice")) as admin:
+        assert "orders" in {each.name for each in admin.list_topics()}

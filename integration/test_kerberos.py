@@ -14,7 +14,7 @@ from integration.harness.kerberos_realm import REALM, KerberosRealm
 from kclient import AdminClient, Consumer, NewTopic, Producer
 from kclient.common.broker_errors import SaslAuthenticationError
 from kclient.common.errors import BootstrapError
-from tests.support.checks.document_blocks import all_blocks
+from tests.support.checks.document_blocks import blocks
 from tests.support.processes.child_process import ROOT, script
 
 pytestmark = pytest.mark.kerberos
@@ -109,7 +109,7 @@ def test_tickets_of_kinit_are_used(kerberized: Kerberized, monkeypatch: pytest.M
 
 def test_page(kerberized: Kerberized, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KRB5CCNAME", str(kerberized.tickets))
-    *_, code = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
+    (code,) = blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")["Kerberos"]
     address = kerberized.options()["bootstrap_servers"]
     assert "broker.example.com:9092" in code
     with script(tmp_path, code.replace("broker.example.com:9092", address)) as process:

@@ -50,6 +50,7 @@ from kclient.admin.scram_types import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from kclient.admin.token_types import DelegationToken, TokenInformation
 from kclient.admin.transaction_types import (
     FencedProducer,
     HangingTransaction,
@@ -96,6 +97,7 @@ __all__ = [
     "ConfigSynonym",
     "ConsumerGroupDescription",
     "CreatedTopic",
+    "DelegationToken",
     "DeletedRecords",
     "ElectionType",
     "FeatureMetadata",
@@ -124,6 +126,7 @@ __all__ = [
     "ResourceType",
     "Results",
     "ScramCredentialInfo",
+    "TokenInformation",
     "TopicDescription",
     "TopicListing",
     "TopicPartition",

@@ -18,6 +18,7 @@ from kclient.admin import (
     quorum_calls,
     replica_calls,
     scram_calls,
+    token_calls,
     topic_calls,
     transaction_calls,
 )
@@ -140,6 +141,11 @@ class AdminClient(ProcessBound, metaclass=WithForeignNames, foreign_names=ADMIN_
 
     describe_user_scram_credentials = blocking(scram_calls.describe_user_scram_credentials)
     alter_user_scram_credentials = blocking(scram_calls.alter_user_scram_credentials)
+
+    create_delegation_token = blocking(token_calls.create_delegation_token)
+    renew_delegation_token = blocking(token_calls.renew_delegation_token)
+    expire_delegation_token = blocking(token_calls.expire_delegation_token)
+    describe_delegation_token = blocking(token_calls.describe_delegation_token)
 
     describe_acls = blocking(acl_calls.describe_acls)
     create_acls = blocking(acl_calls.create_acls)

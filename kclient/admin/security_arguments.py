@@ -4,10 +4,12 @@ Each returns what it checked, or raises `InvalidTypeError` or `InvalidArgumentEr
 expected form.
 """
 
+import base64
+import binascii
 from collections.abc import Iterable
 from enum import IntEnum
 
-from kclient.admin.arguments import check_int, check_list
+from kclient.admin.arguments import check_int, check_list, check_names
 from kclient.admin.cluster_arguments import check_enum, check_instance, check_text
 from kclient.admin.scram_types import (
     ScramCredentialInfo,
@@ -32,6 +34,7 @@ from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.common.secret import Secret
 from kclient.network.sasl.scram import SCRAM_MECHANISMS, ScramMechanism
 
+_MAX_LONG = 2**63 - 1
 _PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 
 
@@ -121,16 +124,22 @@ def _check_pattern(pattern: ResourcePattern) -> None:
 
 
 def _check_entry(entry: AccessControlEntry) -> None:
-    check_text("principal", entry.principal)
-    kind, colon, name = entry.principal.partition(":")
-    if not (kind and colon and name):
-        raise InvalidArgumentError(
-            f"principal: got {describe(entry.principal)}, expected a type and a name, such as "
-            "'User:alice'"
-        )
+    check_principal("principal", entry.principal)
     check_text("host", entry.host)
     _check_definite("operation", entry.operation, AclOperation)
     _check_definite("permission_type", entry.permission_type, AclPermissionType)
+
+
+def check_principal(what: str, principal: object) -> tuple[str, str]:
+    """Return type and name of a principal."""
+    if not isinstance(principal, str):
+        raise InvalidTypeError(f"{what}: got {describe(principal)}, expected a str")
+    kind, colon, name = principal.partition(":")
+    if not (kind and colon and name):
+        raise InvalidArgumentError(
+            f"{what}: got {describe(principal)}, expected a type and a name, such as 'User:alice'"
+        )
+    return kind, name
 
 
 def _check_definite(what: str, value: object, kind: type[IntEnum]) -> None:
@@ -173,3 +182,33 @@ def _check_known(what: str, value: object, kind: type[IntEnum]) -> None:
     member = check_enum(what, value, kind)
     if not member:  # UNKNOWN is 0
         raise InvalidArgumentError(f"{what}: got UNKNOWN, expected another one, or ANY for all")
+
+
+def check_principals(what: str, principals: str | Iterable[str]) -> list[tuple[str, str]]:
+    """Return types and names of principals, which may be none."""
+    listed = [principals] if isinstance(principals, str) else check_names(what, principals)
+    return [check_principal(what, each) for each in listed]
+
+
+def check_period(what: str, period_ms: int) -> int:
+    """Return a period in ms, or -1 for the default of the call."""
+    check_int(what, period_ms, -1, " ms", high=_MAX_LONG)
+    return period_ms
+
+
+def check_hmac(hmac: object) -> bytes:
+    """Return the secret of a delegation token; no error shows it."""
+    if not isinstance(hmac, Secret | str):
+        raise InvalidTypeError(
+            f"hmac: got a {type(hmac).__name__}, expected the hmac of a DelegationToken"
+        )
+    text = hmac.reveal() if isinstance(hmac, Secret) else hmac
+    try:
+        decoded = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):  # of characters that are not ASCII
+        decoded = b""
+    if not decoded:
+        raise InvalidArgumentError(
+            "hmac: got text that is not base64, expected the hmac of a DelegationToken"
+        )
+    return decoded

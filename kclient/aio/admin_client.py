@@ -19,6 +19,7 @@ from kclient.admin import (
     quorum_calls,
     replica_calls,
     scram_calls,
+    token_calls,
     topic_calls,
     transaction_calls,
 )
@@ -142,6 +143,11 @@ class AdminClient(
 
     describe_user_scram_credentials = awaited(scram_calls.describe_user_scram_credentials)
     alter_user_scram_credentials = awaited(scram_calls.alter_user_scram_credentials)
+
+    create_delegation_token = awaited(token_calls.create_delegation_token)
+    renew_delegation_token = awaited(token_calls.renew_delegation_token)
+    expire_delegation_token = awaited(token_calls.expire_delegation_token)
+    describe_delegation_token = awaited(token_calls.describe_delegation_token)
 
     describe_acls = awaited(acl_calls.describe_acls)
     create_acls = awaited(acl_calls.create_acls)

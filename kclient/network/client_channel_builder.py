@@ -158,5 +158,11 @@ def sasl_client(
     if isinstance(credentials, OAuthBearerToken):
         return OAuthBearerSaslClient(credentials)
     if mechanism == PLAIN:
-        return PlainSaslClient(*credentials)
-    return ScramSaslClient(SCRAM_MECHANISMS[mechanism], *credentials, passwords.get)
+        return PlainSaslClient(credentials.user, credentials.password)
+    return ScramSaslClient(
+        SCRAM_MECHANISMS[mechanism],
+        credentials.user,
+        credentials.password,
+        passwords.get,
+        is_token=credentials.is_token,
+    )

@@ -177,9 +177,9 @@ class SecurityConfig(OidcConfig):
         'one entry \'MODULE required username="..." password="...";\'',
         None,
         "User name and password in the form of the Java client, instead of sasl.username and"
-        " sasl.password: an entry of PlainLoginModule or ScramLoginModule. An entry of"
-        " OAuthBearerLoginModule has clientId, clientSecret, scope and extension_NAME; one of"
-        " Krb5LoginModule useKeyTab and keyTab, or useTicketCache.",
+        " sasl.password: an entry of PlainLoginModule or ScramLoginModule, for a delegation token"
+        " with tokenauth=true. An entry of OAuthBearerLoginModule has clientId, clientSecret, scope"
+        " and extension_NAME; one of Krb5LoginModule useKeyTab and keyTab, or useTicketCache.",
         secret=True,
     )
     sasl_kerberos_service_name: str | None = key(
@@ -240,6 +240,11 @@ class SecurityConfig(OidcConfig):
         if not isinstance(user, str) or not isinstance(password, Secret):
             raise IllegalStateError("the configuration was not checked: it has no credentials")
         return user, password
+
+    @property
+    def has_delegation_token(self) -> bool:
+        """Whether `credentials` are those of a delegation token (KIP-48)."""
+        return self.sasl_jaas_config is not None and self.sasl_jaas_config.tokenauth
 
     def check_security(self) -> None:
         """Check the values against each other.

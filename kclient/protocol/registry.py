@@ -31,6 +31,12 @@ from kclient.protocol.messages.committed_offsets import (
     TxnOffsetCommitRequest,
 )
 from kclient.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kclient.protocol.messages.delegation_tokens import (
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+)
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest
 from kclient.protocol.messages.describe_producers import DescribeProducersRequest
 from kclient.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
@@ -122,6 +128,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     ConsumerGroupDescribeRequest,
     ControllerRegistrationRequest,
     CreateAclsRequest,
+    CreateDelegationTokenRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
@@ -132,6 +139,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeDelegationTokenRequest,
     DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
@@ -143,6 +151,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     EndQuorumEpochRequest,
     EndTxnRequest,
     EnvelopeRequest,
+    ExpireDelegationTokenRequest,
     FetchRequest,
     FetchSnapshotRequest,
     FindCoordinatorRequest,
@@ -164,6 +173,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     OffsetForLeaderEpochRequest,
     ProduceRequest,
     RemoveRaftVoterRequest,
+    RenewDelegationTokenRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
     SyncGroupRequest,

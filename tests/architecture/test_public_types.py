@@ -15,7 +15,7 @@ import pytest
 
 import kclient.errors
 from kclient import AdminClient, Consumer, ConsumerRecord, Producer, TopicPartition, aio
-from kclient.admin import Results, UserScramCredentialUpsertion
+from kclient.admin import DelegationToken, Results, UserScramCredentialUpsertion
 from kclient.common.errors import KafkaError
 from kclient.consumer import ConsumerRecords
 from kclient.journey import Journey
@@ -38,8 +38,8 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 }
 CONTROLS = (BrokerFault, FaultRule)
 """Of a running test: they hold functions, and count what they did."""
-SECRET = (UserScramCredentialUpsertion,)
-"""With a password, which no copy may have; see tests/admin/test_scram_calls.py."""
+SECRET = (DelegationToken, UserScramCredentialUpsertion)
+"""With a secret, which no copy may have; see test_token_calls.py and test_scram_calls.py."""
 
 
 def public_classes() -> Iterator[type[Any]]:

@@ -14,6 +14,7 @@ from kclient.common.log_context import NO_LOG_CONTEXT
 from kclient.common.secret import Secret
 from kclient.network.client_channel_builder import sasl_client
 from kclient.network.sasl.credentials import FixedCredentials, KerberosLogin, UserCredentials
+from kclient.network.sasl.credentials_loading import credentials_source
 from kclient.network.sasl.kerberos import acquire_ticket
 from kclient.network.sasl.scram import SaltedPasswords
 from kclient.network.sasl.service_tickets import ServiceTickets
@@ -167,6 +168,18 @@ def test_jaas_config_has_the_credentials(mechanism: str, module: str) -> None:
         tickets = ServiceTickets(acquire_ticket, runtime, NO_LOG_CONTEXT)
         client = sasl_client(mechanism, source, passwords, tickets, "b-1")
         assert client.identity == "user 'alice'"
+
+
+def test_delegation_token_authenticates_by_scram() -> None:
+    entry = f"{SCRAM_MODULE} required username=id password=canary tokenauth=true;"
+    config = parse(**jaas("SCRAM-SHA-256", entry))
+    source = credentials_source(config, system_runtime(), NO_LOG_CONTEXT)
+    assert source is not None
+    assert source.current() == UserCredentials("id", Secret("canary"), is_token=True)
+    runtime = system_runtime()
+    tickets = ServiceTickets(acquire_ticket, runtime, NO_LOG_CONTEXT)
+    client = sasl_client("SCRAM-SHA-256", source, SaltedPasswords(runtime.tasks), tickets, "b-1")
+    assert client.initial_response().endswith(b",tokenauth=true")
 
 
 KERBEROS_MODULE = "com.sun.security.auth.module.Krb5LoginModule"

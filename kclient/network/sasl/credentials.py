@@ -37,10 +37,17 @@ def is_extension(name: object, value: object) -> bool:
 
 
 class UserCredentials(NamedTuple):
-    """User name and password, for PLAIN and SCRAM."""
+    """User name and password, for PLAIN and SCRAM.
+
+    Attributes:
+        user: User name, or id of a delegation token.
+        password: Password, or secret of the token in base64.
+        is_token: Whether they are those of a delegation token (KIP-48), for SCRAM.
+    """
 
     user: str
     password: Secret
+    is_token: bool = False
 
 
 class OAuthBearerToken(NamedTuple):

@@ -38,7 +38,9 @@ def credentials_source(
     if not config.uses_sasl:
         return None
     if config.has_fixed_credentials:
-        return FixedCredentials(UserCredentials(*config.credentials))
+        return FixedCredentials(
+            UserCredentials(*config.credentials, is_token=config.has_delegation_token)
+        )
     if config.sasl_mechanism == GSSAPI:
         import_gssapi()
         return FixedCredentials(config.kerberos_login)

@@ -12,15 +12,17 @@ MAX_LENGTH: Final = 64 * 1024
 
 _OAUTHBEARER = ("OAUTHBEARER",)
 _GSSAPI = ("GSSAPI",)
+_SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _MECHANISMS = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
-    "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "org.apache.kafka.common.security.scram.ScramLoginModule": _SCRAM,
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": _OAUTHBEARER,
     "com.sun.security.auth.module.Krb5LoginModule": _GSSAPI,
 }
 _USER = "user_"  # option of a server's PlainLoginModule: user_NAME="PASSWORD"
 _CONTROL_FLAGS = ("required", "requisite", "sufficient", "optional")
 _OPTIONS = ("username", "password")
+_TOKENAUTH = "tokenauth"
 _OAUTHBEARER_OPTIONS = ("clientId", "clientSecret", "scope")
 _EXTENSION = "extension_"
 _KERBEROS_OPTIONS = ("serviceName", "keyTab", "ticketCache", "principal")
@@ -30,7 +32,7 @@ _BOOLEANS = {"true": True, "false": False}
 # Names that errors may show. Other text may be a part of a password that is not quoted correctly.
 _MODULE = re.compile(r"[A-Za-z_$][\w$]*(\.[\w$]+)+LoginModule", re.ASCII)
 _KNOWN_OPTIONS = {
-    "tokenauth": "delegation tokens are not available in this version",
+    "tokenauth": "it is an option of SCRAM",
     "user": "the option is named username",
     "pass": "the option is named password",
     "serviceName": "it is an option of Kerberos",
@@ -67,6 +69,7 @@ class JaasConfig(NamedTuple):
         scope: Scope of a token of OAUTHBEARER; empty if it has none.
         extensions: SASL extensions of OAUTHBEARER.
         kerberos: Login of Krb5LoginModule, whose service name may be empty; None for other modules.
+        tokenauth: Whether user name and password are those of a delegation token, for SCRAM.
     """
 
     mechanisms: tuple[str, ...]
@@ -75,6 +78,7 @@ class JaasConfig(NamedTuple):
     scope: str
     extensions: Mapping[str, str]
     kerberos: KerberosLogin | None = None
+    tokenauth: bool = False
 
 
 class _Token(NamedTuple):
@@ -124,11 +128,16 @@ def parse_jaas_config(text: str) -> JaasConfig:
         return _oauthbearer(_options(entry.words, _OAUTHBEARER_OPTIONS, _EXTENSION))
     if entry.mechanisms == _GSSAPI:
         return _kerberos(_options(entry.words, (*_KERBEROS_OPTIONS, *_KERBEROS_SWITCHES)))
-    options = _options(entry.words, _OPTIONS)
+    is_scram = entry.mechanisms == _SCRAM
+    options = _options(entry.words, (*_OPTIONS, _TOKENAUTH) if is_scram else _OPTIONS)
     for name in _OPTIONS:
         if not options.get(name):
             raise ValueError(f"it has no {name}")
-    return JaasConfig(entry.mechanisms, options["username"], Secret(options["password"]), "", {})
+    is_token = _BOOLEANS.get(options.get(_TOKENAUTH, "false").lower())
+    if is_token is None:
+        raise ValueError(f"its {_TOKENAUTH} is neither true nor false")
+    user, password = options["username"], Secret(options["password"])
+    return JaasConfig(entry.mechanisms, user, password, "", {}, tokenauth=is_token)
 
 
 def _oauthbearer(options: dict[str, str]) -> JaasConfig:

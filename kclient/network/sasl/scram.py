@@ -20,6 +20,7 @@ from kclient.common.secret import Secret
 from kclient.network.sasl.mechanism import CREDENTIALS_HINT
 
 _GS2_HEADER = b"n,,"
+_TOKEN_EXTENSION = b",tokenauth=true"
 _NONCE_BYTES = 18
 _SALT_BITS = 130
 _DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
@@ -198,6 +199,8 @@ class ScramSaslClient:
         password: Secret,
         salted: Callable[[str, bytes, bytes, int], bytes] = salted_password,
         new_nonce: Callable[[], str] = lambda: secrets.token_urlsafe(_NONCE_BYTES),
+        *,
+        is_token: bool = False,
     ) -> None:
         """Create the client of one exchange.
 
@@ -207,6 +210,7 @@ class ScramSaslClient:
             password: Password.
             salted: Returns the salted password, or raises; see `SaltedPasswords.get`.
             new_nonce: Returns printable text without a comma.
+            is_token: Whether user and password are id and secret of a delegation token (KIP-48).
         """
         self._salted = salted
         self.mechanism = mechanism.name
@@ -216,6 +220,8 @@ class ScramSaslClient:
         self._password = password
         self._nonce = new_nonce().encode()
         self._bare_first = b"n=%s,r=%s" % (escaped_name(user), self._nonce)
+        if is_token:
+            self._bare_first += _TOKEN_EXTENSION
         self._server_signature: bytes | None = None
         self._complete = False
 

@@ -36,6 +36,14 @@ def test_values_are_those_of_java(options: str, username: str, password: str) ->
     assert (found.username, found.password.reveal()) == (username, password)
 
 
+@pytest.mark.parametrize(
+    ("option", "is_token"), [("", False), ("tokenauth=true", True), ("tokenauth='FALSE'", False)]
+)
+def test_user_of_scram_may_be_a_delegation_token(option: str, is_token: bool) -> None:
+    found = parse_jaas_config(f"{SCRAM} required username=a password=b {option};")
+    assert found.tokenauth is is_token
+
+
 def test_oauthbearer_has_client_credentials_and_extensions() -> None:
     found = parse_jaas_config(
         f'{OAUTHBEARER} required clientId="me" clientSecret=\'c a\' scope="a b" extension_pool=p;'
@@ -114,7 +122,11 @@ def test_each_control_flag_is_accepted(flag: str) -> None:
         (f"{PLAIN} required username=a canary=b;", "at character 77 is none of username, p"),
         (f"{PLAIN} required username=a user_canary=b;", "at character 77 is none of username, p"),
         (f"{PLAIN} required clientId=canary;", "the option clientId; it is an option of OAUTHB"),
-        (f"{SCRAM} required tokenauth=true;", "it has the option tokenauth; delegation tokens"),
+        (f"{PLAIN} required tokenauth=true;", "it has the option tokenauth; it is an option of SC"),
+        (
+            f"{SCRAM} required username=a password=b tokenauth=canary;",
+            "its tokenauth is neither true nor false",
+        ),
         (f"{PLAIN} required user=canary;", "it has the option user; the option is named username"),
         (f"{PLAIN} required username=a password=b password=canary;", "it has password twice"),
         (f"{PLAIN} required password=canary;", "it has no username"),

@@ -20,7 +20,7 @@ from kclient.common.errors import ConfigError
 from kclient.common.log_context import NO_LOG_CONTEXT
 from kclient.network.sasl.credentials import OAuthBearerToken
 from kclient.network.sasl.credentials_loading import credentials_source
-from tests.support.checks.document_blocks import all_blocks
+from tests.support.checks.document_blocks import blocks
 from tests.support.processes.child_process import ROOT, script
 from tests.support.virtual.virtual_home import VirtualHome
 
@@ -124,7 +124,7 @@ def test_wrong_arguments_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_page(tmp_path: Path) -> None:
-    *_, code, _ = all_blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")
+    *_, code = blocks(ROOT / "docs" / "how-to" / "tls-and-sasl.md", "python")["Tokens"]
     assert "MskIamTokenProvider" in code
     with script(tmp_path, f"{code}\nproducer.close(0)\nprint('closed')") as process:
         process.finish()

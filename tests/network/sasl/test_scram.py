@@ -69,6 +69,18 @@ def test_names_are_escaped_and_passwords_are_not() -> None:
     )
 
 
+def test_delegation_token_is_marked_in_the_signed_message() -> None:
+    mechanism = SCRAM_MECHANISMS["SCRAM-SHA-256"]
+    session = ScramSaslClient(
+        mechanism, "user", Secret("pencil"), new_nonce=lambda: NONCE, is_token=True
+    )
+    assert session.initial_response() == f"n,,n=user,r={NONCE},tokenauth=true".encode()
+    _, proof, _ = VECTORS[0]
+    final = session.evaluate_challenge(server_first())
+    assert final is not None
+    assert not final.endswith(f",p={proof}".encode())  # the extension is signed
+
+
 def test_nonces_differ() -> None:
     mechanism = SCRAM_MECHANISMS["SCRAM-SHA-512"]
     firsts = {ScramSaslClient(mechanism, "u", Secret("p")).initial_response() for _ in range(100)}
