@@ -476,9 +476,14 @@ def test_outcomes_are_those_of_apache_kafka(
 
 OF_APACHE_KAFKA = {
     "add_raft_voter",
+    "alter_share_group_offsets",
     "create_delegation_token",
+    "delete_share_group_offsets",
+    "delete_share_groups",
     "describe_delegation_token",
+    "describe_share_groups",
     "expire_delegation_token",
+    "list_share_group_offsets",
     "remove_raft_voter",
     "renew_delegation_token",
 }

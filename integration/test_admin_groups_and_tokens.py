@@ -13,7 +13,13 @@ from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.running_kafka import RunningKafka
 from integration.harness.secured_kafka import SCRAM_MODULE
 from kclient import AdminClient, Producer
-from kclient.admin import DelegationToken, OffsetAndMetadata
+from kclient.admin import (
+    AlterConfigOp,
+    ConfigResource,
+    ConfigResourceType,
+    DelegationToken,
+    OffsetAndMetadata,
+)
 from kclient.errors import (
     DelegationTokenAuthorizationError,
     DelegationTokenNotFoundError,
@@ -23,6 +29,7 @@ from kclient.errors import (
     GroupSubscribedToTopicError,
     SaslAuthenticationError,
     UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
     UnsupportedByAuthenticationError,
 )
 from tests.support.checks.document_blocks import blocks
@@ -176,6 +183,100 @@ def test_classic_groups_are_described(kafka: RunningKafka) -> None:
         assert admin.describe_consumer_groups(missing)[missing].state == "Dead"
         with pytest.raises(GroupIdNotFoundError):
             admin.describe_classic_groups(missing)
+
+
+class ShareMember:
+    """A share consumer of confluent-kafka, which accepts every record."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
+        self._consumer = confluent_kafka.ShareConsumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "client.id": "sharing",
+                "log_level": _ERRORS,
+            }
+        )
+        self._consumer.subscribe([topic])
+
+    def await_records(self, count: int) -> None:
+        received = 0
+
+        def are_all() -> bool:
+            nonlocal received
+            received += len(self._consumer.poll(0.5))
+            return received >= count
+
+        wait_until(are_all, f"{count} records", WAIT)
+        self._consumer.commit_sync(WAIT)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def read_from_the_start(admin: AdminClient, group: str) -> None:
+    """Let a share group read the records that exist when it is created."""
+    setting = AlterConfigOp("share.auto.offset.reset", "earliest")
+    resource = ConfigResource(ConfigResourceType.GROUP, group)
+    admin.incremental_alter_configs({resource: [setting]}).raise_for_errors()
+
+
+def test_share_group_is_described(clients: Clients) -> None:
+    topic, group = clients.topic(partitions=2), clients.group()
+    clients.fill(topic, 10)
+    admin = clients.admin()
+    read_from_the_start(admin, group)
+    member = ShareMember(clients.bootstrap, group, topic)
+    try:
+        member.await_records(10)
+        (listed,) = admin.list_groups(types=["share"], states=["Stable"])
+        assert (listed.group_id, listed.group_type) == (group, "share")
+        described = admin.describe_share_groups([group])[group]
+        assert (described.state, described.partition_assignor) == ("Stable", "simple")
+        (one,) = described.members
+        assert one.assignment == frozenset({place(topic, 0), place(topic, 1)})
+        assert (one.client_id, one.subscribed_topic_names) == ("sharing", (topic,))
+        assert one.member_epoch == described.group_epoch == described.target_assignment_epoch
+        for describe in (admin.describe_consumer_groups, admin.describe_classic_groups):
+            with pytest.raises(GroupIdNotFoundError, match=f"group '{group}'"):
+                describe(group)
+    finally:
+        member.close()
+    with pytest.raises(GroupIdNotFoundError):
+        admin.describe_share_groups("missing")
+
+
+def test_offsets_of_a_share_group_are_changed(clients: Clients) -> None:
+    topic, group = clients.topic(partitions=2), clients.group()
+    first, second, missing = place(topic, 0), place(topic, 1), place(topic, 9)
+    clients.fill(topic, 10)
+    admin = clients.admin()
+    read_from_the_start(admin, group)
+    member = ShareMember(clients.bootstrap, group, topic)
+    try:
+        member.await_records(10)
+        for change in (
+            lambda: admin.alter_share_group_offsets(group, {first: 1}),
+            lambda: admin.delete_share_group_offsets(group, topic),
+            lambda: admin.delete_share_groups(group),
+        ):
+            with pytest.raises(GroupNotEmptyError):
+                change()
+    finally:
+        member.close()
+    wait_until(
+        lambda: admin.describe_share_groups(group)[group].state == "Empty", "it is empty", WAIT
+    )
+    assert admin.list_share_group_offsets(group)[first].lag == 0
+    results = admin.alter_share_group_offsets(group, {first: 4, missing: 1})
+    assert isinstance(results.errors[missing], UnknownTopicOrPartitionError)
+    assert results[first] is None
+    assert admin.list_share_group_offsets(group, first)[first].start_offset == 4
+    assert admin.delete_share_group_offsets(group, [topic]) == {topic: None}
+    assert first not in admin.list_share_group_offsets(group, [first, second])
+    admin.delete_share_groups(group)
+    with pytest.raises(GroupIdNotFoundError):
+        admin.describe_share_groups(group)
 
 
 @pytest.fixture(scope="module", params=chosen_versions())

@@ -50,6 +50,11 @@ from kclient.admin.scram_types import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from kclient.admin.share_types import (
+    ShareGroupDescription,
+    ShareMemberDescription,
+    SharePartitionOffsetInfo,
+)
 from kclient.admin.token_types import DelegationToken, TokenInformation
 from kclient.admin.transaction_types import (
     FencedProducer,
@@ -126,6 +131,9 @@ __all__ = [
     "ResourceType",
     "Results",
     "ScramCredentialInfo",
+    "ShareGroupDescription",
+    "ShareMemberDescription",
+    "SharePartitionOffsetInfo",
     "TokenInformation",
     "TopicDescription",
     "TopicListing",

@@ -174,6 +174,16 @@ def check_records_to_delete(offsets: object) -> dict[TopicPartition, int]:
     return checked
 
 
+def check_start_offsets(offsets: object) -> dict[TopicPartition, int]:
+    """Return first offsets to read by partition, at least one."""
+    checked = {}
+    for partition, offset in _by_partition("offsets", offsets, "int"):
+        check_int(f"offsets[{partition}]", offset, 0, high=_MAX_LONG)
+        assert isinstance(offset, int)  # noqa: S101 (narrows for the type checker)
+        checked[partition] = offset
+    return checked
+
+
 def check_new_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
     """Return offsets to commit by partition, at least one."""
     return check_offsets(dict(_by_partition("offsets", offsets, "OffsetAndMetadata, or int")))

@@ -113,12 +113,16 @@ def delete_consumer_groups(
     """
     wanted = check_group_ids(group_ids)
     requester.limit(timeout)
-    return raising_if_single(_delete_groups(requester, wanted), group_ids, str)
+    steps = delete_groups(requester, "delete_consumer_groups", wanted)
+    return raising_if_single(steps, group_ids, str)
 
 
-def _delete_groups(requester: Requester, group_ids: Iterable[str]) -> Steps[Results[str, None]]:
+def delete_groups(
+    requester: Requester, call: str, group_ids: Iterable[str]
+) -> Steps[Results[str, None]]:
+    """Delete groups of any type, for a call of this name."""
     outcomes = yield from one_by_one(group_ids, lambda each: _delete_group(requester, each))
-    return Results("delete_consumer_groups", outcomes)
+    return Results(call, outcomes)
 
 
 def _delete_group(requester: Requester, group_id: str) -> Steps[None]:

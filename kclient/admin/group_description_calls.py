@@ -50,7 +50,7 @@ def describe_consumer_groups(
         TopicAuthorizationError: Not authorized to describe a topic of a group of type "consumer";
             the error of this group.
     """
-    steps = _describe(
+    steps = describe_each(
         requester, "describe_consumer_groups", group_ids, timeout, describe_consumer_group
     )
     return raising_if_single(steps, group_ids, str)
@@ -68,19 +68,20 @@ def describe_classic_groups(
         GroupIdNotFoundError: There is no such group of type "classic"; the error of this group.
         GroupAuthorizationError: Not authorized to describe a group; the error of this group.
     """
-    steps = _describe(
+    steps = describe_each(
         requester, "describe_classic_groups", group_ids, timeout, _describe_existing_classic
     )
     return raising_if_single(steps, group_ids, str)
 
 
-def _describe(
+def describe_each(
     requester: Requester,
     call: str,
     group_ids: str | Iterable[str],
     timeout: float | None,
     describe: Callable[[Requester, str], Steps[T]],
 ) -> Steps[Results[str, T]]:
+    """Describe groups one by one, for a call of this name; `describe` describes one."""
     wanted = check_group_ids(group_ids)
     requester.limit(timeout)
 

@@ -19,6 +19,7 @@ from kclient.admin import (
     quorum_calls,
     replica_calls,
     scram_calls,
+    share_group_calls,
     token_calls,
     topic_calls,
     transaction_calls,
@@ -114,6 +115,12 @@ class AdminClient(
     list_consumer_group_offsets = awaited(group_offset_calls.list_consumer_group_offsets)
     alter_consumer_group_offsets = awaited(group_offset_calls.alter_consumer_group_offsets)
     delete_consumer_group_offsets = awaited(group_offset_calls.delete_consumer_group_offsets)
+
+    describe_share_groups = awaited(share_group_calls.describe_share_groups)
+    delete_share_groups = awaited(share_group_calls.delete_share_groups)
+    list_share_group_offsets = awaited(share_group_calls.list_share_group_offsets)
+    alter_share_group_offsets = awaited(share_group_calls.alter_share_group_offsets)
+    delete_share_group_offsets = awaited(share_group_calls.delete_share_group_offsets)
 
     list_offsets = awaited(offset_calls.list_offsets)
     delete_records = awaited(offset_calls.delete_records)

@@ -88,6 +88,12 @@ from kclient.protocol.messages.raft_voters import (
     UpdateRaftVoterRequest,
 )
 from kclient.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from kclient.protocol.messages.share_group_describe import ShareGroupDescribeRequest
+from kclient.protocol.messages.share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+)
 from kclient.protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -119,6 +125,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AlterReplicaLogDirsRequest,
+    AlterShareGroupOffsetsRequest,
     AlterUserScramCredentialsRequest,
     ApiVersionsRequest,
     AssignReplicasToDirsRequest,
@@ -134,6 +141,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     DeleteAclsRequest,
     DeleteGroupsRequest,
     DeleteRecordsRequest,
+    DeleteShareGroupOffsetsRequest,
     DeleteTopicsRequest,
     DescribeAclsRequest,
     DescribeClientQuotasRequest,
@@ -144,6 +152,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
+    DescribeShareGroupOffsetsRequest,
     DescribeTopicPartitionsRequest,
     DescribeTransactionsRequest,
     DescribeUserScramCredentialsRequest,
@@ -176,6 +185,7 @@ _REQUEST_TYPES: tuple[type[Request], ...] = (
     RenewDelegationTokenRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
+    ShareGroupDescribeRequest,
     SyncGroupRequest,
     UnregisterBrokerRequest,
     UnregisterControllerRequest,
