@@ -64,9 +64,13 @@ def test_produce_consume_and_command_line(
         program, *arguments = shlex.split(line)
         assert program == "kclient"
         assert main(arguments) == 0
-    topics, record = capsys.readouterr().out.splitlines()
+    topics, record, *others = capsys.readouterr().out.splitlines()
     assert topics == "orders"
     assert json.loads(json.loads(record)["value"]) == {"item": "book", "count": 2}
+    shown = [line.split() for line in others]
+    assert ["billing", "orders", "0", "1", "0", "1", "0", "0.0", "caught", "up"] in shown
+    assert ["billing", "orders", "0", "1", "0"] in shown  # from 1 to 0
+    assert ["ok", "metadata"] in [words[:2] for words in shown]
 
 
 def test_cluster_of_the_readme_starts(tmp_path: Path) -> None:
