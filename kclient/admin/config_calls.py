@@ -137,8 +137,7 @@ def _describe(
         else:
             steps = requester.send_to_node(node, builder, DescribeConfigsResponse, _described)
         outcomes |= yield from steps
-    ordered = {resource: outcomes[resource] for resource in resources if resource in outcomes}
-    return Results("describe_configs", ordered)
+    return Results("describe_configs", outcomes, resources)
 
 
 def _described(response: DescribeConfigsResponse) -> Outcomes[ConfigResource, Configs]:
@@ -226,7 +225,7 @@ def _change_configs(
         outcomes |= yield from _alter(
             requester, broker_id, request, IncrementalAlterConfigsResponse
         )
-    return Results("incremental_alter_configs", outcomes)
+    return Results("incremental_alter_configs", outcomes, changes)
 
 
 def alter_configs(
@@ -277,7 +276,7 @@ def _replace_configs(
             validate_only=validate_only,
         )
         outcomes |= yield from _alter(requester, broker_id, request, AlterConfigsResponse)
-    return Results("alter_configs", outcomes)
+    return Results("alter_configs", outcomes, configs)
 
 
 def _by_broker(
@@ -440,7 +439,7 @@ def alter_client_quotas(
             entity = _entity(each.entity)
             what = f"quotas of {dict(entity.entries)}"
             outcomes[entity] = item_error(what, each.error_code, each.error_message)
-        return Results("alter_client_quotas", outcomes)
+        return Results("alter_client_quotas", outcomes, changes)
 
     builder = SimpleBuilder(request)
     return requester.send_to_least_loaded(builder, AlterClientQuotasResponse, read)

@@ -83,7 +83,7 @@ def alter_consumer_group_offsets(
                 if error is not None and not is_final(error):
                     raise error  # of the coordinator: the request is sent again
                 outcomes[TopicPartition(topic.name, part.partition_index)] = error
-        return Results("alter_consumer_group_offsets", outcomes)
+        return Results("alter_consumer_group_offsets", outcomes, wanted)
 
     builder = SimpleBuilder(request, latest=_LAST_WITH_NAMES)
     return requester.send_to_coordinator(group_id, builder, OffsetCommitResponse, read)
@@ -149,7 +149,7 @@ def delete_consumer_group_offsets(
             for topic in response.topics
             for part in topic.partitions
         }
-        return Results("delete_consumer_group_offsets", outcomes)
+        return Results("delete_consumer_group_offsets", outcomes, wanted)
 
     builder = SimpleBuilder(request)
     steps = requester.send_to_coordinator(group_id, builder, OffsetDeleteResponse, read)

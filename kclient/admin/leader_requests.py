@@ -27,7 +27,8 @@ def ask_leaders(
 ) -> Steps[Outcomes[TopicPartition, V]]:
     """Ask the leader of each partition; return the value or the error of each partition.
 
-    Partitions with a retriable error are asked for again until the deadline.
+    Partitions with a retriable error are asked for again until the deadline. Those that a leader
+    omits have no outcome.
 
     Raises:
         KafkaTimeoutError: The deadline passed, and no partition has an outcome.
@@ -48,11 +49,11 @@ def ask_leaders(
 
     try:
         yield from requester.retried(attempt)
-    except KafkaTimeoutError as error:
-        if not outcomes:
+    except KafkaError as error:
+        if is_final(error) or not outcomes:
             raise
         outcomes |= {each: error for each in partitions if each not in outcomes}
-    return {partition: outcomes[partition] for partition in partitions}
+    return outcomes
 
 
 def _ask_once(
@@ -67,11 +68,13 @@ def _ask_once(
             by_leader.setdefault(leader, []).append(partition)
     for leader, led in by_leader.items():
         try:
-            outcomes |= yield from ask(leader, led)
+            found = yield from ask(leader, led)
         except KafkaTimeoutError:
             raise
         except KafkaError as error:  # such as a lost connection
             outcomes |= dict.fromkeys(led, error)
+        else:
+            outcomes |= {each: found[each] for each in led if each in found}
     return outcomes
 
 

@@ -176,10 +176,13 @@ def _assign(
         grouped, lambda broker_id: _move(requester, broker_id, grouped[broker_id])
     )
     outcomes: Outcomes[TopicPartitionReplica, None] = {}
-    for replica in assignment:
-        of_broker = moved[replica.broker_id]
-        outcomes[replica] = of_broker if isinstance(of_broker, KafkaError) else of_broker[replica]
-    return Results("alter_replica_log_dirs", outcomes)
+    for broker_id, of_broker in moved.items():
+        if isinstance(of_broker, KafkaError):
+            asked = [replica for replica in assignment if replica.broker_id == broker_id]
+            outcomes |= dict.fromkeys(asked, of_broker)
+        else:
+            outcomes |= of_broker
+    return Results("alter_replica_log_dirs", outcomes, assignment)
 
 
 def _move(

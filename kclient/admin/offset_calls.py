@@ -88,7 +88,8 @@ def _list_offsets(
         response = yield from requester.send_once(leader, builder, ListOffsetsResponse)
         return _found(response)
 
-    return Results("list_offsets", (yield from ask_leaders(requester, list(wanted), ask)))
+    outcomes = yield from ask_leaders(requester, list(wanted), ask)
+    return Results("list_offsets", outcomes, wanted)
 
 
 def _found(response: ListOffsetsResponse) -> Outcomes[TopicPartition, ListOffsetsResultInfo]:
@@ -150,7 +151,8 @@ def _delete_records(
         response = yield from requester.send_once(leader, builder, DeleteRecordsResponse)
         return _deleted(response)
 
-    return Results("delete_records", (yield from ask_leaders(requester, list(wanted), ask)))
+    outcomes = yield from ask_leaders(requester, list(wanted), ask)
+    return Results("delete_records", outcomes, wanted)
 
 
 def _deleted(response: DeleteRecordsResponse) -> Outcomes[TopicPartition, DeletedRecords]:

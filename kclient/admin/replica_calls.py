@@ -81,7 +81,7 @@ def elect_leaders(
             for topic in response.replica_election_results
             for part in topic.partition_result
         }
-        return Results("elect_leaders", outcomes)
+        return Results("elect_leaders", outcomes, wanted)
 
     # Version 0 knows preferred leaders alone.
     oldest = 0 if kind is ElectionType.PREFERRED else 1
@@ -154,7 +154,7 @@ def alter_partition_reassignments(
             for topic in response.responses
             for part in topic.partitions
         }
-        return Results("alter_partition_reassignments", outcomes)
+        return Results("alter_partition_reassignments", outcomes, targets)
 
     # Version 0 always allows a change of the replication factor.
     builder = SimpleBuilder(request, oldest=0 if allow_replication_factor_change else 1)
@@ -238,7 +238,7 @@ def _describe_producers(
         outcomes = yield from requester.send_to_broker(
             broker_id, builder, DescribeProducersResponse, _producers
         )
-    return Results("describe_producers", outcomes)
+    return Results("describe_producers", outcomes, partitions)
 
 
 def _producers_request(partitions: Iterable[TopicPartition]) -> SimpleBuilder:

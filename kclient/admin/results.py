@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Self, TypeVar
 
-from kclient.common.errors import BootstrapError, ClosedError, KafkaError
+from kclient.common.errors import BootstrapError, ClosedError, KafkaError, ProtocolError
 from kclient.common.waiting import Steps
 
 K = TypeVar("K")
@@ -23,17 +23,27 @@ class Results(Mapping[K, V]):
     not look at before the object is gone are reported by a `RuntimeWarning`.
     """
 
-    def __init__(self, call: str, outcomes: Mapping[K, V | KafkaError]) -> None:
+    def __init__(
+        self, call: str, outcomes: Mapping[K, V | KafkaError], items: Iterable[K] | None = None
+    ) -> None:
         """Create results.
 
         Args:
             call: Name of the call, for messages.
             outcomes: Result or error by item, in the order of the items.
+            items: Items that were asked for. One without outcome gets an error, and others are
+                dropped; None for those that have an outcome.
         """
         self._call = call
         self._outcomes = outcomes
+        if items is not None:
+            self._outcomes = {
+                item: outcomes[item] if item in outcomes else _missing(call, item) for item in items
+            }
         self._unseen = {
-            item: outcome for item, outcome in outcomes.items() if isinstance(outcome, KafkaError)
+            item: outcome
+            for item, outcome in self._outcomes.items()
+            if isinstance(outcome, KafkaError)
         }
 
     @property
@@ -93,6 +103,10 @@ class Results(Mapping[K, V]):
                 stacklevel=2,
                 source=self,
             )
+
+
+def _missing(call: str, item: object) -> ProtocolError:
+    return ProtocolError(f"{call}: {item} is missing in the response")
 
 
 def raising_if_single(

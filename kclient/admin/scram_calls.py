@@ -64,7 +64,7 @@ def describe_user_scram_credentials(
             error = item_error(f"user {result.user!r}", result.error_code, result.error_message)
             infos = tuple(sorted(map(_info, result.credential_infos)))
             outcomes[result.user] = error or infos
-        return Results("describe_user_scram_credentials", outcomes)
+        return Results("describe_user_scram_credentials", outcomes, wanted)
 
     builder = SimpleBuilder(DescribeUserScramCredentialsRequest(users=names))
     steps = requester.send_to_least_loaded(builder, DescribeUserScramCredentialsResponse, read)

@@ -84,7 +84,7 @@ def create_topics(
 
     def read(response: CreateTopicsResponse) -> Results[str, CreatedTopic]:
         outcomes = {topic.name: _created(topic) for topic in response.topics}
-        return Results("create_topics", outcomes)
+        return Results("create_topics", outcomes, [topic.name for topic in wanted])
 
     # Version 4 is the first that accepts -1, the broker's default, as a count.
     defaults = any(t.num_partitions == -1 and not t.replica_assignments for t in wanted)
@@ -147,7 +147,7 @@ def delete_topics(
             )
             for topic in response.responses
         }
-        return Results("delete_topics", outcomes)
+        return Results("delete_topics", outcomes, checked)
 
     steps = requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read)
     return raising_if_single(steps, names, str)
@@ -215,7 +215,7 @@ def _describe(
         outcomes = yield from _describe_in_pages(requester, names, page_size)
     except UnsupportedVersionError:
         outcomes = yield from _describe_at_once(requester, names)
-    return Results("describe_topics", outcomes)
+    return Results("describe_topics", outcomes, names)
 
 
 def _describe_in_pages(
@@ -368,7 +368,7 @@ def create_partitions(
             )
             for result in response.results
         }
-        return Results("create_partitions", outcomes)
+        return Results("create_partitions", outcomes, total_counts)
 
     return requester.send_to_controller(SimpleBuilder(request), CreatePartitionsResponse, read)
 

@@ -12,7 +12,12 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
-from kclient.common.errors import InvalidArgumentError, InvalidTypeError, KafkaTimeoutError
+from kclient.common.errors import (
+    InvalidArgumentError,
+    InvalidTypeError,
+    KafkaTimeoutError,
+    ProtocolError,
+)
 from kclient.common.types import TopicPartition
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
@@ -156,6 +161,18 @@ def test_partition_without_leader_in_time_has_its_own_error() -> None:
         _ = found[SECOND]
     with pytest.raises(KafkaTimeoutError):
         made.run(offset_calls.list_offsets, {SECOND: OffsetSpec.latest()}, timeout=2.0)
+
+
+def test_partition_that_a_leader_omits_has_an_error() -> None:
+    made = world(1)
+
+    def empty(_: ScriptedBroker, __: Request) -> Response:
+        return ListOffsetsResponse()
+
+    made.respond(ApiKey.LIST_OFFSETS, empty, low=1, high=9)
+    found = made.run(offset_calls.list_offsets, {FIRST: OffsetSpec.latest()})
+    with pytest.raises(ProtocolError, match="list_offsets: t-0 is missing"):
+        _ = found[FIRST]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from kclient.admin.results import Outcomes, Results, one_by_one
 from kclient.common.broker_errors import GroupNotEmptyError, TopicExistsError
-from kclient.common.errors import BootstrapError
+from kclient.common.errors import BootstrapError, ProtocolError
 from kclient.common.waiting import Steps, run_steps
 from tests.support.virtual.virtual_home import VirtualHome
 
@@ -51,6 +51,13 @@ def test_results_without_errors_are_returned() -> None:
     assert results.raise_for_errors() is results
     assert results.errors == {}
     assert results == {"a": 1, "b": 2}
+
+
+def test_item_without_outcome_has_an_error() -> None:
+    results = Results("delete_topics", {"b": None, "other": None}, ["a", "b"])
+    assert (list(results), results["b"]) == (["a", "b"], None)
+    with pytest.raises(ProtocolError, match="delete_topics: a is missing in the response"):
+        results.raise_for_errors()
 
 
 def unseen_errors(results: list[Results[str, int]]) -> list[str]:
