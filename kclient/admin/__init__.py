@@ -14,7 +14,6 @@ from kclient.admin.admin_types import (
     ConfigEntry,
     ConfigResource,
     ConfigResourceType,
-    ConfigSource,
     ConfigSynonym,
     ConsumerGroupDescription,
     CreatedTopic,
@@ -39,7 +38,6 @@ from kclient.admin.admin_types import (
     TopicListing,
     TopicPartitionInfo,
     TopicPartitionReplica,
-    UpgradeType,
     VersionRange,
 )
 from kclient.admin.new_topic import NewTopic
@@ -75,11 +73,13 @@ from kclient.common.acls import (
     ResourcePatternFilter,
     ResourceType,
 )
+from kclient.common.config_source import ConfigSource
 from kclient.common.types import (
     Node,
     OffsetAndMetadata,
     TopicPartition,
 )
+from kclient.common.upgrade_type import UpgradeType
 
 __all__ = [
     "AccessControlEntry",

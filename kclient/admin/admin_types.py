@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
+from kclient.common.config_source import ConfigSource
 from kclient.common.errors import KafkaError
 from kclient.common.types import Node, TopicPartition
+from kclient.common.upgrade_type import UpgradeType
 
 
 class TopicListing(NamedTuple):
@@ -138,20 +140,6 @@ class DeletedRecords(NamedTuple):
     """
 
     low_watermark: int
-
-
-class ConfigSource(IntEnum):
-    """Where the value of a setting comes from (Kafka: ConfigEntry.ConfigSource)."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    DYNAMIC_CLIENT_METRICS_CONFIG = 7
-    DYNAMIC_GROUP_CONFIG = 8
 
 
 class ConfigSynonym(NamedTuple):
@@ -502,14 +490,6 @@ class FeatureMetadata(NamedTuple):
     finalized_features: Mapping[str, VersionRange]
     finalized_features_epoch: int | None
     supported_features: Mapping[str, VersionRange]
-
-
-class UpgradeType(IntEnum):
-    """Permission to lower a feature level (Kafka: FeatureUpdate.UpgradeType)."""
-
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
 
 
 class FeatureUpdate(NamedTuple):

@@ -19,12 +19,12 @@ from kclient.admin.admin_types import (
     QuotaMatchType,
     RaftVoterEndpoint,
     TopicPartitionReplica,
-    UpgradeType,
 )
 from kclient.admin.arguments import check_int, check_list, check_partition, check_str_values
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.common.types import TopicPartition, check_topic_name
+from kclient.common.upgrade_type import UpgradeType
 from kclient.common.uuids import text_to_uuid
 
 K = TypeVar("K")

@@ -10,7 +10,6 @@ from kclient.admin.admin_types import (
     ConfigEntry,
     ConfigResource,
     ConfigResourceType,
-    ConfigSource,
     ConfigSynonym,
 )
 from kclient.admin.cluster_arguments import (
@@ -25,6 +24,7 @@ from kclient.admin.cluster_calls import describe_cluster
 from kclient.admin.requester import Requester, item_error, raise_error
 from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.client.client_request import SimpleBuilder
+from kclient.common.config_source import ConfigSource
 from kclient.common.errors import ProtocolError
 from kclient.common.waiting import Steps
 from kclient.protocol.messages.alter_configs import (

@@ -8,7 +8,6 @@ from kclient.admin.admin_types import (
     QuorumInfo,
     QuorumReplicaState,
     RaftVoterEndpoint,
-    UpgradeType,
     VersionRange,
 )
 from kclient.admin.arguments import check_int
@@ -18,6 +17,7 @@ from kclient.admin.results import Outcomes, Results
 from kclient.client.api_versions_negotiator import CLIENT_SOFTWARE_NAME
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.errors import ProtocolError
+from kclient.common.upgrade_type import UpgradeType
 from kclient.common.uuids import ZERO_UUID, text_to_uuid, uuid_to_text
 from kclient.common.version import VERSION
 from kclient.common.waiting import Steps

@@ -10,7 +10,6 @@ from kclient.admin.admin_types import (
     ClientQuotaFilterComponent,
     ConfigResource,
     ConfigResourceType,
-    ConfigSource,
     QuotaMatchType,
 )
 from kclient.common.broker_errors import (
@@ -19,6 +18,7 @@ from kclient.common.broker_errors import (
     TopicAuthorizationError,
     UnsupportedVersionError,
 )
+from kclient.common.config_source import ConfigSource
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages import alter_configs as messages

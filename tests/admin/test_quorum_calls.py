@@ -7,7 +7,6 @@ from kclient.admin.admin_types import (
     FeatureUpdate,
     QuorumReplicaState,
     RaftVoterEndpoint,
-    UpgradeType,
     VersionRange,
 )
 from kclient.common.broker_errors import (
@@ -17,6 +16,7 @@ from kclient.common.broker_errors import (
     VoterNotFoundError,
 )
 from kclient.common.errors import ProtocolError
+from kclient.common.upgrade_type import UpgradeType
 from kclient.common.uuids import uuid_to_text
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response

@@ -11,7 +11,6 @@ from kclient.broker.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     FeatureUpdate,
     NodeFeatures,
-    UpgradeType,
     node_features,
     plan_feature_updates,
 )
@@ -19,6 +18,7 @@ from kclient.broker.metadata.metadata_image import BROKER_RESOURCE
 from kclient.broker.metadata.metadata_version import METADATA_VERSION, MetadataVersion
 from kclient.common.broker_errors import NONE, code_of
 from kclient.common.errors import KafkaError
+from kclient.common.upgrade_type import UpgradeType
 from kclient.protocol.messages.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

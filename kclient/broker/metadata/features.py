@@ -1,7 +1,6 @@
 """Features of a cluster: the levels that exist, and rules for their changes (KIP-584)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import IntEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from kclient.broker.metadata.metadata_version import (
 )
 from kclient.common.broker_errors import InvalidUpdateVersionError
 from kclient.common.errors import ConfigError
+from kclient.common.upgrade_type import UpgradeType
 from kclient.protocol.messages.metadata_records import FeatureLevelRecord
 
 KRAFT_VERSION = "kraft.version"
@@ -108,15 +108,6 @@ def _level_problem(name: str, level: int, metadata_version: int) -> str | None:
             f"{name}={level} depends on {METADATA_VERSION}={needed:d} ({needed.version}) or higher"
         )
     return None
-
-
-class UpgradeType(IntEnum):
-    """Permission of a change of a feature level (Kafka: FeatureUpdate.UpgradeType)."""
-
-    UNKNOWN = 0
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
 
 
 class FeatureUpdate(NamedTuple):

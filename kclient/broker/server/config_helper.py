@@ -1,7 +1,6 @@
 """Descriptions of settings, with the source of each value."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from enum import IntEnum
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -18,22 +17,9 @@ from kclient.broker.metadata.resource_configs import CLIENT_METRICS_KEYS, GROUP_
 from kclient.broker.server.broker_config import BROKER_CONFIG, BrokerConfig
 from kclient.broker.server.dynamic_broker_config import broker_key, is_dynamic, synonyms_of
 from kclient.common.config_def import ConfigKey, ConfigType
+from kclient.common.config_source import ConfigSource
 
 _CLUSTER: ConfigResource = (BROKER_RESOURCE, "")
-
-
-class ConfigSource(IntEnum):
-    """Source of a value (Kafka: ConfigEntry.ConfigSource)."""
-
-    UNKNOWN = 0
-    TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
 
 
 class ConfigSynonym(NamedTuple):
@@ -104,7 +90,7 @@ class ConfigHelper:
         synonyms = []
         if key.name in overrides:
             value = _as_kept(key, overrides[key.name])
-            synonyms.append(ConfigSynonym(key.name, value, ConfigSource.TOPIC_CONFIG))
+            synonyms.append(ConfigSynonym(key.name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG))
         if key.server_keys:
             synonyms += self._server_synonyms(image, synonyms_of(key.server_keys[0]))
         entry = _entry(key, synonyms, read_only=False)
@@ -150,7 +136,7 @@ def group_entries(image: MetadataImage, group: str) -> list[ConfigEntry]:
         synonyms = []
         if name in values:
             kept = _as_kept(row.key, values[name])
-            synonyms.append(ConfigSynonym(name, kept, ConfigSource.GROUP_CONFIG))
+            synonyms.append(ConfigSynonym(name, kept, ConfigSource.DYNAMIC_GROUP_CONFIG))
         default = ConfigSynonym(
             row.server_key or name, as_text(row.key.default), ConfigSource.DEFAULT_CONFIG
         )
@@ -165,7 +151,9 @@ def client_metrics_entries(image: MetadataImage, name: str) -> list[ConfigEntry]
         _entry(
             key,
             [
-                ConfigSynonym(key.name, values[key.name], ConfigSource.CLIENT_METRICS_CONFIG)
+                ConfigSynonym(
+                    key.name, values[key.name], ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG
+                )
                 for _ in (key.name,)
                 if key.name in values
             ],

@@ -11,7 +11,6 @@ from kclient.broker.metadata.features import (
     FeaturePlan,
     FeatureUpdate,
     NodeFeatures,
-    UpgradeType,
     check_levels,
     default_levels,
     node_features,
@@ -24,6 +23,7 @@ from kclient.broker.metadata.metadata_image import (
 )
 from kclient.broker.metadata.metadata_version import METADATA_VERSION, MetadataVersion
 from kclient.common.errors import ConfigError
+from kclient.common.upgrade_type import UpgradeType
 
 ELR = ELIGIBLE_LEADER_REPLICAS_VERSION
 LOCAL = NodeFeatures("Local controller 1", SUPPORTED_FEATURES)
