@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from kclient.broker.network.request_channel import Request
+from kclient.broker.network.request_channel import Charge, Request
 from kclient.broker.server.kafka_apis import API_TABLE
 from kclient.common.errors import InvalidArgumentError
 from kclient.protocol.api_keys import ApiKey
@@ -77,6 +77,23 @@ class WatchedRequest(Request):
         response_type = REQUESTS[header.api_key].response_type
         frame = encode_correlation_id(header.correlation_id) + response
         self.respond(decode_response(frame, response_type, header.api_version)[1])
+
+    def meter(self, charge: Charge) -> None:
+        """Let a function count the request against quotas."""
+        self._original.meter(charge)
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether the request counts against quotas, and was not counted yet."""
+        return self._original.is_metered
+
+    def exempt(self) -> None:
+        """Count the request against no quota."""
+        self._original.exempt()
+
+    def charge(self, response_bytes: int = 0) -> int:
+        """Count the request, once; return the throttle time of its client in milliseconds."""
+        return self._original.charge(response_bytes)
 
     def complete_without_response(self) -> None:
         """Complete a request that has no response."""

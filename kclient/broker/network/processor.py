@@ -1,5 +1,6 @@
 """Processor: network thread of the broker, with its connections."""
 
+import heapq
 import itertools
 import logging
 import math
@@ -19,7 +20,7 @@ from kclient.broker.network.request_metrics import RequestMetrics, RequestTimes
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.runtime import Condition, StreamSocket
 from kclient.network.authenticator import Authenticator
-from kclient.network.kafka_channel import ChannelMuteEvent
+from kclient.network.kafka_channel import ChannelMuteEvent, KafkaChannel
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
 from kclient.network.selector import Selector
@@ -71,6 +72,7 @@ class Processor:
         self._waiting: deque[Request] = deque()
         self._in_progress: dict[str, RequestTimes] = {}  # at most one request of a connection
         self._muted: set[str] = set()
+        self._throttled: list[tuple[float, str]] = []  # heap of ends and channels
         self._failures = ConnectionFailureLog()
         self._sessions: dict[str, Authenticator] = {}  # of connections whose session can expire
         self._connection_index = itertools.count()
@@ -115,6 +117,9 @@ class Processor:
 
     def _iterate(self, now_ms: float, timeout_ms: float) -> None:
         selector = self._selector
+        if self._throttled:
+            self._end_throttles(now_ms)
+            timeout_ms = min(timeout_ms, self.idle_ms(now_ms))
         if self._new_connections:
             self._configure_new_connections()
         if self._responses:
@@ -138,12 +143,7 @@ class Processor:
         for channel_id, state in selector.disconnected.items():
             self._failures.write(channel_id, self._addresses.get(channel_id, ""), state, now_ms)
             self._forget(channel_id)
-        for receive in selector.completed_receives:
-            if receive.source in self._in_progress:
-                # Only now: most responses are written in the iteration of their request.
-                self._muted.add(receive.source)
-                channel = selector.mute(receive.source)
-                channel.handle_mute_event(ChannelMuteEvent.REQUEST_RECEIVED)
+        self._mute_pending()
 
     def stop(self) -> None:
         """Make the present or the next `run_once` the last."""
@@ -171,6 +171,10 @@ class Processor:
             self._responses or self._new_connections or self._waiting or self._selector.has_buffered
         )
 
+    def idle_ms(self, now_ms: float) -> float:
+        """Return the time until the end of the next throttle, without limit if there is none."""
+        return max(0.0, self._throttled[0][0] - now_ms) if self._throttled else math.inf
+
     def _configure_new_connections(self) -> None:
         while self._new_connections:
             with self._condition:
@@ -196,10 +200,46 @@ class Processor:
                 times.response_dequeued_ns = self._now_ns()
             if response.close:
                 self._close_connection(channel_id)
-            elif response.parts is None:
+                continue
+            if times is not None and times.throttle_ms:
+                self._start_throttle(channel_id, times)
+            if response.parts is None:
                 self._process_sent(channel_id)
             else:
                 self._selector.send(NetworkSend(channel_id, response.parts))
+
+    def _mute_pending(self) -> None:
+        """Mute the connections that wait for a response; most were written in this iteration."""
+        for receive in self._selector.completed_receives:
+            if receive.source in self._in_progress and receive.source not in self._muted:
+                self._mute(receive.source)
+
+    def _mute(self, channel_id: str) -> KafkaChannel:
+        """Stop reading from the connection of a request until its response is sent."""
+        self._muted.add(channel_id)
+        channel = self._selector.mute(channel_id)
+        channel.handle_mute_event(ChannelMuteEvent.REQUEST_RECEIVED)
+        return channel
+
+    def _start_throttle(self, channel_id: str, times: RequestTimes) -> None:
+        """Read the connection again only after the throttle time of a response."""
+        channel = self._selector.channel(channel_id)
+        if channel is None:
+            return
+        if channel_id not in self._muted:
+            self._mute(channel_id)
+        channel.handle_mute_event(ChannelMuteEvent.THROTTLE_STARTED)
+        end_ms = times.response_dequeued_ns / 1e6 + times.throttle_ms
+        heapq.heappush(self._throttled, (end_ms, channel_id))
+
+    def _end_throttles(self, now_ms: float) -> None:
+        """Read the connections again whose throttle has ended."""
+        while self._throttled and self._throttled[0][0] <= now_ms:
+            _, channel_id = heapq.heappop(self._throttled)
+            channel = self._selector.channel(channel_id)
+            if channel is not None:
+                channel.handle_mute_event(ChannelMuteEvent.THROTTLE_ENDED)
+                self._selector.unmute(channel_id)
 
     def _process_receive(self, receive: NetworkReceive) -> None:
         received_ns = self._now_ns()

@@ -58,6 +58,11 @@ class ResponseSink(Protocol):
         ...
 
 
+Charge = Callable[["Request", int], int]
+"""Counts a request and the bytes of its response against the quotas of its client; returns the time
+for which the client is throttled, in milliseconds."""
+
+
 class Request:
     """Request and its origin (Kafka: RequestChannel.Request).
 
@@ -69,9 +74,11 @@ class Request:
         header: Request header.
         body: Decoded request; None if the header alone determines the response.
         times: Times of its stages in the broker.
+        size: Bytes of the received frame, if it is metered.
     """
 
     __slots__ = (
+        "_charge",
         "_completed",
         "_receive",
         "_sink",
@@ -81,6 +88,7 @@ class Request:
         "header",
         "listener_name",
         "principal",
+        "size",
         "times",
     )
 
@@ -99,9 +107,36 @@ class Request:
         self._sink = sink
         self._receive: NetworkReceive | None = receive
         self._completed = False
+        self._charge: Charge | None = None
+        self.size = 0
+
+    def meter(self, charge: Charge) -> None:
+        """Let a function count the request against quotas before its response is sent."""
+        self._charge = charge
+        self.size = 0 if self._receive is None else len(self._receive.payload)
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether the request counts against quotas, and was not counted yet."""
+        return self._charge is not None
+
+    def exempt(self) -> None:
+        """Count the request against no quota."""
+        self._charge = None
+
+    def charge(self, response_bytes: int = 0) -> int:
+        """Count the request, once; return the throttle time of its client in milliseconds."""
+        charge, self._charge = self._charge, None
+        if charge is not None:
+            self.times.throttle_ms = charge(self, response_bytes)
+        return self.times.throttle_ms
 
     def respond(self, message: ResponseMessage, version: int | None = None) -> None:
         """Send the response, in the request's version unless another is given."""
+        if self._charge is not None:
+            self.charge()
+        if self.times.throttle_ms and "throttle_time_ms" in message.fields:
+            message.throttle_time_ms = self.times.throttle_ms  # type: ignore[attr-defined]
         chosen = self.header.api_version if version is None else version
         try:
             parts = encode_response(message, chosen, self.header.correlation_id)
@@ -119,6 +154,8 @@ class Request:
 
     def complete_without_response(self) -> None:
         """Complete a request that has no response, such as Produce with acks=0."""
+        if self._charge is not None:
+            self.charge()
         self._complete(Response(self.connection_id))
 
     def close_connection(self) -> None:

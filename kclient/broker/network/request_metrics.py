@@ -39,6 +39,7 @@ class RequestTimes:
         response_dequeued_ns: The network thread started to write the response.
         sent_ns: The response was written.
         from_follower: Whether it is the fetch of another broker.
+        throttle_ms: Time for which the client is throttled because of its quotas.
     """
 
     __slots__ = (
@@ -51,6 +52,7 @@ class RequestTimes:
         "received_ns",
         "response_dequeued_ns",
         "sent_ns",
+        "throttle_ms",
     )
 
     def __init__(self, connection_id: str, header: RequestHeader) -> None:
@@ -59,6 +61,7 @@ class RequestTimes:
         self.received_ns = self.dequeued_ns = self.handled_ns = 0
         self.completed_ns = self.response_dequeued_ns = self.sent_ns = 0
         self.from_follower = False
+        self.throttle_ms = 0
 
     def points_ns(self) -> tuple[int, ...]:
         """Return the six points of the request in order.
@@ -82,7 +85,7 @@ class RequestTimes:
         stages = [(end - start) / _PER_MS for start, end in itertools.pairwise(points)]
         total_ms = (self.sent_ns - self.received_ns) / _PER_MS
         return dict(zip(STAGE_METRICS, stages, strict=True)) | {
-            "ThrottleTimeMs": 0.0,  # this broker has no quotas
+            "ThrottleTimeMs": float(self.throttle_ms),
             "TotalTimeMs": total_ms,
         }
 

@@ -252,13 +252,15 @@ class SocketServer:
         for acceptor in self._acceptors:
             self._spawn(f"kclient-acceptor-{acceptor.listener_name}", acceptor.run_once)
 
-    def step(self, now_ms: float) -> bool:
-        """Run one iteration without waiting; return whether there is more to do at once."""
+    def step(self, now_ms: float) -> float:
+        """Run one iteration without waiting; return the milliseconds until there is more to do."""
         for acceptor in self._acceptors:
             acceptor.run_once(now_ms, 0.0)
         for processor in self._processors:
             processor.run_once(now_ms, 0.0)
-        return any(processor.is_busy for processor in self._processors)
+        if any(processor.is_busy for processor in self._processors):
+            return 0.0
+        return min((each.idle_ms(now_ms) for each in self._processors), default=math.inf)
 
     def stop_accepting(self, timeout: float) -> None:
         """Stop accepting connections; open ones are still served."""

@@ -145,6 +145,12 @@ class BrokerConfig(TransactionKeys):
     fetch_max_bytes: int = number(
         "fetch.max.bytes", _INT, 57671680, "Largest fetch response.", low=1024
     )
+    quota_window_num: int = number(
+        "quota.window.num", _INT, 11, "Samples of the rate of a client with a quota.", low=1
+    )
+    quota_window_size_seconds: int = number(
+        "quota.window.size.seconds", _INT, 1, "Length of such a sample.", low=1
+    )
     max_incremental_fetch_session_cache_slots: int = number(
         "max.incremental.fetch.session.cache.slots",
         _INT,

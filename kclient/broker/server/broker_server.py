@@ -261,10 +261,10 @@ class BrokerServer:
         parts = self._parts
         if parts is None:
             raise IllegalStateError("the broker is not running")
-        busy = parts.controllers.step(now_ms) | parts.server.step(now_ms)
+        idle_ms = min(parts.controllers.step(now_ms), parts.server.step(now_ms))
         handled = parts.long_pool.step()
-        delay_ms = min(parts.scheduler.step(now_ms), parts.storage.raft.events.step())
-        return 0.0 if busy or handled else delay_ms
+        delay_ms = min(idle_ms, parts.scheduler.step(now_ms), parts.storage.raft.events.step())
+        return 0.0 if handled else delay_ms
 
     def intercept(self, interceptor: Interceptor) -> None:
         """Install a request interceptor (tests only). May be called at any time."""
@@ -402,7 +402,7 @@ class BrokerServer:
         self._follow_settings(storage, server, transactions)
         long_requests = RequestChannel(_LONG_REQUESTS, runtime.tasks.condition())
         now_ns = runtime.clock.monotonic_ns
-        apis = KafkaApis(services, API_TABLE, long_requests, now_ns)
+        apis = KafkaApis(services, API_TABLE, long_requests, now_ns, storage.quotas)
         apis.interceptor = self._interceptor
         requests = RequestChannel(config.queued_max_requests, runtime.tasks.condition())
         lifecycle = self._new_lifecycle(storage, advertised, connections)
@@ -665,6 +665,7 @@ class BrokerServer:
             fetch_sessions=fetch_sessions,
             auth=AuthHelper(_authorizer(config, storage.metadata), runtime.clock.monotonic_ms),
             transaction_verification=TransactionVerification(storage.replicas),
+            quotas=storage.quotas,
         )
 
 

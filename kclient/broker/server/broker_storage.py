@@ -37,10 +37,12 @@ from kclient.broker.metadata.metadata_loader import MetadataLoader
 from kclient.broker.metadata.metadata_version import LATEST_SERVED, METADATA_VERSION
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
 from kclient.broker.network.inter_broker_sender import InterBrokerSender
+from kclient.broker.network.quota_rate import QuotaWindow
 from kclient.broker.raft.voter_set import VoterSet
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_metadata_publisher import BrokerMetadataPublisher
+from kclient.broker.server.client_quota_manager import ClientQuotas
 from kclient.broker.server.config_helper import as_text
 from kclient.broker.server.dynamic_broker_config import DynamicBrokerConfig
 from kclient.broker.server.metadata_cache import MetadataCache
@@ -69,6 +71,7 @@ class BrokerStorage(NamedTuple):
     transactions: TransactionCoordinator
     markers: TransactionMarkers
     dynamic_config: DynamicBrokerConfig
+    quotas: ClientQuotas
 
 
 def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
@@ -137,6 +140,8 @@ def open_storage(
     markers = TransactionMarkers(runtime.clock, runtime.tasks, lambda: replicas.hosted.image)
     markers.wakeup = replicas.timer.wakeup
     transactions = _transactions(config, runtime, replicas, markers)
+    window = QuotaWindow(config.quota_window_num, config.quota_window_size_seconds * 1000)
+    quotas = ClientQuotas(window, runtime.clock, runtime.tasks.lock())
     loader = MetadataLoader(lambda: raft.client.high_watermark, _raise_fatal)
     loader.add_publisher(
         BrokerMetadataPublisher(
@@ -144,7 +149,11 @@ def open_storage(
             logs,
             topic_config,
             replicas,
-            (_follow_groups(config, groups), _follow_transactions(config, transactions.runtime)),
+            (
+                _follow_groups(config, groups),
+                _follow_transactions(config, transactions.runtime),
+                quotas.publish,
+            ),
             metadata,
             lambda: loader.removed_topics,
         )
@@ -162,6 +171,7 @@ def open_storage(
         transactions,
         markers,
         dynamic,
+        quotas,
     )
 
 

@@ -87,17 +87,20 @@ class CachedPartition(FetchPosition):
 
         After an error the partition is sent again when the error has ended.
         """
-        failed = result.is_due
-        changed = (
-            failed
+        changed = self.has_changed(result)
+        if changed:
+            self._high_watermark = -1 if result.is_due else result.high_watermark
+            self._log_start_offset = result.log_start_offset
+        return changed
+
+    def has_changed(self, result: FetchResult) -> bool:
+        """Return whether the response must contain the result."""
+        return (
+            result.is_due
             or len(result.records) > 0
             or result.high_watermark != self._high_watermark
             or result.log_start_offset != self._log_start_offset
         )
-        if changed:
-            self._high_watermark = -1 if failed else result.high_watermark
-            self._log_start_offset = result.log_start_offset
-        return changed
 
     def is_read_to_end(self, result: FetchResult) -> bool:
         """Return whether a consumer gets nothing more until the partition changes."""
@@ -210,6 +213,14 @@ class FetchContext(FetchSource, Protocol):
         """Return the content of the response from the results of the last `take`."""
         ...
 
+    def changed(self, results: Sequence[PartitionResult]) -> Sequence[PartitionResult]:
+        """Return the results that `select` would return, without a change of the session."""
+        ...
+
+    def throttled(self) -> Selected:
+        """Return the content of a response without results; the next fetch reads them again."""
+        ...
+
 
 class FullFetch(NamedPartitions):
     """Fetch whose request names all partitions."""
@@ -218,14 +229,24 @@ class FullFetch(NamedPartitions):
         self,
         partitions: Sequence[CachedPartition],
         select: Callable[[Sequence[PartitionResult]], Selected],
+        error_code: int = NONE,
     ) -> None:
         super().__init__(partitions)
         self._partitions = partitions
+        self._error_code = error_code
         self.select = select
 
     def take(self) -> Sequence[CachedPartition]:
         """Return all."""
         return self._partitions
+
+    def changed(self, results: Sequence[PartitionResult]) -> Sequence[PartitionResult]:
+        """Return all."""
+        return results
+
+    def throttled(self) -> Selected:
+        """Return the content of a response that creates no session."""
+        return Selected(self._error_code, INVALID_SESSION_ID, [])
 
 
 def _sessionless(partitions: list[CachedPartition]) -> FullFetch:
@@ -233,7 +254,8 @@ def _sessionless(partitions: list[CachedPartition]) -> FullFetch:
 
 
 def _refused(error: KafkaError) -> FullFetch:
-    return FullFetch([], lambda _: Selected(code_of(error), INVALID_SESSION_ID, []))
+    code = code_of(error)
+    return FullFetch([], lambda _: Selected(code, INVALID_SESSION_ID, []), code)
 
 
 class IncrementalFetch:
@@ -270,6 +292,18 @@ class IncrementalFetch:
             if session.epoch != self._epoch:
                 return Selected(code_of(InvalidFetchSessionEpochError()), session.id, [])
             return Selected(NONE, session.id, session.select(results))
+
+    def changed(self, results: Sequence[PartitionResult]) -> Sequence[PartitionResult]:
+        """Return those with records, an error or other offsets."""
+        return [each for each in results if each[0].has_changed(each[1])]
+
+    def throttled(self) -> Selected:
+        """Return a response without partitions; what was read stays to be read."""
+        session = self._session
+        with self._lock:
+            is_superseded = session.epoch != self._epoch
+        code = code_of(InvalidFetchSessionEpochError()) if is_superseded else NONE
+        return Selected(code, session.id, [])
 
 
 class FetchSessionCache:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from kclient.broker.network.request_channel import Request, RequestChannel
+from kclient.broker.server.client_quota_manager import ClientQuotas
 from kclient.broker.server.handlers import (
     acls,
     alter_configs,
@@ -121,7 +122,18 @@ class KafkaApis:
         table: Mapping[ApiKey, ServedApi],
         long_requests: RequestChannel,
         now_ns: Callable[[], int],
+        quotas: ClientQuotas | None = None,
     ) -> None:
+        """Create a dispatcher.
+
+        Args:
+            services: Components of the broker.
+            table: The served APIs.
+            long_requests: Queue of requests that take long.
+            now_ns: Clock of the times of requests.
+            quotas: Quotas of the clients; None to throttle none.
+        """
+        self._quotas = quotas
         self._services = services
         self._table = table
         self._checked = frozenset(key for key, api in table.items() if api.is_long)
@@ -159,6 +171,8 @@ class KafkaApis:
         times, body = request.times, request.body
         times.dequeued_ns = self._now_ns()
         response: ResponseMessage | None = None
+        if self._quotas is not None and self._quotas.is_enabled:
+            self._quotas.meter(request)
         try:
             if body is None:
                 unsupported = api_versions.unsupported_version_response(self._services)

@@ -11,6 +11,7 @@ from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.auth_helper import AuthHelper
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.client_quota_manager import ClientQuotas
 from kclient.broker.server.config_helper import ConfigHelper
 from kclient.broker.server.controller_channel import ControllerChannel
 from kclient.broker.server.fetch_session import FetchSessionCache
@@ -46,6 +47,7 @@ class BrokerServices:
         fetch_sessions: Partitions of clients with incremental fetches.
         auth: Authorization of requests.
         transaction_verification: Verification of transactions before their first append.
+        quotas: Quotas of the clients.
     """
 
     config: BrokerConfig
@@ -65,6 +67,7 @@ class BrokerServices:
     fetch_sessions: FetchSessionCache
     auth: AuthHelper
     transaction_verification: TransactionVerification
+    quotas: ClientQuotas
 
 
 Handler = Callable[[BrokerServices, Request, Any], ResponseMessage | None]

@@ -125,8 +125,6 @@ _WITHOUT_EFFECT = {
         offsets.load.buffer.size
         offsets.topic.compression.codec
         producer.purgatory.purge.interval.requests
-        quota.window.num
-        quota.window.size.seconds
         remote.fetch.max.wait.ms
         remote.log.manager.copier.thread.pool.size
         remote.log.manager.copy.quota.window.num

@@ -27,7 +27,10 @@ class OneConnection:
 
     def __init__(self) -> None:
         runtime = system_runtime()
-        self.clock, tasks = runtime.clock, runtime.tasks
+        tasks = runtime.tasks
+        self.now_ms = 1_000_000.0
+        self.throttle_ms = 0
+        self.metrics = RequestMetrics(lambda: int(self.now_ms * 1e6), tasks.lock())
         quotas = ConnectionQuotas(10, 10, CreationRate(10), tasks.condition())
         parser = RequestParser(ApiVersionManager(version_spans(API_TABLE)))
         self.processor = Processor(
@@ -38,7 +41,7 @@ class OneConnection:
             parser.parse,
             self.respond,
             tasks.condition(),
-            RequestMetrics(time.monotonic_ns, tasks.lock()),
+            self.metrics,
         )
         listener = runtime.net.listen((HOST, 0), 1)
         self.wire = Wire(f"{HOST}:{listener.local_address()[1]}")
@@ -49,11 +52,21 @@ class OneConnection:
         listener.close()
 
     def respond(self, request: Request) -> bool:
+        request.meter(lambda _request, _bytes: self.throttle_ms)
         request.respond(ApiVersionsResponse())
         return True
 
     def run_once(self) -> None:
-        self.processor.run_once(self.clock.monotonic_ms(), 1000.0)
+        self.processor.run_once(self.now_ms, 1000.0)
+
+    def responds(self) -> bool:
+        """Send a request; return whether the next iteration responds to it."""
+        sent = self.wire.send(ApiVersionsRequest(), 1)
+        self.processor.run_once(self.now_ms, 0.0)
+        try:
+            return self.wire.receive(ApiVersionsResponse, 1)[0] == sent
+        except BlockingIOError:
+            return False
 
 
 @pytest.fixture
@@ -72,6 +85,35 @@ def test_response_is_written_by_the_iteration_that_received_the_request(
         sent = connection.wire.send(ApiVersionsRequest(), 0)
         connection.run_once()
         assert connection.wire.receive(ApiVersionsResponse, 0)[0] == sent
+
+
+def test_throttled_connection_is_read_after_the_throttle_time(connection: OneConnection) -> None:
+    connection.run_once()  # registers the connection
+    connection.throttle_ms = 500
+    sent = connection.wire.send(ApiVersionsRequest(), 1)
+    connection.run_once()
+    correlation_id, response = connection.wire.receive(ApiVersionsResponse, 1)
+    assert (correlation_id, response.throttle_time_ms) == (sent, 500)
+    assert connection.metrics.snapshot()["ApiVersions"]["ThrottleTimeMs"].maximum == 500
+    connection.now_ms += 499
+    assert not connection.responds()
+    assert connection.processor.idle_ms(connection.now_ms) == 1
+    connection.now_ms += 1
+    connection.throttle_ms = 0
+    connection.run_once()
+    assert connection.wire.receive(ApiVersionsResponse, 1)[1].throttle_time_ms == 0
+    assert connection.responds()
+
+
+def test_throttled_connection_that_was_closed_is_forgotten(connection: OneConnection) -> None:
+    connection.run_once()
+    connection.throttle_ms = 500
+    connection.wire.send(ApiVersionsRequest(), 1)
+    connection.run_once()
+    connection.wire.close()
+    connection.now_ms += 500
+    connection.run_once()
+    assert connection.processor.idle_ms(connection.now_ms) == float("inf")
 
 
 def test_responses_keep_request_order(wire: Wire, topic: str) -> None:

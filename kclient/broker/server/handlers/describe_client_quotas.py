@@ -1,7 +1,4 @@
-"""DescribeClientQuotas, versions 0-1: quotas of users, clients and addresses (KIP-546).
-
-Differences from Apache Kafka: quotas are stored and described, but not enforced.
-"""
+"""DescribeClientQuotas, versions 0-1: quotas of users, clients and addresses (KIP-546)."""
 
 from collections.abc import Iterable
 

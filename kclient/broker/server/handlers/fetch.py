@@ -18,7 +18,8 @@ from kclient.broker.replication.fetch_params import (
     FetchResult,
     FetchResults,
 )
-from kclient.broker.server.fetch_session import CachedPartition
+from kclient.broker.server.client_quota_manager import ClientQuotas
+from kclient.broker.server.fetch_session import CachedPartition, PartitionResult
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation
 from kclient.common.broker_errors import (
@@ -56,7 +57,7 @@ _ELSEWHERE = (NotLeaderOrFollowerError, FencedLeaderEpochError)
 def handle(services: BrokerServices, request: Request, body: FetchRequest) -> FetchResponse | None:
     """Read each partition, or wait until `min_bytes` are available."""
     fetch = _Fetch(services, request, body)
-    params = fetch.params(services.config.fetch_max_bytes)
+    params = fetch.params(services.config.fetch_max_bytes, services.quotas)
     services.replica_manager.fetch_records(params, fetch, fetch.respond)
     return None
 
@@ -75,7 +76,9 @@ class _Fetch:
         self._image = image = services.metadata.image
         self._auth = services.auth
         self._replica_id = _replica_id(services.config.node_id, body)
-        request.times.from_follower = self._replica_id != CONSUMER
+        if self._replica_id != CONSUMER:
+            request.times.from_follower = True
+            request.exempt()
         self._context = services.fetch_sessions.context(
             body,
             version,
@@ -86,10 +89,13 @@ class _Fetch:
         self._taken: Sequence[CachedPartition] = ()
         self._refused: dict[CachedPartition, FetchResult] = {}
 
-    def params(self, max_bytes: int) -> FetchParams:
+    def params(self, max_bytes: int, quotas: ClientQuotas) -> FetchParams:
         """Return the parameters; `max_bytes` is the broker's limit of a response."""
         body, replica_id = self._body, self._replica_id
         max_bytes = min(body.max_bytes, max_bytes)
+        if self._request.is_metered:
+            quota_bytes = quotas.max_fetch_bytes(self._request)
+            max_bytes = max_bytes if quota_bytes is None else min(max_bytes, quota_bytes)
         return FetchParams(
             max_wait_ms=min(body.max_wait_ms, _LONGEST_WAIT_MS),
             min_bytes=min(body.min_bytes, max_bytes),
@@ -132,9 +138,11 @@ class _Fetch:
     def respond(self, results: FetchResults) -> None:
         """Send the response."""
         refused = self._refused
-        selected = self._context.select(
-            [(each, refused.get(each) or results[each.topic_partition]) for each in self._taken]
-        )
+        found = [(each, refused.get(each) or results[each.topic_partition]) for each in self._taken]
+        if self._request.is_metered and self._request.charge(self._response_bytes(found)):
+            selected = self._context.throttled()
+        else:
+            selected = self._context.select(found)
         response = FetchResponse(
             error_code=selected.error_code,
             session_id=selected.session_id,
@@ -143,6 +151,11 @@ class _Fetch:
         if self._version >= _LEADER_HINTS:
             _add_leaders(self._image, self._request.listener_name, selected.partitions, response)
         self._request.respond(response)
+
+    def _response_bytes(self, found: Sequence[PartitionResult]) -> int:
+        """Return the size of the response with its correlation id, which counts as fetched."""
+        response = FetchResponse(responses=_topic_responses(self._context.changed(found)))
+        return 4 + sum(len(part) for part in response.encode(self._version))
 
 
 def _absent(

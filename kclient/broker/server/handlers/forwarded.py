@@ -7,8 +7,8 @@
 - UpdateFeatures, versions 0-2 (KIP-584).
 
 The broker checks what its client may do. Differences from Apache Kafka: reassignments are listed
-from the metadata that this broker has. Quotas are stored and described, but not enforced; names of
-hosts are not resolved; a quota that is no number, or an entity with a type twice, is refused.
+from the metadata that this broker has; names of hosts are not resolved; a quota that is no number,
+or an entity with a type twice, is refused.
 """
 
 from collections.abc import Callable

@@ -276,7 +276,7 @@ class _Production:
         """Send the response, if the request has one."""
         if self._body.acks == 0:
             self._complete_without_response(results)
-        elif not self._respond_to_single_append(results):
+        elif self._request.charge() or not self._respond_to_single_append(results):
             self._respond_in_full(results)
 
     def _respond_to_single_append(self, results: AppendResults) -> bool:

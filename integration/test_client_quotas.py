@@ -1,0 +1,190 @@
+"""Quotas throttle clients of the companion broker as they throttle those of Apache Kafka."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from integration.conftest import StartCluster
+from integration.harness.kafka_cluster import ClusterOptions
+from kclient import AdminClient, Consumer, Producer, TopicPartition
+from kclient.admin import ClientQuotaEntity
+from kclient.protocol.messages.fetch import FetchRequest, FetchResponse
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kclient.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from kclient.testing import EmbeddedCluster
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire, batch, fetch_request
+
+SETTINGS = {"quota.window.num": "3"}
+RECORD = batch([b"a" * 5000])
+RATE = 200_000
+SECONDS = 6.0
+
+Entity = Mapping[str, str | None]
+
+
+@pytest.fixture
+def brokers(start_cluster: StartCluster) -> Iterator[list[str]]:
+    """Addresses of the companion broker and of Apache Kafka."""
+    apache = start_cluster(ClusterOptions(heap_mb=512, properties=SETTINGS))
+    with EmbeddedCluster(config=SETTINGS) as companion:
+        yield [companion.bootstrap_servers, apache.bootstrap()]
+
+
+def set_quota(bootstrap: str, entity: Entity, **quotas: float) -> None:
+    changes = {ClientQuotaEntity(tuple(entity.items())): quotas}
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.alter_client_quotas(changes).raise_for_errors()
+
+
+def ask(wire: Wire, request: object, version: int, response: type, client_id: str) -> object:
+    wire.send(request, version, client_id)  # type: ignore[arg-type]
+    return wire.receive(response, version)[1]
+
+
+def produced(bootstrap: str, client_id: str, version: int = 9) -> int:
+    """Produce with a new connection; return the throttle time, or -1 after an error."""
+    data = PartitionProduceData(index=0, records=RECORD)
+    topics = [TopicProduceData(name="t", partition_data=[data])]
+    request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topics)
+    with Wire(bootstrap) as wire:
+        response = ask(wire, request, version, ProduceResponse, client_id)
+    assert isinstance(response, ProduceResponse)
+    has_failed = response.responses[0].partition_responses[0].error_code != 0
+    return -1 if has_failed else response.throttle_time_ms
+
+
+def fetched(bootstrap: str, client_id: str, version: int, epoch: int) -> tuple[int, ...]:
+    """Fetch with a new connection; return throttle time, error, session and topics."""
+    request: FetchRequest = fetch_request("t", 0)
+    request.session_epoch = epoch
+    with Wire(bootstrap) as wire:
+        response = ask(wire, request, version, FetchResponse, client_id)
+    assert isinstance(response, FetchResponse)
+    has_session = response.session_id != 0
+    return (
+        response.throttle_time_ms,
+        response.error_code,
+        has_session,
+        len(response.responses),
+    )
+
+
+def first_throttle_times(bootstrap: str) -> list[object]:
+    """Return the throttle times of first requests, which do not depend on the time."""
+    with Wire(bootstrap) as wire:
+        wire.create_topic("t")
+    quotas: list[tuple[Entity, dict[str, float]]] = [
+        ({"client-id": "p1"}, {"producer_byte_rate": 100}),
+        ({"client-id": "p2"}, {"producer_byte_rate": 777}),
+        ({"client-id": "p3"}, {"producer_byte_rate": 1_000_000}),
+        ({"client-id": "p4"}, {"producer_byte_rate": 777, "consumer_byte_rate": 10}),
+        ({"client-id": None}, {"producer_byte_rate": 300, "consumer_byte_rate": 300}),
+        ({"user": "ANONYMOUS", "client-id": "p5"}, {"producer_byte_rate": 500}),
+        ({"user": None, "client-id": "p6"}, {"producer_byte_rate": 700}),
+        ({"client-id": "p7"}, {"request_percentage": 0.0001}),
+        ({"user": "ANONYMOUS", "client-id": None}, {"producer_byte_rate": 600}),
+    ]
+    found: list[object] = []
+    for entity, values in quotas[:5]:
+        set_quota(bootstrap, entity, **values)
+    wait_until(lambda: produced(bootstrap, "probe1") > 0, "the quotas take effect")
+    names = ("p1", "p2", "p3", "p4", "no")
+    found += [(name, produced(bootstrap, name)) for name in names]
+    found += [fetched(bootstrap, f"f{number}", 12, -1) for number in range(2)]
+    found.append(fetched(bootstrap, "f8", 12, 0))
+    found.append(fetched(bootstrap, "f9", 4, -1))
+    found.append(fetched(bootstrap, "p4", 12, -1))
+    before = produced(bootstrap, "probe2")
+    for entity, values in quotas[5:]:
+        set_quota(bootstrap, entity, **values)
+    others = (f"x{number:05}" for number in itertools.count())
+    wait_until(lambda: produced(bootstrap, next(others)) != before, "the quotas take effect")
+    found += [(name, produced(bootstrap, name, 3)) for name in ("p5", "p6", "xx")]
+    with Wire(bootstrap) as wire:
+        response = ask(wire, MetadataRequest(topics=[]), 9, MetadataResponse, "p7")
+        found.append(response.throttle_time_ms)  # type: ignore[attr-defined]
+    return found
+
+
+def test_first_throttle_times_are_equal(brokers: list[str]) -> None:
+    companion, apache = [first_throttle_times(each) for each in brokers]
+    assert companion == apache
+
+
+def second_response(bootstrap: str) -> tuple[int, float]:
+    """Return a throttle time, and the seconds until the next response of the connection."""
+    set_quota(bootstrap, {"client-id": "muted"}, producer_byte_rate=2000)
+    with Wire(bootstrap) as wire:
+        wire.create_topic("t")
+    wait_until(lambda: produced(bootstrap, "muted") > 0, "the quota takes effect")
+    data = PartitionProduceData(index=0, records=RECORD)
+    topics = [TopicProduceData(name="t", partition_data=[data])]
+    request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topics)
+    with Wire(bootstrap) as wire:
+        response = ask(wire, request, 9, ProduceResponse, "muted")
+        began = time.monotonic()
+        ask(wire, MetadataRequest(topics=[]), 9, MetadataResponse, "other")
+        return response.throttle_time_ms, time.monotonic() - began  # type: ignore[attr-defined]
+
+
+def test_connection_is_read_after_the_throttle_time(brokers: list[str]) -> None:
+    for each in brokers:
+        throttle_ms, seconds = second_response(each)
+        assert throttle_ms > 0
+        assert throttle_ms / 1000 - 0.05 < seconds < throttle_ms / 1000 + 2
+
+
+def rate_of(step: Callable[[], int]) -> float:
+    """Return the bytes per second of a load, after the burst that the samples allow."""
+    began = time.monotonic()
+    while time.monotonic() - began < 3:
+        step()
+    total, began = 0, time.monotonic()
+    while time.monotonic() - began < SECONDS:
+        total += step()
+    return total / (time.monotonic() - began)
+
+
+def producing(bootstrap: str) -> float:
+    with Producer(bootstrap_servers=bootstrap, client_id="loaded", linger_ms=0) as producer:
+
+        def step() -> int:
+            producer.send("load", bytes(10_000), partition=0).result(30)
+            return 10_000
+
+        return rate_of(step)
+
+
+def consuming(bootstrap: str) -> float:
+    with Consumer(
+        bootstrap_servers=bootstrap,
+        client_id="loaded",
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=10_500,
+    ) as consumer:
+        consumer.assign([TopicPartition("load", 0)])
+        return rate_of(lambda: sum(len(each.value or b"") for each in consumer.poll(timeout=5)))
+
+
+def test_rates_of_producers_and_consumers_agree(brokers: list[str]) -> None:
+    for each in brokers:
+        with Wire(each) as wire:
+            wire.create_topic("load")
+        with Producer(bootstrap_servers=each) as free:
+            for _ in range(400):
+                free.send("load", bytes(10_000), partition=0)
+        set_quota(each, {"client-id": "loaded"}, producer_byte_rate=RATE, consumer_byte_rate=RATE)
+    with ThreadPoolExecutor(4) as pool:
+        for load in (producing, consuming):
+            companion, apache = pool.map(load, brokers)
+            assert companion == pytest.approx(apache, rel=0.1), (companion, apache)
+            assert 0.5 * RATE < companion < 1.1 * RATE
