@@ -33,6 +33,7 @@ from kclient.admin import (
     OffsetAndMetadata,
     OffsetSpec,
     QuotaMatchType,
+    RaftVoterEndpoint,
     ResourcePattern,
     ResourceType,
     Results,
@@ -456,9 +457,23 @@ def users(scene: Scene) -> list[object]:
     return shown
 
 
+def voters(scene: Scene) -> list[object]:
+    directory = "AAAAAAAAAAAAAAAAAAAABQ"
+    endpoint = RaftVoterEndpoint("CONTROLLER", "127.0.0.1", 9)
+    cluster_id = scene.describe_cluster().cluster_id
+    shown = [
+        scene.outcome("add_raft_voter", 9, directory, [endpoint]),
+        scene.outcome("add_raft_voter", 9, directory, [endpoint], cluster_id="another"),
+        scene.outcome("remove_raft_voter", 9, directory),
+        scene.outcome("remove_raft_voter", 9, directory, cluster_id=cluster_id),
+        scene.outcome("remove_raft_voter", 9, directory, cluster_id="another"),
+    ]
+    return [str(each).replace(cluster_id, "ID") for each in shown]
+
+
 CASES: list[Callable[[Scene], list[object]]] = [
     topics, records, topic_settings, broker_settings, other_settings, quotas, groups, replicas,
-    transactions, cluster, users,
+    transactions, cluster, users, voters,
 ]  # fmt: skip
 
 
@@ -475,7 +490,6 @@ def test_outcomes_are_those_of_apache_kafka(
 
 
 OF_APACHE_KAFKA = {
-    "add_raft_voter",
     "alter_share_group_offsets",
     "create_delegation_token",
     "delete_share_group_offsets",
@@ -484,12 +498,11 @@ OF_APACHE_KAFKA = {
     "describe_share_groups",
     "expire_delegation_token",
     "list_share_group_offsets",
-    "remove_raft_voter",
     "renew_delegation_token",
 }
 """Calls that the companion broker does not serve.
 
-See test_admin_cluster.py and test_admin_groups_and_tokens.py.
+See test_admin_groups_and_tokens.py.
 """
 
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from kclient.admin import (
     AclOperation,
     AclPermissionType,
     ElectionType,
+    RaftVoterEndpoint,
     ResourcePattern,
     ResourceType,
 )
@@ -26,6 +28,7 @@ from kclient.common.broker_errors import (
     PreferredLeaderNotAvailableError,
     TopicAuthorizationError,
     UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
 )
 from kclient.common.errors import (
     ConfigError,
@@ -215,6 +218,21 @@ def test_preferred_leaders_are_restored_and_stopped_brokers_removed(
         assert admin.elect_leaders(ElectionType.PREFERRED, T0) == {T0: True}
         wait_until(lambda: cluster.leader_of("t", 0) == preferred, "the preferred replica leads")
         assert admin.elect_leaders(ElectionType.PREFERRED, T0) == {T0: False}
+
+
+def test_each_broker_refuses_to_change_the_configured_voters(cluster: EmbeddedCluster) -> None:
+    directory, endpoint = "AAAAAAAAAAAAAAAAAAAABQ", RaftVoterEndpoint("CONTROLLER", "127.0.0.1", 9)
+    refusal = "Cluster doesn't support {} voter because the kraft.version feature is 0$"
+    for node, broker in cluster.brokers.items():
+        with AdminClient(bootstrap_servers=broker.endpoint.address) as admin:
+            wait_until(lambda: cluster.controller_id is not None, "a controller is active")
+            for what, call in (
+                ("adding", partial(admin.add_raft_voter, 9, directory, [endpoint])),
+                ("removing", partial(admin.remove_raft_voter, node, directory)),
+            ):
+                text = f"voter [0-9]: UNSUPPORTED_VERSION: {refusal.format(what)}"
+                with pytest.raises(UnsupportedVersionError, match=text):
+                    call()
 
 
 def test_controller_elects_uncleanly_by_the_static_setting() -> None:

@@ -27,6 +27,7 @@ from kclient.broker.raft.voter_set import (
 )
 from kclient.common.broker_errors import (
     DuplicateVoterError,
+    InconsistentClusterIdError,
     InvalidRequestError,
     NotLeaderOrFollowerError,
     RequestTimedOutError,
@@ -95,7 +96,12 @@ class VoterChanges:
             ReplicaKey(request.voter_id, request.voter_directory_id),
             {each.name: Endpoint(each.host, each.port) for each in request.listeners},
         )
-        error = self._error(request.cluster_id) or self._add_error(voter)
+        error = (
+            self._leader_error(request.cluster_id)
+            or self._endpoint_error(voter)
+            or self._change_error("adding")
+            or self._add_error(voter)
+        )
         if error is not None:
             respond(error)
             return
@@ -114,25 +120,48 @@ class VoterChanges:
         else:
             self._context.end_change(leader, RequestTimedOutError("another request is in flight"))
 
-    def _error(self, cluster_id: str | None) -> KafkaError | None:
-        """Return why no change is possible at present."""
-        context = self._context
-        code = cluster_error(context, cluster_id)
-        if code:
-            return KafkaError.by_code(code)("the request belongs to another cluster")  # type: ignore[misc]
-        state = context.quorum.state
-        if not isinstance(state, LeaderState) or context.is_shutting_down:
-            return NotLeaderOrFollowerError("this node is not the leader of the quorum")
-        high_watermark = state.high_watermark
-        if state.change is not None or high_watermark is None:
-            return RequestTimedOutError(
-                "another change of the voters is pending, or the high watermark is unknown"
+    def _leader_error(self, cluster_id: str | None) -> KafkaError | None:
+        """Return why a request is not one for this node."""
+        context, own = self._context, self._identity.cluster_id
+        if cluster_error(context, cluster_id):
+            return InconsistentClusterIdError(
+                f'The given id "{cluster_id:.250}" doesn\'t match the cluster id "{own}"'
             )
-        if context.control.kraft_version == 0:
-            return UnsupportedVersionError("kraft.version is 0: the voters are configured")
-        if context.control.voters_offset >= high_watermark:
-            return RequestTimedOutError("the last change of the voters is not committed")
+        if not isinstance(context.quorum.state, LeaderState) or context.is_shutting_down:
+            return NotLeaderOrFollowerError("this node is not the leader of the quorum")
         return None
+
+    def _change_error(self, what: str) -> KafkaError | None:
+        """Return why the leader makes no change at present; the texts are Kafka's."""
+        control, leader = self._context.control, self._context.leader()
+        timed_out, high_watermark = "Request timed out waiting for", leader.high_watermark
+        if leader.change is not None:
+            return RequestTimedOutError(
+                f"{timed_out} leader to handle previous voter change request"
+            )
+        if high_watermark is None:
+            return RequestTimedOutError(
+                f"{timed_out} leader to establish HWM and fence previous voter changes"
+            )
+        if control.kraft_version == 0:
+            return UnsupportedVersionError(
+                f"Cluster doesn't support {what} voter because the kraft.version feature is 0"
+            )
+        if control.voters_offset >= high_watermark:
+            return RequestTimedOutError(
+                f"{timed_out} voters to commit the latest voter change at {control.voters_offset}"
+                f" with HWM {high_watermark}"
+            )
+        return None
+
+    def _endpoint_error(self, voter: VoterNode) -> KafkaError | None:
+        listener = self._identity.listener
+        if listener in voter.endpoints:
+            return None
+        return InvalidRequestError(
+            f"Add voter request didn't include the endpoint ({voter.endpoints}) for the default"
+            f" listener {listener}"
+        )
 
     def _add_error(self, voter: VoterNode) -> KafkaError | None:
         voters = self._quorum.voters
@@ -140,10 +169,6 @@ class VoterChanges:
             return DuplicateVoterError(f"voter {voter.key.id} is in the set of voters")
         if voter.key.directory_id == NO_DIRECTORY:
             return InvalidRequestError("the directory id is missing")
-        if self._identity.listener not in voter.endpoints:
-            return InvalidRequestError(
-                f"the endpoint of the listener {self._identity.listener} is missing"
-            )
         return None
 
     def _on_api_versions(
@@ -211,7 +236,7 @@ class VoterChanges:
                 )
             )
 
-        error = self._error(request.cluster_id)
+        error = self._leader_error(request.cluster_id) or self._change_error("removing")
         key = ReplicaKey(request.voter_id, request.voter_directory_id)
         current = self._quorum.voters
         voters = current.without_voter(key)
@@ -257,7 +282,7 @@ class VoterChanges:
         if context.control.kraft_version == 0:
             leader.updated[voter.key.id] = voter
             return 0
-        error = self._error(None)
+        error = self._change_error("updating")
         if error is not None:
             return _code(error)
         level = context.control.kraft_version

@@ -28,12 +28,14 @@ from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.quorum import DescribeQuorumRequest
+from kclient.protocol.messages.raft_voters import AddRaftVoterRequest, RemoveRaftVoterRequest
 from kclient.protocol.messages.topics import CreateTopicsResponse
 
 _log = logging.getLogger(__name__)
 
 _RETRY_MS = 50.0
 _MOVED = frozenset({code_of(NotControllerError), code_of(NotLeaderOrFollowerError)})
+_OF_THE_QUORUM = (AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest)
 _NO_OFFSET = -1
 _IMAGE_WAIT_MS = 1000.0
 """Time after the commit for which a change without a deadline waits for this broker's image."""
@@ -174,7 +176,7 @@ class ControllerChannel:
             self._send_to(self._sender, node, item)
 
     def _send_locally(self, item: _Item) -> None:
-        if isinstance(item.request, DescribeQuorumRequest):
+        if isinstance(item.request, _OF_THE_QUORUM):
             self._raft.handle_request(item.request, partial(self._on_response, item))
         else:
             self._raft.submit(partial(self._handle, item))
@@ -203,7 +205,7 @@ class ControllerChannel:
             return
         code = getattr(outcome, "error_code", NONE)
         if code != NONE:
-            outcome = error_of_code(code, getattr(outcome, "error_message", None))
+            outcome = _error(code, getattr(outcome, "error_message", None))
         _report(item, outcome, _NO_OFFSET)
 
     def _retry(self, item: _Item, error: KafkaError) -> None:
@@ -218,6 +220,12 @@ class ControllerChannel:
         else:
             self._later.append((now_ms + _RETRY_MS, item))
             self._sender.wakeup()
+
+
+def _error(code: int, message: str | None) -> KafkaError:
+    """Return the error of a response, with the text that the client gets."""
+    kind = KafkaError.by_code(code)
+    return error_of_code(code, message) if kind is None or not message else kind(message)
 
 
 def are_created(response: CreateTopicsResponse, image: MetadataImage) -> bool:

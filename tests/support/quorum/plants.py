@@ -84,16 +84,10 @@ def _leads_again(self: QuorumState, log_end: OffsetAndEpoch, now_ms: float, list
         self.state = CandidateState(stored.epoch, self.local, now_ms + 1_000, election)
 
 
-_error = VoterChanges._error
-
-
-def _no_wait(self: VoterChanges, cluster_id: str | None) -> KafkaError | None:
+def _no_wait(self: VoterChanges, what: str) -> KafkaError | None:
     """7: the next change of the voters does not wait for the last one."""
-    state = self._context.quorum.state
-    if isinstance(state, LeaderState):
-        state.change = None
-        return None
-    return _error(self, cluster_id)
+    self._context.leader().change = None
+    return None
 
 
 _apply = FollowerFetch._apply
@@ -137,7 +131,7 @@ PLANTS: dict[int, list[tuple[type, str, Callable[..., Any]]]] = {
     4: [(LeaderState, "update_high_watermark", _any_epoch)],
     5: [(LeaderState, "voter_states", _observers_count)],
     6: [(QuorumState, "initialize", _leads_again)],
-    7: [(VoterChanges, "_error", _no_wait)],
+    7: [(VoterChanges, "_change_error", _no_wait)],
     8: [(RaftLog, "validate", _acceptable)],
     10: [(RaftLog, "create_snapshot", _snapshot_at_end)],
 }

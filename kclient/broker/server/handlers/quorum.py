@@ -8,8 +8,12 @@ On listeners for controllers:
 
 They are events of the quorum, which responds at once, or, to a Fetch without new records, later.
 
-On listeners for clients: DescribeQuorum, which the active controller serves.
+On all listeners: AddRaftVoter, versions 0-1, and RemoveRaftVoter, version 0 (KIP-853). The voters
+of a cluster are configured (kraft.version 0), so that they are refused. A broker sends them to the
+active controller, as it does with DescribeQuorum.
 """
+
+from collections.abc import Callable
 
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.served_api import BrokerServices, ServedApi
@@ -31,6 +35,12 @@ from kclient.protocol.messages.quorum import (
     EndQuorumEpochRequest,
     FetchSnapshotRequest,
     VoteRequest,
+)
+from kclient.protocol.messages.raft_voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
 )
 
 _WITH_NODES = 2
@@ -55,18 +65,36 @@ def _describe(services: BrokerServices, request: Request, body: DescribeQuorumRe
     )
 
 
-def _ask(services: BrokerServices, request: Request, body: DescribeQuorumRequest) -> None:
-    """Let the leader of the quorum describe it."""
-    services.auth.require_cluster(request, AclOperation.DESCRIBE)
+def _change_voters(services: BrokerServices, request: Request, body: RequestMessage) -> None:
+    """Add or remove a voter; only the leader can."""
+    services.auth.require_cluster(request, AclOperation.ALTER)
+    services.raft.handle_request(body, request.respond)
 
-    def on_done(outcome: DescribeQuorumResponse | KafkaError) -> None:
-        if isinstance(outcome, KafkaError):
-            outcome = DescribeQuorumResponse(
-                error_code=code_of(outcome), error_message=str(outcome)
-            )
-        request.respond(_in_version_of(request, outcome))
 
-    services.controller.send(body, on_done)
+def _sent_to_leader(
+    request_type: type[RequestMessage],
+    operation: AclOperation,
+    refuse: Callable[[int, str], ResponseMessage],
+) -> ServedApi:
+    """Return an API of clients that the leader of the quorum serves.
+
+    Args:
+        request_type: Class of the request.
+        operation: Operation on the cluster that the client needs.
+        refuse: Returns the response to a failed request, from its code and text.
+    """
+
+    def handle(services: BrokerServices, request: Request, body: RequestMessage) -> None:
+        services.auth.require_cluster(request, operation)
+
+        def on_done(outcome: ResponseMessage | KafkaError) -> None:
+            if isinstance(outcome, KafkaError):
+                outcome = refuse(code_of(outcome), str(outcome))
+            request.respond(_in_version_of(request, outcome))
+
+        services.controller.send(body, on_done)
+
+    return ServedApi(request_type, handle)
 
 
 def _in_version_of(request: Request, response: ResponseMessage) -> ResponseMessage:
@@ -99,7 +127,23 @@ def _describe_controllers(
     )
 
 
-APIS = (ServedApi(DescribeQuorumRequest, _ask),)
+APIS = (
+    _sent_to_leader(
+        DescribeQuorumRequest,
+        AclOperation.DESCRIBE,
+        lambda code, text: DescribeQuorumResponse(error_code=code, error_message=text),
+    ),
+    _sent_to_leader(
+        AddRaftVoterRequest,
+        AclOperation.ALTER,
+        lambda code, text: AddRaftVoterResponse(error_code=code, error_message=text),
+    ),
+    _sent_to_leader(
+        RemoveRaftVoterRequest,
+        AclOperation.ALTER,
+        lambda code, text: RemoveRaftVoterResponse(error_code=code, error_message=text),
+    ),
+)
 """The APIs of listeners for clients."""
 
 CONTROLLER_APIS = (
@@ -110,4 +154,6 @@ CONTROLLER_APIS = (
     ServedApi(FetchSnapshotRequest, _handle),
     ServedApi(DescribeQuorumRequest, _describe),
     ServedApi(DescribeClusterRequest, _describe_controllers),
+    ServedApi(AddRaftVoterRequest, _change_voters),
+    ServedApi(RemoveRaftVoterRequest, _change_voters),
 )
