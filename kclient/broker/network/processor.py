@@ -143,7 +143,8 @@ class Processor:
         for channel_id, state in selector.disconnected.items():
             self._failures.write(channel_id, self._addresses.get(channel_id, ""), state, now_ms)
             self._forget(channel_id)
-        self._mute_pending()
+        if self._in_progress:
+            self._mute_pending()
 
     def stop(self) -> None:
         """Make the present or the next `run_once` the last."""

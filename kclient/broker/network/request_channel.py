@@ -80,6 +80,7 @@ class Request:
     __slots__ = (
         "_charge",
         "_completed",
+        "_is_charged",
         "_receive",
         "_sink",
         "body",
@@ -108,17 +109,17 @@ class Request:
         self._receive: NetworkReceive | None = receive
         self._completed = False
         self._charge: Charge | None = None
-        self.size = 0
 
     def meter(self, charge: Charge) -> None:
         """Let a function count the request against quotas before its response is sent."""
         self._charge = charge
+        self._is_charged = False
         self.size = 0 if self._receive is None else len(self._receive.payload)
 
     @property
     def is_metered(self) -> bool:
         """Whether the request counts against quotas, and was not counted yet."""
-        return self._charge is not None
+        return self._charge is not None and not self._is_charged
 
     def exempt(self) -> None:
         """Count the request against no quota."""
@@ -126,16 +127,16 @@ class Request:
 
     def charge(self, response_bytes: int = 0) -> int:
         """Count the request, once; return the throttle time of its client in milliseconds."""
-        charge, self._charge = self._charge, None
-        if charge is not None:
-            self.times.throttle_ms = charge(self, response_bytes)
+        if self._charge is None:
+            return 0
+        if not self._is_charged:
+            self._is_charged = True
+            self.times.throttle_ms = self._charge(self, response_bytes)
         return self.times.throttle_ms
 
     def respond(self, message: ResponseMessage, version: int | None = None) -> None:
         """Send the response, in the request's version unless another is given."""
-        if self._charge is not None:
-            self.charge()
-        if self.times.throttle_ms and "throttle_time_ms" in message.fields:
+        if self._charge is not None and self.charge() and "throttle_time_ms" in message.fields:
             message.throttle_time_ms = self.times.throttle_ms  # type: ignore[attr-defined]
         chosen = self.header.api_version if version is None else version
         try:
