@@ -4,13 +4,15 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 
 import pytest
 
 from integration.conftest import StartCluster
 from integration.harness.kafka_cluster import ClusterOptions
 from kclient import AdminClient, Consumer, Producer, TopicPartition
-from kclient.admin import ClientQuotaEntity
+from kclient.admin import ClientQuotaEntity, ClientQuotaFilterComponent, QuotaMatchType
+from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.messages.fetch import FetchRequest, FetchResponse
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kclient.protocol.messages.produce import (
@@ -141,6 +143,30 @@ def test_connection_is_read_after_the_throttle_time(brokers: list[str]) -> None:
         throttle_ms, seconds = second_response(each)
         assert throttle_ms > 0
         assert throttle_ms / 1000 - 0.05 < seconds < throttle_ms / 1000 + 2
+
+
+def served_connections(bootstrap: str) -> tuple[int, bool]:
+    """Return how many of some connections are served, and whether the others are closed late."""
+    component = ClientQuotaFilterComponent("ip", QuotaMatchType.DEFAULT)
+    changes = {ClientQuotaEntity((("ip", None),)): {"connection_creation_rate": 1}}
+    with AdminClient(bootstrap_servers=bootstrap) as admin, ExitStack() as stack:
+        admin.alter_client_quotas(changes).raise_for_errors()
+        wait_until(lambda: admin.describe_client_quotas([component]), "the quota takes effect")
+        began = time.monotonic()
+        wires = [stack.enter_context(Wire(bootstrap)) for _ in range(5)]
+        for wire in wires:
+            wire.send(ApiVersionsRequest(), 0)
+        ends = []
+        for wire in wires:
+            with suppress(EOFError, ConnectionResetError):
+                wire.receive(ApiVersionsResponse, 0)
+                continue
+            ends.append(time.monotonic() - began)
+    return len(wires) - len(ends), all(0.8 < each < 5 for each in ends)
+
+
+def test_connections_beyond_the_rate_of_an_address_are_closed_late(brokers: list[str]) -> None:
+    assert [served_connections(each) for each in brokers] == [(2, True), (2, True)]
 
 
 def rate_of(step: Callable[[], int]) -> float:

@@ -2,12 +2,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from kclient.broker.network.quota_rate import DEFAULT_WINDOW, QuotaRate, QuotaWindow
 from kclient.common.runtime import Condition
 
 # A shorter wait is a rounding error: added to the present time it may not change it.
 _LEAST_WAIT_MS = 0.01
+_MAX_RATES = 10_000
+"""Addresses with a rate; more of them remove those that are idle."""
 
 
 class CreationRate:
@@ -44,6 +47,47 @@ class CreationRate:
         self._allowed += 1.0
 
 
+class _AddressRates:
+    """Creation rates of addresses that have a quota, ``connection_creation_rate`` (KIP-612).
+
+    Not thread-safe.
+    """
+
+    def __init__(self, window: QuotaWindow) -> None:
+        self._window = window
+        self._limits: Mapping[str | None, float] = {}
+        self._rates: dict[str, QuotaRate] = {}
+        self._rates_to_prune = _MAX_RATES
+
+    def configure(self, limits: Mapping[str | None, float]) -> None:
+        """Replace the quotas, by address; that of None is the default."""
+        self._limits = limits
+
+    def record_created(self, address: str, now_ms: int) -> int:
+        """Count a new connection; return for how long it is throttled, in milliseconds.
+
+        One that is throttled does not count (Kafka: recordIpConnectionMaybeThrottle).
+        """
+        limit = self._limits.get(address, self._limits.get(None))
+        if limit is None:
+            return 0
+        rate = self._rates.get(address)
+        if rate is None:
+            self._prune(now_ms)
+            rate = self._rates[address] = QuotaRate(self._window)
+        rate.record(1, now_ms)
+        throttle_ms = min(rate.throttle_ms(limit, now_ms), self._window.sample_ms)
+        if throttle_ms:
+            rate.record(-1, now_ms)
+        return throttle_ms
+
+    def _prune(self, now_ms: int) -> None:
+        if len(self._rates) < self._rates_to_prune:
+            return
+        self._rates = {key: each for key, each in self._rates.items() if not each.is_idle(now_ms)}
+        self._rates_to_prune = max(_MAX_RATES, 2 * len(self._rates))
+
+
 class ConnectionQuotas:
     """Counts of the connections of all listeners (Kafka: ConnectionQuotas).
 
@@ -52,11 +96,17 @@ class ConnectionQuotas:
     """
 
     def __init__(
-        self, max_connections: int, max_per_address: int, rate: CreationRate, lock: Condition
+        self,
+        max_connections: int,
+        max_per_address: int,
+        rate: CreationRate,
+        lock: Condition,
+        window: QuotaWindow = DEFAULT_WINDOW,
     ) -> None:
         self._max_connections = max_connections
         self._max_per_address = max_per_address
         self._rate = rate
+        self._address_rates = _AddressRates(window)
         self._lock = lock
         self._total = 0
         self._by_address: Counter[str] = Counter()
@@ -70,6 +120,20 @@ class ConnectionQuotas:
             self._rate.configure(per_second)
         for callback in self._callbacks:
             callback()
+
+    def configure_addresses(self, limits: Mapping[str | None, float]) -> None:
+        """Replace the creation rates of addresses; that of None is the default."""
+        with self._lock:
+            self._address_rates.configure(limits)
+
+    def throttle_ms(self, address: str, now_ms: float) -> int:
+        """Count a connection of an address; return for how long it must be refused.
+
+        Returns:
+            Milliseconds, 0 if it can be added; otherwise its place has to be given back.
+        """
+        with self._lock:
+            return self._address_rates.record_created(address, int(now_ms))
 
     def is_below_limit(self) -> bool:
         """Return whether the broker has fewer than ``max.connections``."""

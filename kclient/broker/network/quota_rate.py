@@ -16,6 +16,9 @@ class QuotaWindow(NamedTuple):
     sample_ms: int = 1000
 
 
+DEFAULT_WINDOW = QuotaWindow()
+
+
 class _Sample:
     """Sum of the values of one sample."""
 

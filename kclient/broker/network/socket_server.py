@@ -3,12 +3,14 @@
 import itertools
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
 from kclient.broker.network.listener_security import ListenerSecurity
 from kclient.broker.network.processor import Processor, RequestParser
+from kclient.broker.network.quota_rate import QuotaWindow
 from kclient.broker.network.request_channel import Dispatch
 from kclient.broker.network.request_metrics import RequestMetrics
 from kclient.broker.network.server_channel_builder import (
@@ -26,6 +28,8 @@ _log = logging.getLogger(__name__)
 
 _POLL_MS = 500.0
 _PAUSE_MS = 500.0
+_MAX_THROTTLED = 1000
+"""Connections that wait for the end of their throttle time."""
 
 
 class Acceptor:
@@ -33,7 +37,8 @@ class Acceptor:
 
     New connections wait in the system's backlog while the broker has ``max.connections``, while the
     creation rate is exceeded, and while few descriptors are left. A connection from an address with
-    too many is closed at once.
+    too many is closed at once, and one that exceeds the creation rate of its address after the
+    throttle time (KIP-612), so that its client does not connect again before.
 
     Attributes:
         listener_name: Name of the listener.
@@ -55,11 +60,15 @@ class Acceptor:
         self._running = True
         self._watched: bool | None = None
         self._paused_until_ms = 0.0
+        self._throttled: list[tuple[float, int, StreamSocket]] = []  # heap of ends
+        self._throttle_numbers = itertools.count()
         self._out_of_descriptors = False
         quotas.on_below_limit(poller.wakeup)
 
     def run_once(self, now_ms: float, timeout_ms: float = _POLL_MS) -> bool:
         """Accept the connections that arrive within the time; return whether to continue."""
+        if self._throttled:
+            timeout_ms = min(timeout_ms, self._close_throttled(now_ms))
         pause_ms = max(0.0, self._paused_until_ms - now_ms)
         self._watch(accepting=not pause_ms and self._quotas.is_below_limit())
         if self._poller.poll(min(timeout_ms, pause_ms) if pause_ms else timeout_ms):
@@ -73,6 +82,7 @@ class Acceptor:
 
     def close(self) -> None:
         """Stop listening."""
+        self._close_throttled(math.inf)
         self._listener.close()
         self._poller.close()
 
@@ -90,7 +100,7 @@ class Acceptor:
             if connection is None:
                 self._quotas.cancel()
                 return
-            self._assign(connection)
+            self._assign(connection, now_ms)
         if wait_ms != math.inf:
             self._paused_until_ms = now_ms + wait_ms
 
@@ -116,12 +126,28 @@ class Acceptor:
         self._out_of_descriptors = True
         self._paused_until_ms = now_ms + _PAUSE_MS
 
-    def _assign(self, connection: StreamSocket) -> None:
+    def _close_throttled(self, now_ms: float) -> float:
+        """Close the connections whose throttle time has passed; return the time until the next."""
+        while self._throttled and self._throttled[0][0] <= now_ms:
+            heappop(self._throttled)[2].close()
+        return self._throttled[0][0] - now_ms if self._throttled else math.inf
+
+    def _throttle(self, connection: StreamSocket, end_ms: float) -> None:
+        """Close a connection later; those of a flood are closed earlier."""
+        self._quotas.cancel()
+        if len(self._throttled) == _MAX_THROTTLED:
+            heappop(self._throttled)[2].close()
+        heappush(self._throttled, (end_ms, next(self._throttle_numbers), connection))
+
+    def _assign(self, connection: StreamSocket, now_ms: float) -> None:
         try:
             address = connection.peer_address()[0]
         except OSError:
             connection.close()
             self._quotas.cancel()
+            return
+        if throttle_ms := self._quotas.throttle_ms(address, now_ms):
+            self._throttle(connection, now_ms + throttle_ms)
             return
         if not self._quotas.try_add(address):
             _log.info("refusing a connection from %s: max.connections.per.ip is reached", address)
@@ -147,6 +173,7 @@ class SocketServerConfig:
         connections_max_idle_ms: ``connections.max.idle.ms``.
         request_max_bytes: ``socket.request.max.bytes``.
         queued_max_request_bytes: ``queued.max.request.bytes``; -1 for no limit.
+        quota_window: Samples of the creation rates of addresses.
     """
 
     listeners: Sequence[Endpoint]
@@ -159,6 +186,7 @@ class SocketServerConfig:
     connections_max_idle_ms: int
     request_max_bytes: int
     queued_max_request_bytes: int
+    quota_window: QuotaWindow
 
 
 class SocketServer:
@@ -187,6 +215,7 @@ class SocketServer:
             config.max_connections_per_ip,
             CreationRate(config.max_connection_creation_rate),
             runtime.tasks.condition(),
+            config.quota_window,
         )
         self._bound: list[tuple[Endpoint, Listener]] = []
         self._acceptors: list[Acceptor] = []
@@ -198,6 +227,10 @@ class SocketServer:
     ) -> None:
         """Replace the limits of connections; those that exceed them stay."""
         self._quotas.configure(max_connections, max_per_address, creation_rate)
+
+    def configure_addresses(self, limits: Mapping[str | None, float]) -> None:
+        """Replace the creation rates of connections by address; that of None is the default."""
+        self._quotas.configure_addresses(limits)
 
     def bind(self) -> list[Endpoint]:
         """Bind the port of each listener, without accepting connections; return the endpoints.

@@ -22,6 +22,7 @@ from kclient.broker.authorizer.standard_authorizer import (
 )
 from kclient.broker.log.log_config import TOPIC_CONFIG, LogConfig
 from kclient.broker.network.listener_security import ListenerSecurity
+from kclient.broker.network.quota_rate import QuotaWindow
 from kclient.broker.server.broker_keys import boolean, names, number, string
 from kclient.broker.server.listener_keys import override_key, resolve, values_of
 from kclient.broker.server.listeners import (
@@ -420,6 +421,10 @@ class BrokerConfig(TransactionKeys):
         securities = {each.name: each for each in self.listener_securities()}
         values = values_of(self, self.overrides, listener)
         return peer_security(securities[listener], values, mechanism)
+
+    def quota_window(self) -> QuotaWindow:
+        """Return the samples of the rates of clients."""
+        return QuotaWindow(self.quota_window_num, self.quota_window_size_seconds * 1000)
 
     def topic_value(self, server_key: str) -> object:
         """Return the value of a key in the unit of its topic key, which is milliseconds."""

@@ -465,6 +465,7 @@ class BrokerServer:
             storage.replicas.timer.wakeup()  # another pause of the cleaner may have begun
 
         storage.dynamic_config.follow(follow)
+        storage.quotas.follow_addresses(server.configure_addresses)
 
     @staticmethod
     def _authentication_context(apis: KafkaApis, storage: BrokerStorage) -> AuthenticationContext:
@@ -698,4 +699,5 @@ def _socket_server_config(
         connections_max_idle_ms=config.connections_max_idle_ms,
         request_max_bytes=config.socket_request_max_bytes,
         queued_max_request_bytes=config.queued_max_request_bytes,
+        quota_window=config.quota_window(),
     )

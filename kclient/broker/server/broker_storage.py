@@ -37,7 +37,6 @@ from kclient.broker.metadata.metadata_loader import MetadataLoader
 from kclient.broker.metadata.metadata_version import LATEST_SERVED, METADATA_VERSION
 from kclient.broker.metadata.storage_formatter import FormatOptions, format_storage
 from kclient.broker.network.inter_broker_sender import InterBrokerSender
-from kclient.broker.network.quota_rate import QuotaWindow
 from kclient.broker.raft.voter_set import VoterSet
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
@@ -140,8 +139,7 @@ def open_storage(
     markers = TransactionMarkers(runtime.clock, runtime.tasks, lambda: replicas.hosted.image)
     markers.wakeup = replicas.timer.wakeup
     transactions = _transactions(config, runtime, replicas, markers)
-    window = QuotaWindow(config.quota_window_num, config.quota_window_size_seconds * 1000)
-    quotas = ClientQuotas(window, runtime.clock, runtime.tasks.lock())
+    quotas = ClientQuotas(config.quota_window(), runtime.clock, runtime.tasks.lock())
     loader = MetadataLoader(lambda: raft.client.high_watermark, _raise_fatal)
     loader.add_publisher(
         BrokerMetadataPublisher(

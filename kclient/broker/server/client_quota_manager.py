@@ -9,7 +9,7 @@ handled, not that of input and output; a request that is forwarded to the active
 at the broker that received it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kclient.broker.metadata.metadata_delta import MetadataDelta
@@ -20,7 +20,8 @@ from kclient.common.runtime import Clock, Lock
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.produce import ProduceRequest
 
-_USER, _CLIENT_ID = "user", "client-id"
+_USER, _CLIENT_ID, _IP = "user", "client-id", "ip"
+_CONNECTIONS = "connection_creation_rate"
 _NS_PER_PERCENT = 1e7
 """A second of handling is 100 percent."""
 
@@ -148,6 +149,14 @@ class ClientQuotas:
             "request_percentage": self._request,
         }
         self.is_enabled = False
+        self._address_followers: list[Callable[[Mapping[str | None, float]], None]] = []
+
+    def follow_addresses(self, follower: Callable[[Mapping[str | None, float]], None]) -> None:
+        """Call a function with the rates of new connections by address when they change.
+
+        That of None is the default. The thread that publishes the metadata calls it.
+        """
+        self._address_followers.append(follower)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Apply a change of the metadata."""
@@ -158,6 +167,13 @@ class ClientQuotas:
             for key, manager in self._managers.items():
                 manager.configure({who: values[key] for who, values in quotas if key in values})
             self.is_enabled = any(each.is_enabled for each in self._managers.values())
+        rates = {
+            name: values[_CONNECTIONS]
+            for ((kind, name), *_), values in quotas
+            if kind == _IP and _CONNECTIONS in values
+        }
+        for follower in self._address_followers:
+            follower(rates)
 
     def meter(self, request: Request) -> None:
         """Count a request, when it is responded to, against the quotas of its client."""

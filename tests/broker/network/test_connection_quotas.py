@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
+from kclient.broker.network.quota_rate import QuotaWindow
 
 
 def quotas(total: int, per_address: int, per_second: int = 1000) -> ConnectionQuotas:
@@ -108,3 +109,23 @@ def test_connection_is_allowed_after_returned_wait(per_second: int) -> None:
 def record(rate: CreationRate) -> bool:
     rate.record_created()
     return True
+
+
+def test_connections_beyond_the_rate_of_their_address_are_throttled() -> None:
+    window = QuotaWindow(3, 1000)
+    counted = ConnectionQuotas(10, 10, CreationRate(1000), threading.Condition(), window)
+    assert counted.throttle_ms("a", 0.0) == 0
+    counted.configure_addresses({"a": 1.0, None: 2.0})
+    assert [counted.throttle_ms("a", 0.0) for _ in range(4)] == [0, 0, 1000, 1000]
+    assert [counted.throttle_ms("b", 0.0) for _ in range(5)] == [0, 0, 0, 0, 500]
+    assert counted.throttle_ms("a", 3000.0) == 0
+    counted.configure_addresses({})
+    assert [counted.throttle_ms("a", 3000.0) for _ in range(9)] == [0] * 9
+
+
+def test_rates_of_idle_addresses_are_removed() -> None:
+    counted = quotas(10, 10)
+    counted.configure_addresses({None: 1.0})
+    for number in range(40_000):
+        counted.throttle_ms(f"address {number}", float(number * 10))
+    assert len(counted._address_rates._rates) <= 20_000

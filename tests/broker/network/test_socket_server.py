@@ -1,5 +1,6 @@
 """Several listeners of one broker: each names its own advertised addresses."""
 
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from kclient import AdminClient, Consumer, Producer
+from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
+from kclient.broker.network.processor import Processor
 from kclient.broker.network.request_channel import Request
+from kclient.broker.network.socket_server import Acceptor
 from kclient.broker.server.broker_config import BROKER_CONFIG
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.broker_errors import (
@@ -19,6 +23,7 @@ from kclient.common.broker_errors import (
     code_of,
 )
 from kclient.common.errors import ConfigError
+from kclient.common.runtime import StreamSocket
 from kclient.network.system_runtime import system_runtime
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.messages.find_coordinator import (
@@ -208,3 +213,43 @@ def test_a_broker_without_threads_serves_all_listeners(tmp_path: Path) -> None:
                 assert wire.receive(ApiVersionsResponse, 0)[0] == sent
     finally:
         broker.stop()
+
+
+class _Accepting(Processor):
+    """A processor that only keeps its new connections."""
+
+    def __init__(self) -> None:
+        self.connections: list[StreamSocket] = []
+
+    def accept(self, connection: StreamSocket, address: str) -> bool:
+        self.connections.append(connection)
+        return True
+
+
+def is_open(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) != b""
+    except BlockingIOError:
+        return True
+
+
+def test_throttled_connection_is_closed_after_the_throttle_time() -> None:
+    net = system_runtime().net
+    quotas = ConnectionQuotas(10, 10, CreationRate(100), threading.Condition())
+    quotas.configure_addresses({"127.0.0.1": 0.1})  # one connection in the window
+    listener, processor = net.listen(("127.0.0.1", 0), 10), _Accepting()
+    acceptor = Acceptor("PLAINTEXT", listener, net.poller(), [processor], quotas)
+    with ExitStack() as stack:
+        stack.callback(acceptor.close)
+        clients = []
+        for _ in range(3):
+            client = stack.enter_context(socket.create_connection(listener.local_address()))
+            client.setblocking(False)
+            clients.append(client)
+            acceptor.run_once(1000.0, 1000.0)
+        stack.callback(processor.connections[0].close)
+        assert (len(processor.connections), quotas.total()) == (1, 1)
+        acceptor.run_once(1999.0, 0.0)
+        assert [is_open(each) for each in clients] == [True, True, True]
+        acceptor.run_once(2000.0, 0.0)
+        assert [is_open(each) for each in clients] == [True, False, False]
