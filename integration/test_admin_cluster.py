@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from integration.conftest import StartCluster
-from integration.harness.discovery import NEWEST
+from integration.harness.discovery import NEWEST, chosen_versions
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from kclient.admin import (
@@ -22,7 +22,11 @@ from kclient.admin import (
     TopicPartitionReplica,
     UpgradeType,
 )
-from kclient.common.broker_errors import SecurityDisabledError
+from kclient.common.broker_errors import (
+    MismatchedEndpointTypeError,
+    SecurityDisabledError,
+    UnsupportedVersionError,
+)
 from kclient.errors import KafkaError
 from tests.support.checks.waiting import wait_until
 
@@ -244,3 +248,51 @@ def _leaders_after_a_failure(cluster: KafkaCluster, admin: AdminClient) -> None:
     )
     with pytest.raises(KafkaError, match="broker 2"):
         admin.unregister_broker(2)
+
+
+@pytest.mark.parametrize("version", chosen_versions())
+def test_client_of_controllers(start_cluster: StartCluster, version: str) -> None:
+    """KIP-919: the calls that controllers serve, without a broker between."""
+    options = ClusterOptions(nodes=1, controllers=3, heap_mb=384)
+    cluster = start_cluster(options, version)
+    servers = ",".join(node.address("CONTROLLER") for node in cluster.controllers)
+    with AdminClient(bootstrap_controllers=servers) as admin:
+        described = admin.describe_cluster()
+        ids = {node.id for node in described.nodes}
+        assert ids == {node.node_id for node in cluster.controllers}
+        quorum = admin.describe_metadata_quorum()
+        assert {voter.replica_id for voter in quorum.voters} == ids
+        assert described.controller is not None
+        assert described.controller.id == quorum.leader_id
+        assert admin.describe_features(node_id=min(ids)).finalized_features
+        updates = {"metadata.version": FeatureUpdate(1, UpgradeType.UNSAFE_DOWNGRADE)}
+        with pytest.raises(KafkaError, match="INVALID_UPDATE_VERSION"):
+            admin.update_features(updates, validate_only=True).raise_for_errors()
+        _settings_by_controllers(admin, min(ids))
+        with pytest.raises(KafkaError, match="voter 9: "):
+            admin.remove_raft_voter(9, described.cluster_id)
+        admin.create_topics(NewTopic("by-controllers", 1, 1))
+        with pytest.raises(UnsupportedVersionError, match="METADATA"):
+            admin.list_topics()
+    with AdminClient(bootstrap_servers=cluster.bootstrap()) as admin:
+        wait_until(
+            lambda: "by-controllers" in {each.name for each in admin.list_topics()}, "known", WAIT
+        )
+    with (
+        AdminClient(bootstrap_controllers=cluster.bootstrap()) as admin,
+        pytest.raises(MismatchedEndpointTypeError, match="bootstrap_controllers"),
+    ):
+        admin.describe_cluster()
+
+
+def _settings_by_controllers(admin: AdminClient, controller_id: int) -> None:
+    brokers = ConfigResource(ConfigResourceType.BROKER, "")
+    change = AlterConfigOp("log.cleaner.threads", "2")
+    broker = ConfigResource(ConfigResourceType.BROKER, "1")
+    admin.incremental_alter_configs({brokers: [change], broker: [change]}).raise_for_errors()
+    controller = ConfigResource(ConfigResourceType.BROKER, str(controller_id))
+
+    def value() -> str | None:
+        return admin.describe_configs(controller)[controller]["log.cleaner.threads"].value
+
+    wait_until(lambda: value() == "2", "a controller has the setting", WAIT)

@@ -87,7 +87,7 @@ class AdminClient(ProcessBound, metaclass=WithForeignNames, foreign_names=ADMIN_
         self._process_id = self._tasks.process_id()
         self._callers: set[int] = set()  # of the calls in progress
         settings = ADMIN_CONFIG.parse(merged(config, options))
-        self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
+        self._servers = ",".join(f"{host}:{port}" for host, port in settings.addresses)
         self._core = AdminCore(settings, runtime)
 
     create_topics = blocking(topic_calls.create_topics)

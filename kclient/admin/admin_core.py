@@ -1,31 +1,69 @@
 """Core of the admin client: its calls in steps, one at a time (Kafka: KafkaAdminClient)."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from kclient.admin.controller_metadata import ControllerMetadata
 from kclient.admin.foreign_names import ADMIN_ARGUMENTS
 from kclient.admin.requester import Requester
-from kclient.client.client_config import ClientConfig, ClientOptions, max_idle_key
+from kclient.client.client_config import (
+    ADDRESSES,
+    ClientConfig,
+    ClientOptions,
+    bootstrap_servers_key,
+    max_idle_key,
+    parse_bootstrap_servers,
+)
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata
 from kclient.client.network_client_builder import build_network_client
-from kclient.common.config_def import ConfigDef
-from kclient.common.config_keys import whole_number
-from kclient.common.errors import ClosedError, KafkaError, KafkaTimeoutError
+from kclient.common.config_def import ConfigDef, ConfigType
+from kclient.common.config_keys import key, whole_number
+from kclient.common.errors import ClosedError, ConfigError, KafkaError, KafkaTimeoutError
 from kclient.common.foreign_names import refuse_keywords
 from kclient.common.java_only_keys import java_only_keys
 from kclient.common.log_context import LogContext
-from kclient.common.runtime import Runtime
+from kclient.common.runtime import Address, Runtime
 from kclient.common.waiting import ConditionWait, Steps
+
+_CONTROLLERS = "bootstrap_controllers"
 
 
 class AdminConfig(ClientConfig):
     """Configuration of an admin client (Kafka: AdminClientConfig)."""
 
+    bootstrap_servers: Sequence[Address] = bootstrap_servers_key(())
+    bootstrap_controllers: Sequence[Address] = key(
+        "bootstrap.controllers",
+        ConfigType.LIST,
+        partial(parse_bootstrap_servers, name=_CONTROLLERS),
+        ADDRESSES,
+        (),
+        "Controllers to connect to, instead of bootstrap.servers (KIP-919). Calls that only brokers"
+        " serve fail then.",
+    )
     connections_max_idle_ms: int = max_idle_key(300_000)
     default_api_timeout_ms: int = whole_number(
         "default.api.timeout.ms", 60_000, "Default timeout of a call, retries included."
     )
+
+    def validated(self, given: Mapping[str, object]) -> Self:
+        """Check the values against each other."""
+        if not self.bootstrap_servers and not self.bootstrap_controllers:
+            raise ConfigError(
+                f"bootstrap_servers: got nothing, expected {ADDRESSES}; or {_CONTROLLERS}"
+            )
+        if self.bootstrap_servers and self.bootstrap_controllers:
+            raise ConfigError(
+                f"{_CONTROLLERS}: got it with bootstrap_servers, expected one of them"
+            )
+        return super().validated(given)
+
+    @property
+    def addresses(self) -> Sequence[Address]:
+        """Brokers or controllers to connect to first."""
+        return self.bootstrap_servers or self.bootstrap_controllers
 
 
 ADMIN_CONFIG = ConfigDef("AdminClient", AdminConfig, java_only_keys())
@@ -34,6 +72,7 @@ ADMIN_CONFIG = ConfigDef("AdminClient", AdminConfig, java_only_keys())
 class AdminOptions(ClientOptions, total=False):
     """Keyword options of `AdminClient`, for type checkers."""
 
+    bootstrap_controllers: str | Sequence[str]
     default_api_timeout_ms: int
 
 
@@ -60,9 +99,11 @@ class AdminCore:
         self._timeout_ms = config.default_api_timeout_ms
         self._clock = runtime.clock
         log_context = LogContext("AdminClient", {"clientId": config.client_id or _CLIENT_ID})
-        self._metadata = Metadata(runtime, config, log_context)
+        self._uses_controllers = bool(config.bootstrap_controllers)
+        kind = ControllerMetadata if self._uses_controllers else Metadata
+        self._metadata = kind(runtime, config, log_context)
         self._client = build_network_client(
-            config,
+            config.with_values(bootstrap_servers=config.addresses),
             runtime,
             self._metadata,
             client_id=_CLIENT_ID,
@@ -98,7 +139,12 @@ class AdminCore:
         """
         _refuse_unknown(call, kwargs)
         requester = Requester(
-            self._client, self._metadata, self._clock, self._backoff, self._timeout_ms
+            self._client,
+            self._metadata,
+            self._clock,
+            self._backoff,
+            self._timeout_ms,
+            uses_controllers=self._uses_controllers,
         )
         return self._in_turn(requester, call(requester, *args, **kwargs))
 

@@ -1,7 +1,7 @@
 """Admin calls for settings of resources, and for quotas of clients."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kclient.admin.admin_types import (
     AlterConfigOp,
@@ -64,7 +64,7 @@ _Result = (
     AlterConfigsResourceResponse | IncrementalAlterConfigsResourceResponse | DescribeConfigsResult
 )
 
-_OF_ONE_BROKER = {ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER}
+_OF_ONE_BROKER = frozenset({ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER})
 _KINDS = frozenset(ConfigResourceType)
 _SOURCES = frozenset(ConfigSource)
 _TYPES = {
@@ -205,7 +205,7 @@ def _change_configs(
     validate_only: bool,
 ) -> Steps[Results[ConfigResource, None]]:
     outcomes: Outcomes[ConfigResource, None] = {}
-    for broker_id, resources in _by_broker(changes).items():
+    for broker_id, resources in _by_broker(changes, _only_at_itself(requester)).items():
         request = IncrementalAlterConfigsRequest(
             resources=[
                 IncrementalAlterConfigsResource(
@@ -260,7 +260,7 @@ def _replace_configs(
     validate_only: bool,
 ) -> Steps[Results[ConfigResource, None]]:
     outcomes: Outcomes[ConfigResource, None] = {}
-    for broker_id, resources in _by_broker(configs).items():
+    for broker_id, resources in _by_broker(configs, _only_at_itself(requester)).items():
         request = AlterConfigsRequest(
             resources=[
                 AlterConfigsResource(
@@ -279,13 +279,19 @@ def _replace_configs(
     return Results("alter_configs", outcomes, configs)
 
 
+def _only_at_itself(requester: Requester) -> Collection[ConfigResourceType]:
+    """Return the types of resources that a node changes only for itself."""
+    return {ConfigResourceType.BROKER_LOGGER} if requester.uses_controllers else _OF_ONE_BROKER
+
+
 def _by_broker(
     resources: Mapping[ConfigResource, object],
+    types: Collection[ConfigResourceType] = _OF_ONE_BROKER,
 ) -> dict[int | None, list[ConfigResource]]:
-    """Group resources by the broker that has to receive them, None for any."""
+    """Group resources by the node that has to receive them, None for any; `types` have one."""
     grouped: dict[int | None, list[ConfigResource]] = {}
     for resource in resources:
-        is_of_one = resource.type in _OF_ONE_BROKER and resource.name != ""
+        is_of_one = resource.type in types and resource.name != ""
         grouped.setdefault(int(resource.name) if is_of_one else None, []).append(resource)
     return grouped
 

@@ -47,6 +47,7 @@ class Requester:
 
     Attributes:
         deadline_ms: Deadline of all attempts.
+        uses_controllers: Whether requests are sent to controllers, not to brokers.
     """
 
     def __init__(
@@ -56,6 +57,8 @@ class Requester:
         clock: Clock,
         backoff: ExponentialBackoff,
         timeout_ms: float,
+        *,
+        uses_controllers: bool = False,
     ) -> None:
         """Create the requester of a call that begins now.
 
@@ -65,7 +68,9 @@ class Requester:
             clock: Clock of deadlines and backoffs.
             backoff: Wait before each retry.
             timeout_ms: Default timeout.
+            uses_controllers: Whether the nodes of the metadata are controllers (KIP-919).
         """
+        self.uses_controllers = uses_controllers
         self._client = client
         self._metadata = metadata
         self._clock = clock
@@ -103,7 +108,10 @@ class Requester:
     def send_to_least_loaded(
         self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T]
     ) -> Steps[T]:
-        """Send to the least loaded broker (Kafka: LeastLoadedNodeProvider); return the result.
+        """Send to the least loaded broker, or to the active controller; return the result.
+
+        It is the controller if the client uses controllers (Kafka:
+        LeastLoadedBrokerOrActiveKController).
 
         Args:
             builder: Builds the request for the version in use.
@@ -199,7 +207,15 @@ class Requester:
         if self._metadata.cluster().is_bootstrap:
             self._metadata.request_update()
             return None
+        if self.uses_controllers:
+            return self._active_controller()
         return self._client.least_loaded_node(now_ms)
+
+    def _active_controller(self) -> Node | None:
+        controller = self._metadata.cluster().controller
+        if controller is None:  # during an election
+            self._metadata.request_update()
+        return controller
 
     def _send(
         self,

@@ -86,7 +86,7 @@ class AdminClient(
         **options: Unpack[AdminOptions],
     ) -> None:
         settings = ADMIN_CONFIG.parse(merged(config, options))
-        self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
+        self._servers = ",".join(f"{host}:{port}" for host, port in settings.addresses)
         self._driver = LoopDriver("this admin client", runtime)
         self._process_id = self._driver.runtime.tasks.process_id()
         self._loop: asyncio.AbstractEventLoop | None = None  # of the first call

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from kclient.common.config_def import REQUIRED, ConfigType, describe
 from kclient.common.config_keys import INT_MAX, choice, key, switch, text, whole_number
@@ -19,11 +19,11 @@ _IDLE_LIMITS_MS = {".servicebus.windows.net": 230_000}
 _PLAIN_SCHEMES = frozenset({"PLAINTEXT", "KAFKA"})
 
 
-def parse_bootstrap_servers(given: object) -> tuple[Address, ...]:
+def parse_bootstrap_servers(given: object, name: str = _NAME) -> tuple[Address, ...]:
     """Return names and ports from ``"host:port,host:port"`` or a sequence of ``"host:port"``.
 
     An IPv6 address is in brackets: ``[::1]:9092``. The scheme of a listener, ``PLAINTEXT://``, or
-    ``kafka://`` may precede the host. Names are not looked up.
+    ``kafka://`` may precede the host. Host names are not looked up. `name` is that of the option.
 
     Raises:
         ConfigError: An entry does not have this form.
@@ -35,45 +35,45 @@ def parse_bootstrap_servers(given: object) -> tuple[Address, ...]:
     else:
         hint = "; decode it first" if isinstance(given, bytes | bytearray) else ""
         raise ConfigError(
-            f"{_NAME}: got {describe(given)}, expected 'host:port[,host:port]' or a list{hint}"
+            f"{name}: got {describe(given)}, expected 'host:port[,host:port]' or a list{hint}"
         )
     if not entries or entries == [""]:
-        raise ConfigError(f"{_NAME}: got {describe(given)}, expected at least one {_EXPECTED}")
-    parsed = [_parse_server(index, entry) for index, entry in enumerate(entries)]
+        raise ConfigError(f"{name}: got {describe(given)}, expected at least one {_EXPECTED}")
+    parsed = [_parse_server(f"{name}[{index}]", entry) for index, entry in enumerate(entries)]
     return tuple(dict.fromkeys(parsed))
 
 
-def _parse_server(index: int, entry: object) -> Address:
+def _parse_server(what: str, entry: object) -> Address:
     if not isinstance(entry, str):
-        raise _bootstrap_error(index, entry, f"it is of type {type(entry).__name__}")
-    text = _without_scheme(index, entry)
+        raise _bootstrap_error(what, entry, f"it is of type {type(entry).__name__}")
+    text = _without_scheme(what, entry)
     if not text:
-        raise _bootstrap_error(index, entry, "remove the extra comma")
+        raise _bootstrap_error(what, entry, "remove the extra comma")
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
-        raise _bootstrap_error(index, entry, f"add ':{_DEFAULT_PORT}'?")
+        raise _bootstrap_error(what, entry, f"add ':{_DEFAULT_PORT}'?")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
         hint = f"put an IPv6 address in brackets: '[{text}]:{_DEFAULT_PORT}'"
-        raise _bootstrap_error(index, entry, hint)
+        raise _bootstrap_error(what, entry, hint)
     if not host or not all(_may_be_in_host(character) for character in host):
-        raise _bootstrap_error(index, entry, f"{host!r} is not a host name")
+        raise _bootstrap_error(what, entry, f"{host!r} is not a host name")
     if not (port.isascii() and port.isdigit() and 1 <= int(port) <= _MAX_PORT):
-        raise _bootstrap_error(index, entry, f"the port is a number from 1 to {_MAX_PORT}")
+        raise _bootstrap_error(what, entry, f"the port is a number from 1 to {_MAX_PORT}")
     return host, int(port)
 
 
-def _without_scheme(index: int, entry: str) -> str:
+def _without_scheme(what: str, entry: str) -> str:
     scheme, separator, rest = entry.strip().partition("://")
     if not separator:
         return scheme
     if _is_secure(scheme):
         # Never continue without the security that was configured.
         hint = f"remove '{scheme}://' and set security_protocol"
-        raise _bootstrap_error(index, entry, hint)
+        raise _bootstrap_error(what, entry, hint)
     if scheme.upper() not in _PLAIN_SCHEMES:
-        raise _bootstrap_error(index, entry, "remove the part up to '://'")
+        raise _bootstrap_error(what, entry, "remove the part up to '://'")
     return rest
 
 
@@ -86,8 +86,24 @@ def _may_be_in_host(character: str) -> bool:
     return character.isalnum() or character in "-._:%"
 
 
-def _bootstrap_error(index: int, entry: object, hint: str) -> ConfigError:
-    return ConfigError(f"{_NAME}[{index}]: got {entry!r:.80}, expected {_EXPECTED}; {hint}")
+def _bootstrap_error(what: str, entry: object, hint: str) -> ConfigError:
+    return ConfigError(f"{what}: got {entry!r:.80}, expected {_EXPECTED}; {hint}")
+
+
+ADDRESSES = "'host:port[,host:port]' or a list of 'host:port'"
+"""Form of bootstrap addresses."""
+
+
+def bootstrap_servers_key(default: Any) -> Sequence[Address]:
+    """Declare ``bootstrap.servers``, which not every client requires."""
+    return key(
+        "bootstrap.servers",
+        ConfigType.LIST,
+        parse_bootstrap_servers,
+        ADDRESSES,
+        default,
+        "Brokers to connect to first; the first response names all others.",
+    )
 
 
 def receive_buffer_key(default: int) -> int:
@@ -116,14 +132,7 @@ class ClientConfig(SecurityConfig):
     the connection: on loopback, responses of 1 MiB take twice as long with 64 KiB.
     """
 
-    bootstrap_servers: Sequence[Address] = key(
-        "bootstrap.servers",
-        ConfigType.LIST,
-        parse_bootstrap_servers,
-        "'host:port[,host:port]' or a list of 'host:port'",
-        REQUIRED,
-        "Brokers to connect to first; the first response names all others.",
-    )
+    bootstrap_servers: Sequence[Address] = bootstrap_servers_key(REQUIRED)
     client_id: str | None = text(
         "client.id", None, "Name of this client in the brokers' logs, metrics and quotas."
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kclient.client.client_config import ClientConfig
+from kclient.client.client_request import RequestBuilder, SimpleBuilder
 from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
@@ -320,6 +321,10 @@ class Metadata:
             return updated
 
     # --- overridden by derived classes
+
+    def request_builder(self, request: MetadataRequest) -> RequestBuilder:
+        """Return the builder of a request; its response is a MetadataResponse."""
+        return SimpleBuilder(request)
 
     def _request(self) -> MetadataRequest:
         """Return the request for all topics in use: here for the brokers only."""

@@ -3,7 +3,7 @@
 import math
 
 from kclient.client.client_config import ClientConfig
-from kclient.client.client_request import ClientRequest, CorrelationIds, SimpleBuilder
+from kclient.client.client_request import ClientRequest, CorrelationIds
 from kclient.client.cluster_connection_states import ClusterConnectionStates
 from kclient.client.metadata import Metadata, MetadataRequestAndVersion
 from kclient.client.node_connections import NodeConnections
@@ -181,7 +181,7 @@ class MetadataUpdater:
         next_request = self._metadata.next_request(now_ms)
         request = ClientRequest(
             node_id,
-            SimpleBuilder(next_request.request),
+            self._metadata.request_builder(next_request.request),
             self._correlation_ids.take(),
             now_ms,
             expect_response=True,

@@ -33,7 +33,7 @@ class AdminWorld:
         brokers: The brokers, with the ids 1, 2 and so on; the first is the controller.
     """
 
-    def __init__(self, brokers: int = 1) -> None:
+    def __init__(self, brokers: int = 1, *, bootstrap: str = "bootstrap_servers") -> None:
         self._home = VirtualHome()
         self.clock, self.runtime = self._home.clock, self._home.runtime
         nodes = [Node(number, f"10.0.0.{number}", 9092) for number in range(1, brokers + 1)]
@@ -42,7 +42,7 @@ class AdminWorld:
             self._home.net.peers[broker.node.host, broker.node.port] = partial(_found, broker)
         self._coordinators: dict[str, Node] = {}
         self.respond(ApiKey.DESCRIBE_CLUSTER, self._describe_cluster, high=1)
-        options = {"bootstrap_servers": "10.0.0.1:9092", "retry_backoff_ms": 100}
+        options = {bootstrap: "10.0.0.1:9092", "retry_backoff_ms": 100}
         options["default_api_timeout_ms"] = TIMEOUT_MS
         self.core = AdminCore(ADMIN_CONFIG.parse(options), self.runtime)
 
