@@ -172,10 +172,26 @@ def topics(scene: Scene) -> list[object]:
 
     wait_until(lambda: len(scene.describe_topics("orders")["orders"].partitions) == 4, "4", WAIT)
     shown += [described(), scene.outcome("describe_topics", "nowhere")]
+    shown += by_id(scene, "placed")
     shown.append(scene.outcome("delete_topics", ["orders", "nowhere"]))
     wait_until(lambda: "orders" not in {each.name for each in scene.list_topics()}, "gone", WAIT)
     shown.append(scene.outcome("delete_topics", "orders"))
     return shown
+
+
+def by_id(scene: Scene, name: str) -> list[object]:
+    """Describe and delete a topic by its id."""
+    topic_id = scene.describe_topics(name)[name].topic_id
+    described = scene.describe_topics(topic_ids=[topic_id])[topic_id]
+    scene.delete_topics(topic_ids=topic_id)
+    wait_until(lambda: name not in {each.name for each in scene.list_topics()}, "deleted", WAIT)
+    unknown = "4pmJmFVBQmG0yyT2_6yMVA"
+    return [
+        described.name,
+        described.topic_id == topic_id,
+        scene.outcome("describe_topics", topic_ids=[unknown]),
+        scene.outcome("delete_topics", topic_ids=[unknown]),
+    ]
 
 
 def records(scene: Scene) -> list[object]:

@@ -12,6 +12,7 @@ from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.common.offsets import check_offsets
 from kclient.common.types import OffsetAndMetadata, TopicPartition, check_topic_name
+from kclient.common.uuids import text_to_uuid
 
 T = TypeVar("T")
 
@@ -67,6 +68,24 @@ def check_new_topic(topic: object) -> None:
 def check_topic_names(names: str | Iterable[str]) -> list[str]:
     """Return a non-empty list of valid names of topics; a single one becomes a list of one."""
     return [check_topic_name(name) for name in check_list("names", names, str)]
+
+
+def check_topic_ids(
+    names: str | Iterable[str] | None, topic_ids: str | Iterable[str] | None
+) -> dict[str, bytes]:
+    """Return a non-empty dict of topic ids by their text; there must not be names."""
+    if names is not None or topic_ids is None:
+        given = "nothing" if names is None else "it with names"
+        raise InvalidArgumentError(f"topic_ids: got {given}, expected names or topic_ids")
+    checked = {}
+    for text in check_list("topic_ids", topic_ids, str):
+        if not isinstance(text, str):
+            raise InvalidTypeError(f"topic_ids: got {describe(text)}, expected a str")
+        try:
+            checked[text] = text_to_uuid(text)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"topic_ids: {error}") from None
+    return checked
 
 
 def check_str_values(what: str, configs: object) -> None:

@@ -12,6 +12,7 @@ from kclient.admin.arguments import (
     check_int,
     check_list,
     check_new_topic,
+    check_topic_ids,
     check_topic_names,
     check_total_counts,
 )
@@ -53,6 +54,9 @@ from kclient.protocol.messages.topics import (
 
 DEFAULT_PAGE_SIZE = 2_000
 """Maximum number of partitions of a response."""
+
+_DELETES_IDS = 6
+_DESCRIBES_IDS = 12
 
 
 def create_topics(
@@ -122,16 +126,33 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 
 def delete_topics(
-    requester: Requester, names: str | Iterable[str], *, timeout: float | None = None
+    requester: Requester,
+    names: str | Iterable[str] | None = None,
+    *,
+    topic_ids: str | Iterable[str] | None = None,
+    timeout: float | None = None,
 ) -> Steps[Results[str, None]]:
-    """Delete topics with all their records.
+    """Delete topics with all their records, by name or by id.
+
+    An id never names a topic that was created again under the same name (KIP-516).
+
+    Args:
+        names: Names of the topics.
+        topic_ids: Ids of the topics, instead of names.
+        timeout: Timeout in seconds.
 
     Returns:
-        None or error by name.
+        None or error by name, or by id.
 
     Raises:
-        UnknownTopicOrPartitionError: There is no such topic; the error of this topic.
+        UnknownTopicOrPartitionError: There is no topic of this name; the error of this topic.
+        UnknownTopicIdError: There is no topic of this id; the error of this topic.
+        UnsupportedVersionError: The broker has no topic ids (Kafka 2.8).
     """
+    if names is None or topic_ids is not None:
+        ids = check_topic_ids(names, topic_ids)
+        requester.limit(timeout)
+        return raising_if_single(_delete_ids(requester, ids), topic_ids, str)
     checked = check_topic_names(names)
     requester.limit(timeout)
     request = DeleteTopicsRequest(
@@ -151,6 +172,23 @@ def delete_topics(
 
     steps = requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read)
     return raising_if_single(steps, names, str)
+
+
+def _delete_ids(requester: Requester, ids: Mapping[str, bytes]) -> Steps[Results[str, None]]:
+    request = DeleteTopicsRequest(
+        topics=[DeleteTopicState(name=None, topic_id=each) for each in ids.values()],
+        timeout_ms=requester.remaining_ms(),
+    )
+
+    def read(response: DeleteTopicsResponse) -> Results[str, None]:
+        outcomes: Outcomes[str, None] = {}
+        for topic in response.responses:
+            text = uuid_to_text(topic.topic_id)
+            outcomes[text] = item_error(f"topic id {text!r}", topic.error_code, topic.error_message)
+        return Results("delete_topics", outcomes)
+
+    builder = SimpleBuilder(request, oldest=_DELETES_IDS)
+    return requester.send_to_controller(builder, DeleteTopicsResponse, read)
 
 
 class _DeleteTopics(SimpleBuilder):
@@ -183,27 +221,35 @@ def list_topics(
 
 def describe_topics(
     requester: Requester,
-    names: str | Iterable[str],
+    names: str | Iterable[str] | None = None,
     *,
+    topic_ids: str | Iterable[str] | None = None,
     partition_size_limit_per_response: int = DEFAULT_PAGE_SIZE,
     timeout: float | None = None,
 ) -> Steps[Results[str, TopicDescription]]:
-    """Describe topics by name, through DescribeTopicPartitions where the broker has it.
+    """Describe topics by name, through DescribeTopicPartitions where the broker has it, or by id.
 
     Args:
         names: Names of the topics.
+        topic_ids: Ids of the topics, instead of names (KIP-516).
         partition_size_limit_per_response: Most partitions of a response (KIP-966).
         timeout: Timeout in seconds.
 
     Returns:
-        Description or error by name.
+        Description or error by name, or by id.
 
     Raises:
-        UnknownTopicOrPartitionError: There is no such topic; the error of this topic.
+        UnknownTopicOrPartitionError: There is no topic of this name; the error of this topic.
+        UnknownTopicIdError: There is no topic of this id; the error of this topic.
+        UnsupportedVersionError: The broker does not describe topics by id (Kafka 3.1).
     """
-    checked = check_topic_names(names)
     page_size = partition_size_limit_per_response
     check_int("partition_size_limit_per_response", page_size, 1)
+    if names is None or topic_ids is not None:
+        ids = check_topic_ids(names, topic_ids)
+        requester.limit(timeout)
+        return raising_if_single(_describe_ids(requester, ids), topic_ids, str)
+    checked = check_topic_names(names)
     requester.limit(timeout)
     return raising_if_single(_describe(requester, checked, page_size), names, str)
 
@@ -308,6 +354,26 @@ def _describe_at_once(
         }
 
     return requester.send_to_least_loaded(_metadata_request(names), MetadataResponse, read)
+
+
+def _describe_ids(
+    requester: Requester, ids: Mapping[str, bytes]
+) -> Steps[Results[str, TopicDescription]]:
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(topic_id=each, name=None) for each in ids.values()],
+        allow_auto_topic_creation=False,
+    )
+
+    def read(response: MetadataResponse) -> Results[str, TopicDescription]:
+        outcomes: Outcomes[str, TopicDescription] = {}
+        for topic in response.topics:
+            text = uuid_to_text(topic.topic_id)
+            error = item_error(f"topic id {text!r}", topic.error_code, None)
+            outcomes[text] = error or _description(topic)
+        return Results("describe_topics", outcomes)
+
+    builder = SimpleBuilder(request, oldest=_DESCRIBES_IDS)
+    return requester.send_to_least_loaded(builder, MetadataResponse, read)
 
 
 def _metadata_request(names: Sequence[str] | None) -> SimpleBuilder:

@@ -292,7 +292,8 @@ def test_methods_have_the_signatures_and_docstrings_of_their_calls(admin: AdminC
         "(broker_id: int, *, timeout: float | None = None) -> None"
     )
     assert get_type_hints(AdminClient.delete_topics) == {
-        "names": str | Iterable[str],
+        "names": str | Iterable[str] | None,
+        "topic_ids": str | Iterable[str] | None,
         "timeout": float | None,
         "return": Results[str, None],
     }

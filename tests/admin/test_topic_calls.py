@@ -1,12 +1,19 @@
 """Admin calls for topics: requests by version, results, and errors by topic."""
 
+from typing import Any
+
 import pytest
 
 from kclient.admin import topic_calls
 from kclient.admin.admin_types import CreatedTopic, TopicListing, TopicPartitionInfo
 from kclient.admin.new_topic import NewTopic
-from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
-from kclient.common.errors import InvalidArgumentError, ProtocolError
+from kclient.common.broker_errors import (
+    TopicExistsError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError, ProtocolError
 from kclient.common.uuids import uuid_to_text
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
@@ -17,7 +24,7 @@ from kclient.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from kclient.protocol.messages.metadata import MetadataRequest
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponseTopic
 from kclient.protocol.messages.topics import (
     CreatableTopicResult,
     CreatePartitionsRequest,
@@ -32,7 +39,7 @@ from kclient.protocol.messages.topics import (
 from tests.support.clients.scripted_broker import ScriptedBroker
 from tests.support.virtual.admin_world import AdminWorld
 
-TOPIC_ID = b"i" * 16
+TOPIC_ID, OTHER_ID = b"i" * 16, b"o" * 16
 
 
 def created(_: ScriptedBroker, request: Request) -> Response:
@@ -204,3 +211,83 @@ def test_partitions_are_added_up_to_the_totals() -> None:
     assert isinstance(request, CreatePartitionsRequest)
     assert request.validate_only
     assert {topic.name: topic.count for topic in request.topics} == {"a": 3, "b": 5}
+
+
+def test_topics_are_deleted_by_id() -> None:
+    def deleted(_: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, DeleteTopicsRequest)
+        assert [each.name for each in request.topics] == [None, None]
+        codes = {TOPIC_ID: 0, OTHER_ID: 100}
+        return DeleteTopicsResponse(
+            responses=[
+                DeletableTopicResult(
+                    name="a" if each.topic_id == TOPIC_ID else None,
+                    topic_id=each.topic_id,
+                    error_code=codes[each.topic_id],
+                )
+                for each in request.topics
+            ]
+        )
+
+    world = AdminWorld()
+    world.respond(ApiKey.DELETE_TOPICS, deleted, low=1, high=6)
+    first, other = uuid_to_text(TOPIC_ID), uuid_to_text(OTHER_ID)
+    results = world.run(topic_calls.delete_topics, topic_ids=[first, other])
+    assert results[first] is None
+    with pytest.raises(UnknownTopicIdError, match=f"topic id '{other}'"):
+        results.raise_for_errors()
+
+
+def test_topics_are_described_by_id() -> None:
+    def described(_: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, MetadataRequest)
+        broker = world.brokers[0]
+        response = broker.metadata(MetadataRequest(topics=[]))
+        for each in request.topics or ():
+            known = each.topic_id == TOPIC_ID
+            response.topics.append(
+                MetadataResponseTopic(
+                    name="a" if known else None,
+                    topic_id=each.topic_id,
+                    error_code=0 if known else 100,
+                )
+            )
+        return response
+
+    world = AdminWorld()
+    world.respond(ApiKey.METADATA, described, high=12)
+    first, other = uuid_to_text(TOPIC_ID), uuid_to_text(OTHER_ID)
+    results = world.run(topic_calls.describe_topics, topic_ids=(first, other))
+    assert (results[first].name, results[first].topic_id) == ("a", first)
+    with pytest.raises(UnknownTopicIdError, match=f"topic id '{other}'"):
+        world.run(topic_calls.describe_topics, topic_ids=other)
+    assert results.errors.keys() == {other}
+
+
+def test_old_broker_does_not_know_topics_by_id() -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.DELETE_TOPICS, lambda *_: DeleteTopicsResponse(), low=1, high=5)
+    world.brokers[0].versions[ApiKey.METADATA] = (0, 11)
+    calls: list[Any] = [topic_calls.describe_topics, topic_calls.delete_topics]
+    for call in calls:
+        with pytest.raises(UnsupportedVersionError):
+            world.run(call, topic_ids=uuid_to_text(TOPIC_ID))
+    assert world.requests(DeleteTopicsRequest) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"names": ["a"], "topic_ids": [uuid_to_text(TOPIC_ID)]},
+        {"topic_ids": []},
+        {"topic_ids": ["a"]},
+        {"topic_ids": [TOPIC_ID]},
+        {"topic_ids": 1},
+    ],
+)
+def test_topics_are_given_by_name_or_by_id(arguments: dict[str, Any]) -> None:
+    calls: list[Any] = [topic_calls.describe_topics, topic_calls.delete_topics]
+    for call in calls:
+        with pytest.raises((InvalidArgumentError, InvalidTypeError), match=r"^topic_ids: "):
+            AdminWorld().run(call, **arguments)
