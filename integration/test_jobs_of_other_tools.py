@@ -323,6 +323,21 @@ def delete_orders(site: JobSite) -> None:
     site.apply()
 
 
+def change_topic(site: JobSite) -> None:
+    site.configure(TOPIC, retention__ms="3600000", segment__ms="600000")
+    site.apply()
+
+
+def topic_names(output: Output) -> list[str]:
+    return sorted(re.findall(r"^topic:? (\S+)", text(output), re.MULTILINE | re.IGNORECASE))
+
+
+def success(output: Output) -> str:
+    """Return a constant: a command that fails has no outcome."""
+    del output
+    return "exit status 0"
+
+
 def cluster_id(output: Output) -> str:
     return text(output).removeprefix("Cluster ID: ").strip()
 
@@ -335,6 +350,8 @@ def our_brokers(output: Output) -> list[tuple[str, ...]]:
 DEGRADED = {
     "find partitions that are under-replicated": Case(their_partitions, our_partitions),
     "find partitions without a leader": Case(their_partitions, our_partitions),
+    "find partitions below min.insync.replicas": Case(their_partitions, our_partitions),
+    "find partitions at min.insync.replicas": Case(their_partitions, our_partitions),
 }
 """Jobs of a cluster of two brokers, one of which has stopped."""
 
@@ -345,12 +362,16 @@ TOPICS = {
     "describe a topic": Case(their_partitions, our_partitions, is_of_companion=True),
     "describe topics as JSON": Case(check=check_topics_as_json),
     **DEGRADED,
+    "find topics with settings that are not defaults": same(topic_names, prepare=change_topic),
     "create a topic": Case(prepare=delete_orders, is_of_companion=True),
     "create a topic with the cluster's defaults": Case(prepare=delete_orders),
     "create a topic with settings": Case(prepare=delete_orders, is_of_companion=True),
+    "create a topic on certain brokers": Case(prepare=delete_orders, is_of_companion=True),
+    "create a topic unless it exists": same(success, is_of_companion=True),
     "add partitions": Case(is_of_companion=True),
     "delete a topic": Case(is_of_companion=True),
     "delete several topics": Case(),
+    "delete a topic if it exists": same(success),
     "show end offsets": Case(their_offsets, our_offsets, is_of_companion=True),
     "show start offsets": Case(their_offsets, our_offsets),
     "show offsets at a time": Case(their_offsets, our_offsets, is_of_companion=True),
@@ -365,11 +386,6 @@ TOPICS = {
 
 
 # -- settings and quotas
-
-
-def change_topic(site: JobSite) -> None:
-    site.configure(TOPIC, retention__ms="3600000", segment__ms="600000")
-    site.apply()
 
 
 def change_broker(site: JobSite) -> None:

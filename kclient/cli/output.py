@@ -8,6 +8,7 @@ from enum import Enum, StrEnum
 from typing import TypeVar
 
 from kclient.admin.results import Results
+from kclient.common.errors import KafkaError
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -80,10 +81,15 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     )
 
 
-def show_errors(command: str, results: Results[K, V]) -> int:
-    """Print the error of each item that failed on standard error; return the exit status."""
-    errors = results.errors
-    for error in errors.values():
+def show_errors(
+    command: str, results: Results[K, V], ignored: type[KafkaError] | tuple[()] = ()
+) -> int:
+    """Print the error of each item that failed on standard error; return the exit status.
+
+    Errors of the class `ignored` are no failure.
+    """
+    errors = [error for error in results.errors.values() if not isinstance(error, ignored)]
+    for error in errors:
         print(f"kclient {command}: {error}", file=sys.stderr)
     return 1 if errors else 0
 

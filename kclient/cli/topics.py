@@ -1,6 +1,7 @@
 """``kclient topics``: lists, describes, creates, alters and deletes topics."""
 
 import argparse
+from collections.abc import Callable
 
 from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
@@ -22,6 +23,7 @@ from kclient.cli.common_options import (
 from kclient.cli.examples import add_examples
 from kclient.cli.output import add_json_option, show, show_errors, succeeded, table
 from kclient.cli.topic_offsets import add_offsets_action
+from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
 from kclient.common.errors import ConfigError
 
 
@@ -56,12 +58,27 @@ def _add_describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unavailable", action="store_true", help="show only partitions without a leader"
     )
+    parser.add_argument(
+        "--under-min-isr",
+        action="store_true",
+        help="show only partitions with fewer in-sync replicas than min.insync.replicas",
+    )
+    parser.add_argument(
+        "--at-min-isr",
+        action="store_true",
+        help="show only partitions with min.insync.replicas in-sync replicas",
+    )
+    parser.add_argument(
+        "--with-configs",
+        action="store_true",
+        help="show only topics with configs that are not defaults",
+    )
     add_examples(
         parser,
         "kclient topics describe orders",
         "kclient topics describe orders payments --json",
         "kclient topics describe --under-replicated",
-        "kclient topics describe --unavailable",
+        "kclient topics describe --unavailable --under-min-isr",
     )
     parser.set_defaults(run=_describe)
 
@@ -82,11 +99,22 @@ def _add_create(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="replicas of each partition (default: the cluster's default.replication.factor)",
     )
+    parser.add_argument(
+        "--replica-assignment",
+        type=_assignments,
+        metavar="ID:ID,…",
+        help="brokers of each partition, the preferred leader first, such as 1:2,2:3 for two "
+        "partitions; instead of the two counts",
+    )
+    parser.add_argument(
+        "--if-not-exists", action="store_true", help="a topic that exists is not an error"
+    )
     _add_configs(parser)
     add_examples(
         parser,
         "kclient topics create invoices --partitions 6",
         "kclient topics create prices stocks --topic-config cleanup.policy=compact",
+        "kclient topics create invoices --partitions 6 --if-not-exists",
     )
     parser.set_defaults(run=_create)
 
@@ -128,7 +156,14 @@ def _add_alter(parser: argparse.ArgumentParser) -> None:
 
 def _add_delete(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", nargs="+")
-    add_examples(parser, "kclient topics delete orders payments")
+    parser.add_argument(
+        "--if-exists", action="store_true", help="a topic that does not exist is not an error"
+    )
+    add_examples(
+        parser,
+        "kclient topics delete orders payments",
+        "kclient topics delete invoices --if-exists",
+    )
     parser.set_defaults(run=_delete)
 
 
@@ -154,26 +189,28 @@ def _describe(options: argparse.Namespace) -> int:
         }
         configs = admin.describe_configs(list(topics)) if topics else {}
     for resource, topic in topics.items():
-        shown = topic._replace(partitions=_chosen(options, topic.partitions))
-        if shown.partitions:
-            entries = configs[resource].values()
-            changed = {each.name: each.value for each in entries if not each.is_default}
+        entries = configs[resource]
+        changed = {each.name: each.value for each in entries.values() if not each.is_default}
+        least = int(entries["min.insync.replicas"].value or 1)
+        shown = topic._replace(partitions=_chosen(options, topic.partitions, least))
+        if shown.partitions and (changed or not options.with_configs):
             text = _description(shown, len(topic.partitions), changed)
             show(options, text, shown._asdict() | {"configs": changed})
     return show_errors("topics", results)
 
 
 def _chosen(
-    options: argparse.Namespace, partitions: tuple[TopicPartitionInfo, ...]
+    options: argparse.Namespace, partitions: tuple[TopicPartitionInfo, ...], min_isr: int
 ) -> tuple[TopicPartitionInfo, ...]:
-    """Return the partitions that are to be shown."""
-    return tuple(
-        each
-        for each in partitions
-        if not (options.under_replicated or options.unavailable)
-        or (options.under_replicated and len(each.isr) < len(each.replicas))
-        or (options.unavailable and each.leader is None)
-    )
+    """Return the partitions that are to be shown: those with one of the given conditions."""
+    conditions: dict[str, Callable[[TopicPartitionInfo], bool]] = {
+        "under_replicated": lambda each: len(each.isr) < len(each.replicas),
+        "unavailable": lambda each: each.leader is None,
+        "under_min_isr": lambda each: len(each.isr) < min_isr,
+        "at_min_isr": lambda each: len(each.isr) == min_isr,
+    }
+    given = [holds for name, holds in conditions.items() if getattr(options, name)]
+    return tuple(each for each in partitions if not given or any(holds(each) for holds in given))
 
 
 def _description(topic: TopicDescription, count: int, configs: dict[str, str | None]) -> str:
@@ -191,16 +228,36 @@ def _ids(brokers: tuple[int, ...]) -> str:
 
 
 def _create(options: argparse.Namespace) -> int:
-    configs = _given_configs(options)
+    configs, assignments = _given_configs(options), options.replica_assignment
+    if assignments is not None and (options.partitions, options.replication_factor) != (-1, -1):
+        raise ConfigError(
+            "--replica-assignment: not allowed with --partitions and --replication-factor"
+        )
     topics = [
-        NewTopic(name, options.partitions, options.replication_factor, configs)
+        NewTopic(name, options.partitions, options.replication_factor, configs, assignments)
         for name in options.topic
     ]
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         results = admin.create_topics(topics)
+    ignored = TopicExistsError if options.if_not_exists else ()
+    for name, error in results.errors.items():
+        if isinstance(error, ignored):
+            show(options, f"{name} exists", {"name": name, "is_created": False})
     for _, topic in succeeded(results):
         show(options, f"created {topic.name} with {topic.num_partitions} partitions", topic)
-    return show_errors("topics", results)
+    return show_errors("topics", results, ignored)
+
+
+def _assignments(text: str) -> dict[int, list[int]]:
+    """Return broker ids by partition of kafka-topics' form.
+
+    Raises:
+        argparse.ArgumentTypeError: The text has another form.
+    """
+    brokers = [each.split(":") for each in text.split(",")]
+    if not all(each.isdecimal() for ids in brokers for each in ids):
+        raise argparse.ArgumentTypeError(f"got {text!r:.80}, expected broker ids such as 1:2,2:3")
+    return {partition: [int(each) for each in ids] for partition, ids in enumerate(brokers)}
 
 
 def _given_configs(options: argparse.Namespace) -> dict[str, str]:
@@ -233,6 +290,10 @@ def _alter(options: argparse.Namespace) -> int:
 def _delete(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
         results = admin.delete_topics(options.topic)
+    ignored = UnknownTopicOrPartitionError if options.if_exists else ()
+    for name, error in results.errors.items():
+        if isinstance(error, ignored):
+            show(options, f"{name} does not exist", {"name": name, "is_deleted": False})
     for name, _ in succeeded(results):
         show(options, f"deleted {name}", {"name": name})
-    return show_errors("topics", results)
+    return show_errors("topics", results, ignored)
