@@ -148,7 +148,7 @@ def _resources(options: argparse.Namespace) -> list[ConfigResource]:
     if not found:
         names = ", ".join(f"--{option}" for option in _NAMED)
         raise ConfigError(
-            f"configs: expected {names}, --broker-defaults, or an entity with quotas such as --user"
+            f"expected {names}, --broker-defaults, or an entity with quotas such as --user"
         )
     return list(dict.fromkeys(found))
 

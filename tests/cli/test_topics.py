@@ -78,6 +78,16 @@ def test_alter_needs_a_change(run: Run) -> None:
     assert error.endswith("expected --partitions, --topic-config or --delete-config\n")
 
 
+@pytest.mark.parametrize("action", ["create", "alter"])
+def test_config_of_a_topic_among_client_options_has_a_hint(run: Run, action: str) -> None:
+    status, shown, error = run("topics", action, "a", "--config", "retention.ms=5")
+    assert (status, shown) == (2, "")
+    assert error == (
+        "kclient topics: --config: got 'retention.ms', expected an option of the client; "
+        "--topic-config has configs of topics\n"
+    )
+
+
 def test_number_of_partitions_cannot_decrease(run: Run, shared_clients: Clients) -> None:
     topic = shared_clients.topic(2)
     status, shown, error = run("topics", "alter", topic, "--partitions", "1")

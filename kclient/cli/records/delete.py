@@ -137,6 +137,11 @@ def _plan(
         elif options.before_time is not None:
             limit = at_time.get(partition, 0)
         before = log.end if limit == _HIGH_WATERMARK else limit
+        if before > log.end and not options.execute:  # otherwise the broker reports it
+            wrong = f"got offset {before}, expected at most {log.end}, the log end"
+            print(f"kclient records: partition {partition}: {wrong}", file=sys.stderr)
+            status = 1
+            continue
         deletions.append(_done(Deletion(*partition, log.start, log.start, 0), before))
     return deletions, status
 

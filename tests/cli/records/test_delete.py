@@ -89,6 +89,17 @@ def test_each_partition_succeeds_or_fails_by_itself(
     assert starts(shared_clients, topic) == [4, 0]
 
 
+def test_dry_run_reports_offsets_after_the_log_end(
+    run: Run, shared_clients: Clients, topic: str
+) -> None:
+    status, shown, error = run("records", "delete", topic, "--before-offset", "4", "--json")
+    assert (status, json.loads(shown)["partition"]) == (1, 0)
+    assert error.splitlines()[0] == (
+        f"kclient records: partition {topic}-1: got offset 4, expected at most 1, the log end"
+    )
+    assert starts(shared_clients, topic) == [0, 0]
+
+
 def test_compacted_topic_is_refused(run: Run, shared_clients: Clients) -> None:
     config = {"cleanup.policy": "compact"}
     shared_clients.admin().create_topics(NewTopic("table", 1, configs=config))
