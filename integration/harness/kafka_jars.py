@@ -27,6 +27,11 @@ class KafkaJars:
         self._jars = MavenJars(f"Apache Kafka {version}", pom, cache / name / version, options)
 
     @property
+    def directory(self) -> Path:
+        """The directory of the jars."""
+        return self._jars.directory
+
+    @property
     def class_path(self) -> str:
         return f"{self._jars.directory}/*"
 
