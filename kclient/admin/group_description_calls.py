@@ -1,7 +1,7 @@
 """Admin calls that describe groups of consumers and their members."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from kclient.admin.admin_types import (
     ClassicGroupDescription,
@@ -13,6 +13,7 @@ from kclient.admin.requester import Requester, raise_error, raise_item_error
 from kclient.admin.results import Results, one_by_one, raising_if_single
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import GroupIdNotFoundError, UnsupportedVersionError
+from kclient.common.errors import ProtocolError
 from kclient.common.types import Node, TopicPartition
 from kclient.common.waiting import Steps
 from kclient.protocol.messages import consumer_group_describe as described
@@ -27,6 +28,15 @@ from kclient.protocol.messages.groups import (
 )
 
 T = TypeVar("T")
+
+
+class _OfGroup(Protocol):
+    """Part of a response about one group."""
+
+    group_id: str
+
+
+G = TypeVar("G", bound=_OfGroup)
 
 _DEAD = "Dead"
 _UPGRADED = {0: False, 1: True}
@@ -92,6 +102,18 @@ def describe_each(
     return ask()
 
 
+def group_of(groups: Iterable[G], group_id: str) -> G:
+    """Return the part of a response about a group.
+
+    Raises:
+        ProtocolError: The response has none.
+    """
+    for group in groups:
+        if group.group_id == group_id:
+            return group
+    raise ProtocolError(f"group {group_id!r}: it is missing in the response")
+
+
 def describe_consumer_group(requester: Requester, group_id: str) -> Steps[ConsumerGroupDescription]:
     """Describe one group; see `describe_consumer_groups`."""
     try:
@@ -115,7 +137,7 @@ def _describe_new(requester: Requester, group_id: str) -> Steps[ConsumerGroupDes
     def read(
         node: Node, response: described.ConsumerGroupDescribeResponse
     ) -> ConsumerGroupDescription:
-        group = next(group for group in response.groups if group.group_id == group_id)
+        group = group_of(response.groups, group_id)
         raise_item_error(f"group {group_id!r}", group.error_code, group.error_message)
         return ConsumerGroupDescription(
             group_id=group_id,
@@ -174,7 +196,7 @@ def _describe_classic(requester: Requester, group_id: str) -> Steps[ClassicGroup
     """Describe a group of type "classic"; one that does not exist is in state "Dead"."""
 
     def read(node: Node, response: DescribeGroupsResponse) -> ClassicGroupDescription:
-        group = next(group for group in response.groups if group.group_id == group_id)
+        group = group_of(response.groups, group_id)
         if group.error_code != GroupIdNotFoundError.code:
             raise_item_error(f"group {group_id!r}", group.error_code, group.error_message)
         return ClassicGroupDescription(

@@ -10,7 +10,7 @@ from kclient.admin.arguments import (
     check_topic_names,
 )
 from kclient.admin.group_calls import delete_groups
-from kclient.admin.group_description_calls import describe_each
+from kclient.admin.group_description_calls import describe_each, group_of
 from kclient.admin.leader_requests import by_topic
 from kclient.admin.requester import Requester, is_final, item_error, raise_item_error
 from kclient.admin.results import Outcomes, Results, raising_if_single
@@ -57,7 +57,7 @@ def describe_share_groups(
 
 def _describe(requester: Requester, group_id: str) -> Steps[ShareGroupDescription]:
     def read(node: Node, response: described.ShareGroupDescribeResponse) -> ShareGroupDescription:
-        group = next(group for group in response.groups if group.group_id == group_id)
+        group = group_of(response.groups, group_id)
         raise_item_error(f"group {group_id!r}", group.error_code, group.error_message)
         return ShareGroupDescription(
             group_id=group_id,
@@ -115,7 +115,7 @@ def list_share_group_offsets(
         _: Node, response: DescribeShareGroupOffsetsResponse
     ) -> Results[TopicPartition, SharePartitionOffsetInfo]:
         outcomes: Outcomes[TopicPartition, SharePartitionOffsetInfo] = {}
-        found = next(group for group in response.groups if group.group_id == group_id)
+        found = group_of(response.groups, group_id)
         raise_item_error(f"group {group_id!r}", found.error_code, found.error_message)
         for topic in found.topics:
             for part in topic.partitions:
@@ -206,7 +206,7 @@ def alter_share_group_offsets(
                 if error is not None and not is_final(error):
                     raise error  # the request can be sent again
                 outcomes[partition] = error
-        return Results("alter_share_group_offsets", outcomes)
+        return Results("alter_share_group_offsets", outcomes, wanted)
 
     builder = SimpleBuilder(request)
     return requester.send_to_coordinator(group_id, builder, AlterShareGroupOffsetsResponse, read)
@@ -246,7 +246,7 @@ def delete_share_group_offsets(
             if error is not None and not is_final(error):
                 raise error  # the request can be sent again
             outcomes[topic.topic_name] = error
-        return Results("delete_share_group_offsets", outcomes)
+        return Results("delete_share_group_offsets", outcomes, names)
 
     builder = SimpleBuilder(request)
     steps = requester.send_to_coordinator(group_id, builder, DeleteShareGroupOffsetsResponse, read)

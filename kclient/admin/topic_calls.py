@@ -185,7 +185,7 @@ def _delete_ids(requester: Requester, ids: Mapping[str, bytes]) -> Steps[Results
         for topic in response.responses:
             text = uuid_to_text(topic.topic_id)
             outcomes[text] = item_error(f"topic id {text!r}", topic.error_code, topic.error_message)
-        return Results("delete_topics", outcomes)
+        return Results("delete_topics", outcomes, ids)
 
     builder = SimpleBuilder(request, oldest=_DELETES_IDS)
     return requester.send_to_controller(builder, DeleteTopicsResponse, read)
@@ -370,7 +370,7 @@ def _describe_ids(
             text = uuid_to_text(topic.topic_id)
             error = item_error(f"topic id {text!r}", topic.error_code, None)
             outcomes[text] = error or _description(topic)
-        return Results("describe_topics", outcomes)
+        return Results("describe_topics", outcomes, ids)
 
     builder = SimpleBuilder(request, oldest=_DESCRIBES_IDS)
     return requester.send_to_least_loaded(builder, MetadataResponse, read)

@@ -1,5 +1,7 @@
 """Admin calls that describe groups: the APIs that are asked, and groups of each type."""
 
+from typing import Any
+
 import pytest
 
 from kclient.admin.group_description_calls import (
@@ -206,3 +208,14 @@ def test_classic_group_of_another_protocol_is_described() -> None:
     assert (found.protocol, found.protocol_data, found.state) == ("connect", "sessioned", "Stable")
     assert found.coordinator == world.brokers[0].node
     assert [(each.member_id, each.assignment) for each in found.members] == [("m", frozenset())]
+
+
+def test_group_that_the_response_omits_is_an_error() -> None:
+    world = AdminWorld()
+    describing(world, DescribedGroup(group_id="g"))
+    empty = DescribeGroupsResponse()
+    world.respond(ApiKey.DESCRIBE_GROUPS, lambda *_: empty, high=6)
+    calls: list[Any] = [describe_consumer_groups, describe_classic_groups]
+    for call in calls:
+        results = world.run(call, ["g"])
+        assert str(results.errors["g"]) == "group 'g': it is missing in the response"

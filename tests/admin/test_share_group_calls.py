@@ -16,7 +16,7 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
-from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError, ProtocolError
 from kclient.common.types import TopicPartition
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Response
@@ -195,3 +195,13 @@ def test_share_groups_are_deleted() -> None:
 def test_wrong_start_offsets_are_refused(offsets: Any) -> None:
     with pytest.raises((InvalidArgumentError, InvalidTypeError), match=r"^offsets"):
         AdminWorld().run(calls.alter_share_group_offsets, "g", offsets)
+
+
+def test_topic_and_partition_that_the_response_omits_have_errors() -> None:
+    world = world_with(ApiKey.ALTER_SHARE_GROUP_OFFSETS, altered(0))
+    results = world.run(calls.alter_share_group_offsets, "g", {FIRST: 5, SECOND: 0})
+    assert results.errors.keys() == {SECOND}
+    response = messages.DeleteShareGroupOffsetsResponse()
+    world = world_with(ApiKey.DELETE_SHARE_GROUP_OFFSETS, response)
+    with pytest.raises(ProtocolError, match="t is missing in the response"):
+        world.run(calls.delete_share_group_offsets, "g", "t")

@@ -264,6 +264,19 @@ def test_topics_are_described_by_id() -> None:
     assert results.errors.keys() == {other}
 
 
+def test_id_that_the_response_omits_has_an_error() -> None:
+    world = AdminWorld()
+    world.respond(ApiKey.DELETE_TOPICS, lambda *_: DeleteTopicsResponse(), low=1, high=6)
+    topic_id = uuid_to_text(TOPIC_ID)
+    calls: list[Any] = [topic_calls.describe_topics, topic_calls.delete_topics]
+    for call in calls:
+        world.brokers[0].responses[ApiKey.METADATA] = lambda *_: world.brokers[0].metadata(
+            MetadataRequest(topics=[])
+        )
+        with pytest.raises(ProtocolError, match="is missing in the response"):
+            world.run(call, topic_ids=topic_id)
+
+
 def test_old_broker_does_not_know_topics_by_id() -> None:
     world = AdminWorld()
     world.respond(ApiKey.DELETE_TOPICS, lambda *_: DeleteTopicsResponse(), low=1, high=5)
