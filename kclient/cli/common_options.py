@@ -20,6 +20,7 @@ FILE_VARIABLE = "KCLIENT_CONFIG"
 """Environment variable with the default of --config-file."""
 
 _DEFAULT_SERVERS = "127.0.0.1:9092"
+_CONTROLLERS = "bootstrap.controllers"
 _KEY = re.compile(r"[a-z._]{0,60}")
 _DEFAULT_TIMEOUT_S = 10.0
 _MAX_INT = 2**31 - 1
@@ -94,13 +95,13 @@ def client_options(
     """
     timeout = {"default.api.timeout.ms": _milliseconds(options)}
     given = _overridden(
-        _default_servers() | timeout,
         _options_of_file(options, definition),
         _given_servers(options) | (timeout if options.timeout is not None else {}),
         own or {},
         key_values("--config", options.config),
     )
-    return merged(given, {})  # so that errors name keys with dots
+    servers = {} if _CONTROLLERS in _dotted(given) else _default_servers()
+    return merged(_overridden(servers | timeout, given), {})  # errors name keys with dots
 
 
 def producer_options(options: argparse.Namespace, definition: ConfigDef[Any]) -> dict[str, object]:

@@ -49,6 +49,15 @@ def test_address_of_the_environment(
     assert client_options(parsed("-b", "other:2"), ADMIN_CONFIG)["bootstrap.servers"] == "other:2"
 
 
+def test_controllers_replace_the_default_address() -> None:
+    options = client_options(parsed("-X", "bootstrap.controllers=h:1"), ADMIN_CONFIG)
+    assert "bootstrap.servers" not in options
+    assert options["bootstrap.controllers"] == "h:1"
+    both = parsed("-b", "h:2", "-X", "bootstrap.controllers=h:1")
+    with pytest.raises(ConfigError, match="bootstrap"):
+        ADMIN_CONFIG.parse(client_options(both, ADMIN_CONFIG))
+
+
 def test_config_precedes_the_option_it_repeats() -> None:
     options = parsed("--timeout", "2", "--config", "default.api.timeout.ms=5", "--config", "a=b=c")
     assert client_options(options, ADMIN_CONFIG)["default.api.timeout.ms"] == "5"

@@ -80,6 +80,11 @@ def test_probe_of_a_given_topic_leaves_its_record(run: Run) -> None:
     run("topics", "delete", "probed")
 
 
+def test_controllers_are_refused(capsys: Captured) -> None:
+    assert main(["doctor", "-X", "bootstrap.controllers=127.0.0.1:1"]) == 2
+    assert "expected bootstrap.servers" in capsys.readouterr().err
+
+
 def test_unknown_name_and_closed_port(closed_port: str, capsys: Captured) -> None:
     status, lines = doctor(capsys, "-b", f"no-such-host.invalid:9092,{closed_port}")
     assert status == 1

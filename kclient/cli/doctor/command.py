@@ -16,6 +16,7 @@ from kclient.cli.doctor.probe import Probe
 from kclient.cli.doctor.report import Report, Status
 from kclient.cli.examples import add_examples
 from kclient.cli.output import add_json_option
+from kclient.common.errors import ConfigError
 from kclient.common.runtime import Address
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.producer.producer_config import PRODUCER_CONFIG
@@ -52,6 +53,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _run(options: argparse.Namespace) -> int:
     settings = client_options(options, ADMIN_CONFIG)
     config = ADMIN_CONFIG.parse(settings)
+    if not config.bootstrap_servers:
+        raise ConfigError(
+            "doctor: got bootstrap.controllers, expected bootstrap.servers; it checks the way that "
+            "producers and consumers take"
+        )
     report = Report(options)
     addresses = AddressChecks(report, config, timeout_seconds(options))
     reached = [each for each in config.bootstrap_servers if addresses.run(each, _REMEDY)]
