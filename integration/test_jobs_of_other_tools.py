@@ -47,6 +47,7 @@ from kclient.admin import (
     ConfigResource,
     ConfigResourceType,
     NewTopic,
+    TransactionState,
 )
 from kclient.cli.records.record_text import unescape
 from tests.support.checks.waiting import wait_until
@@ -154,6 +155,12 @@ def check_headers(site: JobSite, output: Output) -> None:
 
 def check_partition(site: JobSite, output: Output) -> None:
     assert [(each.partition, each.value) for each in site.sent()] == [(1, each) for each in SENT]
+
+
+def check_transaction(site: JobSite, output: Output) -> None:
+    values_are(*SENT)(site, output)
+    (described,) = site.clients.admin().describe_transactions("billing").values()
+    assert described.state is TransactionState.COMPLETE_COMMIT
 
 
 def check_copy(site: JobSite, output: Output) -> None:
@@ -282,6 +289,7 @@ SENDING = {
     "send to a partition": Case(check=check_partition),
     "split the input at another text": Case(check=values_are(b"a", b"b", b"c")),
     "compress": Case(also=JobSite.codecs, is_of_companion=True),
+    "send in one transaction": Case(check=check_transaction, is_of_companion=True),
     "send with other producer options": Case(),
     "take producer options from a file": Case(),
     "send the first lines": Case(check=values_are(*SENT[:2])),

@@ -7,7 +7,8 @@ line is an object as 'kclient consume --format json' prints it: value, key, head
 
 A line that cannot be sent is reported with its number, and the others are sent. The numbers of
 records are printed on standard error; the exit status is 1 if one was not acknowledged. Options of
-the producer are given by -X, such as -X compression.type=zstd.
+the producer are given by -X, such as -X compression.type=zstd. With -X transactional.id=NAME all
+records are sent in one transaction, which is aborted if one of them fails.
 """
 
 import argparse
@@ -42,6 +43,7 @@ from kclient.producer.producer import Producer
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.record.record import Header
 
+_ABORTED = "nothing was committed: the transaction was aborted since a record failed"
 _HIGHEST_RATE = 10_000_000.0
 _LARGEST_EXPANSION = 8
 """Upper limit of the size of a line that describes a record to that of the record: an escape
@@ -165,7 +167,9 @@ def _run(options: argparse.Namespace) -> int:
         if options.format == "json":
             options.refuse("argument --file: not allowed with --format json")
     settings = producer_options(options, PRODUCER_CONFIG)
-    most = PRODUCER_CONFIG.parse(settings).max_request_size
+    config = PRODUCER_CONFIG.parse(settings)
+    most = config.max_request_size
+    is_committed = True
     with _opened(options) as lines:
         source = _source(options, lines, most)
         outcomes = RecordOutcomes(source.name_of)
@@ -174,9 +178,15 @@ def _run(options: argparse.Namespace) -> int:
             # The end of the block waits for the outcome of every record, also after Ctrl-C.
             with created as producer:
                 send = partial(producer.send, options.topic, partition=options.partition)
-                _send_all(source, send, outcomes, options)
+                send_all = partial(_send_all, source, send, outcomes, options)
+                if config.transactional_id is None:
+                    send_all()
+                else:
+                    is_committed = _send_in_transaction(producer, send_all, outcomes)
         finally:
             outcomes.report(is_quiet=options.quiet)
+    if not is_committed:
+        print(_ABORTED, file=sys.stderr)
     return 1 if outcomes.failed else 0
 
 
@@ -271,6 +281,26 @@ def _send_all(
             outcomes.settle_many()
     finally:
         progress.clear()
+
+
+def _send_in_transaction(
+    producer: "Producer[bytes, bytes]", send_all: Callable[[], None], outcomes: RecordOutcomes
+) -> bool:
+    """Send everything in one transaction; return False if it was aborted for a failed record."""
+    producer.init_transactions()
+    producer.begin_transaction()
+    try:
+        send_all()
+        producer.flush()
+        outcomes.settle()
+    except BaseException:
+        producer.abort_transaction()
+        raise
+    if outcomes.failed:
+        producer.abort_transaction()
+        return False
+    producer.commit_transaction()
+    return True
 
 
 def _send_line(

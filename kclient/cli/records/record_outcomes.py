@@ -42,10 +42,11 @@ class RecordOutcomes:
     def settle_many(self) -> None:
         """Look at outcomes if there are many; each is looked at about twice."""
         if len(self.pending) >= self._most_pending:
-            self._settle()
+            self.settle()
             self._most_pending = max(_FIRST_LOOK, 2 * len(self.pending))
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """Look at the outcome of every record that has one."""
         unknown = []
         for number, future in self.pending:
             if not future.done():
@@ -60,7 +61,7 @@ class RecordOutcomes:
 
     def report(self, *, is_quiet: bool) -> None:
         """Print the first failures and the counts."""
-        self._settle()
+        self.settle()
         for number, text in sorted(self._failures):
             print(f"{self._name_of(number)}: {text}", file=sys.stderr)
         if self.failed > len(self._failures) > 0:

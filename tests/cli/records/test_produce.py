@@ -215,6 +215,24 @@ def test_invalid_lines_of_json_are_named(
     assert records(shared_clients, topic, 2) == [(None, b"a"), (None, b"b")]
 
 
+def test_lines_of_a_transaction_are_committed_together_or_not_at_all(
+    run: Run, shared_clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = shared_clients.topic()
+    transactional = ("-X", f"transactional.id={topic}", "--format", "json")
+    monkeypatch.setattr("sys.stdin", Input(b'{"value": "lost"}\nno JSON\n'))
+    status, _, error = run("produce", topic, *transactional)
+    assert (status, error.splitlines()[-1]) == (
+        1,
+        "nothing was committed: the transaction was aborted since a record failed",
+    )
+    monkeypatch.setattr("sys.stdin", Input(b'{"value": "a"}\n{"value": "b"}\n'))
+    assert run("produce", topic, *transactional) == (0, "", "sent 2, failed 0\n")
+    consumer = shared_clients.consumer(isolation_level="read_committed")
+    consumer.assign([place(topic)])
+    assert [record.value for record in read(consumer, 2)] == [b"a", b"b"]
+
+
 def test_partition_that_does_not_exist_is_an_error(
     run: Run, shared_clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
