@@ -21,12 +21,14 @@ class InFlightRequest(NamedTuple):
         version: Version of the request and of its response.
         send: Frame.
         sent_ms: Time at which it was queued.
+        throttled_ms: Time for which the broker does not read it, because of earlier requests.
     """
 
     request: ClientRequest
     version: int
     send: NetworkSend
     sent_ms: float
+    throttled_ms: float = 0.0
 
     @property
     def api_key(self) -> ApiKey:
@@ -43,10 +45,12 @@ class InFlightRequest(NamedTuple):
         """Time at which the request times out.
 
         The timeout runs from the first attempt to write the request: an application that does not
-        poll, as while it processes records, delays the write.
+        poll, as while it processes records, delays the write. The time for which the broker
+        throttles the connection does not count (KIP-219).
         """
         began_ms = self.send.write_began_ms
-        return (self.sent_ms if began_ms is None else began_ms) + self.request.request_timeout_ms
+        timeout_ms = self.request.request_timeout_ms + self.throttled_ms
+        return (self.sent_ms if began_ms is None else began_ms) + timeout_ms
 
     def completed(self, response: Response | None, now_ms: float) -> ClientResponse:
         """Return the outcome of a request that succeeded."""
@@ -140,6 +144,14 @@ class InFlightRequests:
             raise IllegalStateError(f"node {node_id}: no request is in flight")
         self._count -= 1
         return queue.pop()
+
+    def throttle(self, node_id: str, delay_ms: float) -> None:
+        """Extend the timeouts of a node's requests: it reads them only after the throttle time."""
+        queue = self._queues.get(node_id)
+        if queue:
+            self._queues[node_id] = deque(
+                each._replace(throttled_ms=each.throttled_ms + delay_ms) for each in queue
+            )
 
     def can_send_more(self, node_id: str, *, internal: bool = False) -> bool:
         """Return whether the last frame is written and the limit is not reached.

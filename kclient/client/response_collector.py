@@ -177,6 +177,7 @@ class ResponseCollector:
         delay_ms = getattr(response, "throttle_time_ms", 0)
         if delay_ms > 0:
             self._states.throttle(node_id, now_ms + delay_ms)
+            self._in_flight.throttle(node_id, delay_ms)
 
     def _handle_disconnections(self, now_ms: float) -> None:
         for node_id, ended in self._selector.disconnected.items():

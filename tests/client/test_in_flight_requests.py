@@ -162,3 +162,17 @@ def test_request_that_was_not_sent_was_not_disconnected() -> None:
     assert (outcome.error, outcome.version_mismatch) == (mismatch, mismatch)
     assert not outcome.was_disconnected
     assert not_sent(client_request(), KafkaError("x"), 60.0).version_mismatch is None
+
+
+def test_throttle_time_extends_the_timeouts_of_the_node() -> None:
+    in_flight = InFlightRequests(5)
+    for node_id, number in (("1", 0), ("1", 1), ("2", 2)):
+        in_flight.add(sent(node_id, number, timeout_ms=1000))
+    in_flight.throttle("1", 5000)
+    in_flight.throttle("1", 2000)
+    in_flight.throttle("3", 9000)
+    assert [each.request.destination for each in in_flight.overdue(1000)] == ["2"]
+    in_flight.clear_all("2")
+    assert in_flight.overdue(7999) == []
+    assert in_flight.next_deadline_ms == 8000
+    assert [each.request.correlation_id for each in in_flight.overdue(8000)] == [0]

@@ -77,6 +77,32 @@ def test_consumer_is_throttled_to_its_quota_and_reads_every_record(
     assert consumer.metrics()["fetch-throttle-time-max"] > 0
 
 
+def test_throttle_longer_than_the_request_timeout_causes_no_retry(
+    simulation: VirtualCluster,
+) -> None:
+    topic = simulation.straight.topic()
+    limited = {"client-id": "limited"}
+    set_quota(simulation, limited, producer_byte_rate=SIZE / 20, consumer_byte_rate=SIZE / 8)
+    producer = simulation.straight.producer(
+        client_id="limited", request_timeout_ms=5000, batch_size=0, delivery_timeout_ms=900_000
+    )
+    before = simulation.now
+    futures = [producer.send(topic, bytes(SIZE), partition=0) for _ in range(5)]
+    producer.flush(600)
+    assert [future.result(1).offset for future in futures] == list(range(5))
+    assert simulation.now - before > 30
+    assert producer.metrics()["record-retry-total"] == 0
+    consumer = simulation.straight.consumer(
+        client_id="limited", request_timeout_ms=2000, max_partition_fetch_bytes=SIZE
+    )
+    consumer.assign([TopicPartition(topic, 0)])
+    offsets: list[int] = []
+    while len(offsets) < 5:
+        offsets += [record.offset for record in consumer.poll(timeout=100)]
+        assert simulation.now - before < 500
+    assert offsets == list(range(5))
+
+
 def test_removed_quota_throttles_no_more(simulation: VirtualCluster) -> None:
     topic = simulation.straight.topic()
     limited = {"client-id": "limited"}
