@@ -41,12 +41,15 @@ class ConsumerFetchMetrics:
         """Count records returned to the application."""
         self._consumed.record(count)
 
-    def record_fetch(self, size: int, latency_ms: float, throttle_ms: float) -> None:
-        """Count a fetch response: bytes of records, time since the request, throttle time."""
+    def record_throttle(self, throttle_ms: float) -> None:
+        """Record the throttle time of a fetch response, also of one without a session."""
+        self._throttle.record(max(0.0, throttle_ms))
+
+    def record_fetch(self, size: int, latency_ms: float) -> None:
+        """Count a fetch response: bytes of records, time since the request."""
         self._fetches.record()
         self._bytes.record(size)
         self._latency.record(latency_ms)
-        self._throttle.record(max(0.0, throttle_ms))
 
     def record_skipped(self, count: int) -> None:
         """Count offsets skipped by a reset."""

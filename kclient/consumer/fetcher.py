@@ -193,6 +193,7 @@ class Fetcher:
             if isinstance(error, FetchSessionTopicIdError):
                 self._metadata.request_update()
             return
+        self._metrics.record_throttle(response.throttle_time_ms)
         responses = self._by_partition(response, session)
         problem = session.handle_response(
             response.session_id, responses.keys(), throttled=response.throttle_time_ms > 0
@@ -206,7 +207,7 @@ class Fetcher:
         tracer = self._tracer
         trace = None if tracer is None else tracer.fetched(outcome)
         size = self._buffer_response(node, session, responses, trace)
-        self._metrics.record_fetch(size, outcome.latency_ms, response.throttle_time_ms)
+        self._metrics.record_fetch(size, outcome.latency_ms)
 
     def _failed(self, node: Node, session: FetchSessionHandler, error: KafkaError) -> None:
         self._log.info("fetch from %s failed: %s", node, error)

@@ -103,6 +103,18 @@ def test_throttle_longer_than_the_request_timeout_causes_no_retry(
     assert offsets == list(range(5))
 
 
+def test_throttled_first_fetch_counts_in_the_metric_of_the_consumer(
+    simulation: VirtualCluster,
+) -> None:
+    topic = simulation.straight.topic()
+    send(simulation.straight.producer(), topic, 1)
+    set_quota(simulation, {"client-id": "limited"}, consumer_byte_rate=SIZE / 20)
+    consumer = simulation.straight.consumer(client_id="limited")
+    consumer.assign([TopicPartition(topic, 0)])
+    assert not consumer.poll(timeout=5)  # the batch exceeds the quota of a whole window
+    assert consumer.metrics()["fetch-throttle-time-max"] > 5000
+
+
 def test_removed_quota_throttles_no_more(simulation: VirtualCluster) -> None:
     topic = simulation.straight.topic()
     limited = {"client-id": "limited"}
