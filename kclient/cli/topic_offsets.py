@@ -8,7 +8,7 @@ from kclient.admin.admin_types import OffsetSpec
 from kclient.cli.common_options import client_options
 from kclient.cli.examples import add_examples
 from kclient.cli.output import show_errors, show_rows, succeeded
-from kclient.cli.partition_scope import FORMS, partitions_of, scope
+from kclient.cli.partition_scope import FORMS, Scope, partitions_of, scope
 from kclient.cli.time_option import TIME_FORMS, accept_leading_minus, milliseconds
 
 _POSITIONS = {
@@ -22,7 +22,13 @@ _POSITIONS = {
 
 def add_offsets_action(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``kclient topics offsets``."""
-    parser.add_argument("topic", nargs="+", type=scope, metavar="TOPIC[:P,P]", help=FORMS)
+    parser.add_argument(
+        "topic",
+        nargs="*",
+        type=scope,
+        metavar="TOPIC[:P,P]",
+        help=f"{FORMS} (default: all but internal topics)",
+    )
     parser.add_argument(
         "--time",
         type=_spec,
@@ -33,6 +39,7 @@ def add_offsets_action(parser: argparse.ArgumentParser) -> None:
     accept_leading_minus(parser)
     add_examples(
         parser,
+        "kclient topics offsets",
         "kclient topics offsets orders",
         "kclient topics offsets orders:0,1 payments --time earliest --json",
         "kclient topics offsets orders --time -2h",
@@ -47,7 +54,10 @@ def _spec(text: str) -> OffsetSpec:
 
 def _run(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        wanted = dict.fromkeys(partitions_of(admin, options.topic), options.time)
+        scopes = options.topic or [Scope(each.name, None) for each in admin.list_topics()]
+        wanted = dict.fromkeys(partitions_of(admin, scopes), options.time)
+        if not wanted:
+            return 0
         results = admin.list_offsets(wanted)
     rows = [partition._asdict() | info._asdict() for partition, info in succeeded(results)]
     show_rows(options, ("topic", "partition", "offset", "timestamp"), rows)

@@ -10,6 +10,7 @@ from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.admin.admin_types import ConsumerGroupDescription, GroupListing, OffsetSpec
 from kclient.cli.common_options import add_connection_options, client_options
 from kclient.cli.examples import add_examples
+from kclient.cli.groups.consumer_groups import groups_of
 from kclient.cli.groups.lag import add_lag_action
 from kclient.cli.groups.members import (
     add_delete_action,
@@ -49,9 +50,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_list(actions.add_parser("list", help="list groups with state and type"))
     describing = actions.add_parser("describe", help="show members, committed offsets and lag")
-    describing.add_argument("group", nargs="+")
+    describing.add_argument("group", nargs="*", help="groups to describe (default: all)")
     add_examples(
-        describing, "kclient groups describe billing", "kclient groups describe billing --json"
+        describing,
+        "kclient groups describe",
+        "kclient groups describe billing",
+        "kclient groups describe billing --json",
     )
     describing.set_defaults(run=_describe)
     add_lag_action(actions.add_parser("lag", help="show how far groups are behind"))
@@ -101,7 +105,10 @@ def _list(options: argparse.Namespace) -> int:
 
 def _describe(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options, ADMIN_CONFIG)) as admin:
-        results = admin.describe_consumer_groups(list(dict.fromkeys(options.group)))
+        wanted = groups_of(admin, options.group)
+        if not wanted:
+            return 0
+        results = admin.describe_consumer_groups(wanted)
         status = show_errors("groups", results)
         for _, group in succeeded(results):
             offsets = admin.list_consumer_group_offsets(group.group_id)

@@ -11,6 +11,7 @@ from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.cli.common_options import client_options, seconds, timeout_seconds
 from kclient.cli.examples import add_examples
+from kclient.cli.groups.consumer_groups import groups_of
 from kclient.cli.log_bounds import LogBounds, find_log_bounds
 from kclient.cli.output import show_errors, show_rows, succeeded
 from kclient.common.types import TopicPartition
@@ -63,7 +64,7 @@ def add_lag_action(parser: argparse.ArgumentParser) -> None:
         "committed: its timestamp, compared with the clock of this machine. They are 0 for a group "
         f"that has committed every record, and {UNKNOWN} if that record is gone."
     )
-    parser.add_argument("group", nargs="+")
+    parser.add_argument("group", nargs="*", help="groups to show (default: all)")
     parser.add_argument(
         "--watch",
         nargs="?",
@@ -74,6 +75,7 @@ def add_lag_action(parser: argparse.ArgumentParser) -> None:
     )
     add_examples(
         parser,
+        "kclient groups lag",
         "kclient groups lag billing",
         "kclient groups lag billing --json",
         "kclient groups lag billing --watch 2",
@@ -83,13 +85,12 @@ def add_lag_action(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     settings = client_options(options, ADMIN_CONFIG)  # a consumer has all its keys
-    groups = list(dict.fromkeys(options.group))
     with ExitStack() as stack:
         admin = stack.enter_context(AdminClient(settings))
         reader = stack.enter_context(Consumer(settings, max_poll_records=1))
         while True:
             started = time.monotonic()
-            status = _show_once(options, admin, reader, groups)
+            status = _show_once(options, admin, reader, groups_of(admin, options.group))
             if options.watch is None:
                 return status
             sys.stdout.flush()

@@ -179,3 +179,11 @@ def test_committed_offsets_are_deleted(
     assert set(clients.admin().list_consumer_group_offsets(free)) == {TopicPartition(topic, 0)}
     status, shown, error = run("groups", "delete-offsets", group, "--topic", topic)
     assert (status, shown, "GROUP_SUBSCRIBED_TO_TOPIC" in error) == (1, "", True)
+
+
+def test_every_consumer_group_is_shown_without_a_name(
+    run: Run, member: tuple[str, str, Consumer]
+) -> None:
+    topic, group, _ = member
+    assert f"group {group}  state Stable" in run("groups", "describe")[1]
+    assert [topic, "0", "1"] in [row[1:4] for row in rows_of(run("groups", "lag")[1])]
