@@ -263,10 +263,10 @@ def _assignments(text: str) -> dict[int, list[int]]:
 def _given_configs(options: argparse.Namespace) -> dict[str, str]:
     for name in key_values("--config", options.config):
         if not ADMIN_CONFIG.has_key(name):  # kafka-topics has --config for topics
-            raise ConfigError(
-                f"--config: got {name!r}, expected an option of the client; "
-                "--topic-config has configs of topics"
-            )
+            try:
+                ADMIN_CONFIG.parse({name: ""})
+            except ConfigError as error:
+                raise ConfigError(f"{error}; --topic-config has configs of topics") from None
     given = key_values("--topic-config", options.topic_config)
     return {key: str(value) for key, value in given.items()}
 

@@ -82,10 +82,8 @@ def test_alter_needs_a_change(run: Run) -> None:
 def test_config_of_a_topic_among_client_options_has_a_hint(run: Run, action: str) -> None:
     status, shown, error = run("topics", action, "a", "--config", "retention.ms=5")
     assert (status, shown) == (2, "")
-    assert error == (
-        "kclient topics: --config: got 'retention.ms', expected an option of the client; "
-        "--topic-config has configs of topics\n"
-    )
+    assert error.startswith("kclient topics: unknown option 'retention.ms' for AdminClient; ")
+    assert error.endswith("; --topic-config has configs of topics\n")
 
 
 def test_number_of_partitions_cannot_decrease(run: Run, shared_clients: Clients) -> None:
