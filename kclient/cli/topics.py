@@ -261,12 +261,11 @@ def _assignments(text: str) -> dict[int, list[int]]:
 
 
 def _given_configs(options: argparse.Namespace) -> dict[str, str]:
-    for name in key_values("--config", options.config):
-        if not ADMIN_CONFIG.has_key(name):  # kafka-topics has --config for topics
-            try:
-                ADMIN_CONFIG.parse({name: ""})
-            except ConfigError as error:
-                raise ConfigError(f"{error}; --topic-config has configs of topics") from None
+    if not all(map(ADMIN_CONFIG.has_key, key_values("--config", options.config))):
+        try:
+            ADMIN_CONFIG.parse(client_options(options, ADMIN_CONFIG))
+        except ConfigError as error:  # kafka-topics has --config for topics
+            raise ConfigError(f"{error}; --topic-config has configs of topics") from None
     given = key_values("--topic-config", options.topic_config)
     return {key: str(value) for key, value in given.items()}
 
