@@ -54,6 +54,7 @@ from kclient.protocol.messages import (
     offset_delete,
     produce,
     quorum,
+    raft_voters,
     topics,
     transaction_descriptions,
     transactions,
@@ -726,6 +727,8 @@ CASES: tuple[Case, ...] = (
         (0, 1, 2),
     ),
     ("unregister broker", one(node_registration.UnregisterBrokerRequest, broker_id=77), (0,)),
+    ("add voter", one(raft_voters.AddRaftVoterRequest, voter_id=77), (0, 1)),
+    ("remove voter", one(raft_voters.RemoveRaftVoterRequest, voter_id=77), (0,)),
 )
 VERSIONS = [
     pytest.param(build, version, id=f"{name} v{version}")

@@ -441,10 +441,12 @@ def alter_client_quotas(
 
     def read(response: AlterClientQuotasResponse) -> Results[ClientQuotaEntity, None]:
         outcomes: Outcomes[ClientQuotaEntity, None] = {}
+        given = {ClientQuotaEntity.of(dict(entity.entries)): entity for entity in changes}
         for each in response.entries:
             entity = _entity(each.entity)
             what = f"quotas of {dict(entity.entries)}"
-            outcomes[entity] = item_error(what, each.error_code, each.error_message)
+            error = item_error(what, each.error_code, each.error_message)
+            outcomes[given.get(entity, entity)] = error  # the types may be in another order
         return Results("alter_client_quotas", outcomes, changes)
 
     builder = SimpleBuilder(request)

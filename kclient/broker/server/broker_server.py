@@ -43,6 +43,7 @@ from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.quorum_voters import quorum_voters
 from kclient.broker.server.replica_fetchers import ReplicaFetchers
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
+from kclient.broker.server.runtime_loggers import restore_levels
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.broker.server.transaction_channels import TransactionChannels
 from kclient.broker.server.transaction_verification import TransactionVerification
@@ -336,6 +337,7 @@ class BrokerServer:
     def _start(self, voters: Sequence[str] | None, *, threads: bool) -> None:
         config, runtime = self._config, self._runtime
         logs = log_manager(config, runtime)
+        self._stack.callback(restore_levels)
         self._stack.callback(lambda: logs.close(clean=self._clean, broker_epoch=self._broker_epoch))
         logs.start()
         bound = self.bind()

@@ -24,6 +24,10 @@ _LEVELS: Final = {
 }
 
 
+_replaced: Final[dict[str, int]] = {}
+"""Levels before the first change, by logger."""
+
+
 def levels() -> Iterator[tuple[str, str]]:
     """Yield the names of the loggers with their levels in force."""
     for name in (ROOT, *sorted(_names())):
@@ -56,7 +60,16 @@ def check_level(name: str, operation: int, value: str | None) -> None:
 def change_level(name: str, operation: int, value: str | None) -> None:
     """Change a level that was checked; without one of its own, a logger has that of its parent."""
     is_set = operation == SET and value is not None
-    _logger(name).setLevel(_LEVELS[value or ""] if is_set else logging.NOTSET)
+    logger = _logger(name)
+    _replaced.setdefault(logger.name, logger.level)
+    logger.setLevel(_LEVELS[value or ""] if is_set else logging.NOTSET)
+
+
+def restore_levels() -> None:
+    """Undo the changes: the process of an embedded broker has a program that goes on."""
+    while _replaced:
+        name, level = _replaced.popitem()
+        logging.getLogger(name).setLevel(level)
 
 
 def _names() -> set[str]:
