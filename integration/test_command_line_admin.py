@@ -62,7 +62,7 @@ class Site:
         return {each.partition: offset.offset for each, offset in found.items()}
 
 
-@pytest.fixture(params=["apache", "companion"])
+@pytest.fixture(params=["apache", pytest.param("companion", marks=pytest.mark.campaign)])
 def site(
     request: pytest.FixtureRequest,
     kafka: RunningKafka,

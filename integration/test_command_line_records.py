@@ -23,7 +23,9 @@ _START_MS = 1_700_000_000_000
 _numbers = count(1)
 
 
-@pytest.fixture(scope="module", params=["apache", "companion"])
+@pytest.fixture(
+    scope="module", params=["apache", pytest.param("companion", marks=pytest.mark.campaign)]
+)
 def servers(
     request: pytest.FixtureRequest,
     runtimes: Callable[[str], KafkaRuntime],

@@ -194,6 +194,7 @@ def cluster(
         yield Cluster(started.bootstrap(), started.nodes[0].restart)
 
 
+@pytest.mark.timeout(300)  # 60 to 100 s alone: the suspended instance waits for its transaction
 def test_copy_in_transactions_has_each_record_once(cluster: Cluster, tmp_path: Path) -> None:
     with copying(cluster, "exactly-once", tmp_path) as (fleet, copy, progress):
         fleet.start(0, dies_at=20)

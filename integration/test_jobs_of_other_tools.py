@@ -8,11 +8,11 @@ A row that only kcat has is compared with kcat's documentation.
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -585,12 +585,20 @@ def outcome(site: JobSite, case: Case, run: Callable[[], Output], parse: Parse) 
     return printed, also, after if is_alone else None
 
 
-@pytest.mark.parametrize("job", [job for job in CASES if job not in DEGRADED])
+def in_turn(jobs: Iterable[str]) -> list[Any]:
+    """Return each job; `make integration` takes one in three, and the campaign all of them."""
+    return [
+        pytest.param(job, marks=[pytest.mark.campaign] if number % 3 else [])
+        for number, job in enumerate(jobs)
+    ]
+
+
+@pytest.mark.parametrize("job", in_turn(job for job in CASES if job not in DEGRADED))
 def test_outcome_on_apache_kafka(apache: JobSite, job: str) -> None:
     compare(apache, job)
 
 
-@pytest.mark.parametrize("job", [job for job, case in CASES.items() if case.is_of_companion])
+@pytest.mark.parametrize("job", in_turn(job for job in CASES if CASES[job].is_of_companion))
 def test_outcome_on_the_companion_broker(companion: JobSite, job: str) -> None:
     compare(companion, job)
 

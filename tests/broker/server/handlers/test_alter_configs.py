@@ -314,7 +314,7 @@ def test_levels_of_loggers_are_restored_when_the_broker_ends() -> None:
     loggers = [logging.getLogger(name) for name in ("kclient", "kclient.broker.log.log_cleaner")]
     before = [logger.level for logger in loggers]
     with EmbeddedCluster() as cluster, Wire(cluster.bootstrap_servers) as connected:
-        changes = [("root", SET, "FATAL"), (loggers[1].name, SET, "DEBUG")]
-        assert alter(connected, (LOGGER, "1", changes)) == [(0, None)]
+        for name, level in (("root", "FATAL"), (loggers[1].name, "DEBUG")):
+            assert alter(connected, (LOGGER, "1", [(name, SET, level)])) == [(0, None)]
         assert [logger.level for logger in loggers] == [logging.CRITICAL, logging.DEBUG]
     assert [logger.level for logger in loggers] == before
