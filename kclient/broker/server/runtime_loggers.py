@@ -66,7 +66,7 @@ def change_level(name: str, operation: int, value: str | None) -> None:
 
 
 def restore_levels() -> None:
-    """Undo the changes: the process of an embedded broker has a program that goes on."""
+    """Undo the changes: the process of an embedded broker continues after its end."""
     while _replaced:
         name, level = _replaced.popitem()
         logging.getLogger(name).setLevel(level)
