@@ -586,9 +586,9 @@ def outcome(site: JobSite, case: Case, run: Callable[[], Output], parse: Parse) 
 
 
 def in_turn(jobs: Iterable[str]) -> list[Any]:
-    """Return each job; `make integration` takes one in three, and the campaign all of them."""
+    """Return each job; `make integration` takes one in six, and the campaign all of them."""
     return [
-        pytest.param(job, marks=[pytest.mark.campaign] if number % 3 else [])
+        pytest.param(job, marks=[pytest.mark.campaign] if number % 6 else [])
         for number, job in enumerate(jobs)
     ]
 
