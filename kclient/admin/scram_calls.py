@@ -112,7 +112,12 @@ def alter_user_scram_credentials(
         ],
     )
     builder = SimpleBuilder(request)
-    steps = requester.send_to_controller(builder, AlterUserScramCredentialsResponse, _altered)
+    users = [each.user for each in wanted]
+    steps = requester.send_to_controller(
+        builder,
+        AlterUserScramCredentialsResponse,
+        lambda response: Results("alter_user_scram_credentials", _altered(response), users),
+    )
     kinds = (UserScramCredentialUpsertion, UserScramCredentialDeletion)
     return raising_if_single(steps, alterations, kinds)
 
@@ -131,11 +136,11 @@ def _upsertion(alteration: UserScramCredentialUpsertion) -> ScramCredentialUpser
     )
 
 
-def _altered(response: AlterUserScramCredentialsResponse) -> Results[str, None]:
+def _altered(response: AlterUserScramCredentialsResponse) -> Outcomes[str, None]:
     outcomes: Outcomes[str, None] = {}
     for result in response.results:
         error = item_error(f"user {result.user!r}", result.error_code, result.error_message)
         if isinstance(error, NotControllerError):
             raise error  # of the whole request, which is sent again to the new controller
         outcomes[result.user] = error
-    return Results("alter_user_scram_credentials", outcomes)
+    return outcomes

@@ -9,7 +9,7 @@ from kclient.cli.output import show_errors, succeeded
 from kclient.common.types import TopicPartition
 
 
-class LogBounds(NamedTuple):
+class OffsetBounds(NamedTuple):
     """Offsets between which a partition has records.
 
     Attributes:
@@ -23,7 +23,7 @@ class LogBounds(NamedTuple):
 
 def find_log_bounds(
     command: str, admin: AdminClient, partitions: Iterable[TopicPartition]
-) -> tuple[dict[TopicPartition, LogBounds], int]:
+) -> tuple[dict[TopicPartition, OffsetBounds], int]:
     """Return the bounds of partitions, and 1 if those of some are not available, else 0.
 
     The errors of the others are printed.
@@ -38,6 +38,7 @@ def find_log_bounds(
         return {}, status
     ends = admin.list_offsets(dict.fromkeys(found, OffsetSpec.latest()))
     bounds = {
-        partition: LogBounds(found[partition], info.offset) for partition, info in succeeded(ends)
+        partition: OffsetBounds(found[partition], info.offset)
+        for partition, info in succeeded(ends)
     }
     return bounds, max(status, show_errors(command, ends))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from kclient.cli.doctor.report import Report, Status
+from kclient.cli.doctor.report import Findings, Status
 from kclient.common.errors import DisconnectedError, SslAuthenticationError
 from kclient.common.runtime import Address
 from kclient.network.connection_check import check_connect, check_handshake
@@ -22,7 +22,7 @@ _REMEDY_OF_TLS = (
 class AddressChecks:
     """Checks names, ports and certificates, in the order in which a connection needs them."""
 
-    def __init__(self, report: Report, security: SecurityConfig, timeout: float) -> None:
+    def __init__(self, report: Findings, security: SecurityConfig, timeout: float) -> None:
         """Create the checks.
 
         Args:

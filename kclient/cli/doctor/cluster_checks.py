@@ -6,7 +6,7 @@ from kclient.admin.admin_core import ADMIN_CONFIG, AdminCore
 from kclient.admin.admin_types import ClusterDescription
 from kclient.admin.requester import Requester
 from kclient.cli.doctor.addresses import AddressChecks
-from kclient.cli.doctor.report import Report, Status
+from kclient.cli.doctor.report import Findings, Status
 from kclient.client.api_versions_negotiator import CLIENT_SOFTWARE_NAME
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.errors import AuthenticationError, KafkaError
@@ -37,7 +37,7 @@ class ClusterChecks:
 
     def __init__(
         self,
-        report: Report,
+        report: Findings,
         settings: Mapping[str, object],
         security: SecurityConfig,
         addresses: AddressChecks,

@@ -13,7 +13,7 @@ from kclient.cli.common_options import (
 from kclient.cli.doctor.addresses import AddressChecks
 from kclient.cli.doctor.cluster_checks import ClusterChecks
 from kclient.cli.doctor.probe import Probe
-from kclient.cli.doctor.report import Report, Status
+from kclient.cli.doctor.report import Findings, Status
 from kclient.cli.examples import add_examples
 from kclient.cli.output import add_json_option
 from kclient.common.errors import ConfigError
@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
             "doctor: got bootstrap.controllers, expected bootstrap.servers; it checks the way that "
             "producers and consumers take"
         )
-    report = Report(options)
+    report = Findings(options)
     addresses = AddressChecks(report, config, timeout_seconds(options))
     reached = [each for each in config.bootstrap_servers if addresses.run(each, _REMEDY)]
     if _check_cluster(options, report, settings, config, addresses, reached):
@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check_cluster(
     options: argparse.Namespace,
-    report: Report,
+    report: Findings,
     settings: Mapping[str, object],
     config: AdminConfig,
     addresses: AddressChecks,
@@ -93,7 +93,7 @@ def _check_cluster(
     return not report.failed
 
 
-def _probe(options: argparse.Namespace, report: Report) -> None:
+def _probe(options: argparse.Namespace, report: Findings) -> None:
     if not options.probe and options.topic is None:
         report.add(
             Status.SKIPPED, "probe", "produce, consume, clock", "not asked for", "use --probe"

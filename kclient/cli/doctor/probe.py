@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from kclient.admin.admin_client import AdminClient
 from kclient.admin.new_topic import NewTopic
-from kclient.cli.doctor.report import Report, Status
+from kclient.cli.doctor.report import Findings, Status
 from kclient.common.errors import KafkaError
 from kclient.common.types import RecordMetadata, TopicPartition
 from kclient.consumer.consumer import Consumer
@@ -30,7 +30,7 @@ class Probe:
 
     def __init__(
         self,
-        report: Report,
+        report: Findings,
         of_admin: Mapping[str, object],
         of_producer: Mapping[str, object],
         of_consumer: Mapping[str, object],

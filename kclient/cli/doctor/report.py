@@ -19,7 +19,7 @@ class Status(StrEnum):
 _INDENT = " " * 21
 
 
-class Report:
+class Findings:
     """Prints each finding on a line, with a remedy below it if something is wrong.
 
     Attributes:

@@ -12,7 +12,7 @@ from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.cli.common_options import client_options, seconds, timeout_seconds
 from kclient.cli.examples import add_examples
 from kclient.cli.groups.consumer_groups import groups_of
-from kclient.cli.log_bounds import LogBounds, find_log_bounds
+from kclient.cli.log_bounds import OffsetBounds, find_log_bounds
 from kclient.cli.output import show_errors, show_rows, succeeded
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
@@ -29,7 +29,7 @@ BEHIND = "behind"
 CAUGHT_UP = "caught up"
 
 
-class Lag(NamedTuple):
+class GroupLag(NamedTuple):
     """Progress of a group in a partition.
 
     Attributes:
@@ -118,7 +118,7 @@ def _show_once(
         lags, failed = _lags(admin, group, wanted, committed)
         rows += _with_seconds(reader, lags, timeout_seconds(options))
         status = max(status, failed)
-    show_rows(options, Lag._fields, [row._asdict() for row in rows])
+    show_rows(options, GroupLag._fields, [row._asdict() for row in rows])
     return status
 
 
@@ -138,17 +138,17 @@ def _lags(
     group: str,
     wanted: list[TopicPartition],
     committed: Mapping[TopicPartition, int],
-) -> tuple[list[Lag], int]:
+) -> tuple[list[GroupLag], int]:
     """Return the lags in records, and 1 if some offsets are not available."""
     bounds, status = find_log_bounds("groups", admin, wanted)
     lags = [_lag(group, each, committed.get(each), bounds[each]) for each in bounds]
     return lags, status
 
 
-def _lag(group: str, partition: TopicPartition, offset: int | None, log: LogBounds) -> Lag:
+def _lag(group: str, partition: TopicPartition, offset: int | None, log: OffsetBounds) -> GroupLag:
     start, end = log
     if offset is None:
-        return Lag(group, *partition, None, start, end, None, None, NOT_COMMITTED)
+        return GroupLag(group, *partition, None, start, end, None, None, NOT_COMMITTED)
     age: float | str
     if offset < start:
         status, age = BELOW_START, UNKNOWN
@@ -158,10 +158,12 @@ def _lag(group: str, partition: TopicPartition, offset: int | None, log: LogBoun
         status, age = CAUGHT_UP, 0.0
     else:
         status, age = BEHIND, UNKNOWN
-    return Lag(group, *partition, offset, start, end, end - offset, age, status)
+    return GroupLag(group, *partition, offset, start, end, end - offset, age, status)
 
 
-def _with_seconds(reader: "Consumer[Any, Any]", lags: list[Lag], timeout_s: float) -> list[Lag]:
+def _with_seconds(
+    reader: "Consumer[Any, Any]", lags: list[GroupLag], timeout_s: float
+) -> list[GroupLag]:
     """Read the first record that is not committed of each partition for its age."""
     behind = {
         TopicPartition(each.topic, each.partition): each.offset

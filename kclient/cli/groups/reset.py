@@ -11,7 +11,7 @@ from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.admin.admin_types import OffsetSpec
 from kclient.cli.common_options import client_options, whole_number
 from kclient.cli.examples import add_examples
-from kclient.cli.log_bounds import LogBounds, find_log_bounds
+from kclient.cli.log_bounds import OffsetBounds, find_log_bounds
 from kclient.cli.offset_file import read_offsets
 from kclient.cli.output import show_errors, show_rows
 from kclient.cli.partition_scope import FORMS, partitions_of, scope
@@ -207,7 +207,7 @@ def _plan(
 def _target(
     admin: AdminClient,
     options: argparse.Namespace,
-    bounds: Mapping[TopicPartition, LogBounds],
+    bounds: Mapping[TopicPartition, OffsetBounds],
     committed: Offsets,
     given: Offsets | None,
 ) -> Callable[[TopicPartition], int | None]:
@@ -228,7 +228,7 @@ def _target(
 
 
 def _offsets_at(
-    admin: AdminClient, time_ms: int, bounds: Mapping[TopicPartition, LogBounds]
+    admin: AdminClient, time_ms: int, bounds: Mapping[TopicPartition, OffsetBounds]
 ) -> Offsets:
     """Return the offsets of the first records of a time, or the ends."""
     if not bounds:
@@ -240,7 +240,7 @@ def _offsets_at(
     }
 
 
-def _clamped(partition: TopicPartition, offset: int, log: LogBounds) -> int:
+def _clamped(partition: TopicPartition, offset: int, log: OffsetBounds) -> int:
     """Return the nearest offset of the log, with a warning if it is another one."""
     nearest = min(max(offset, log.start), log.end)
     if nearest != offset:
