@@ -194,11 +194,18 @@ def new_producer_id(cluster: KafkaCluster) -> int:
         return wire.ask(request, 4, InitProducerIdResponse).producer_id
 
 
+def is_committed(admin: AdminClient, name: str) -> bool:
+    return admin.describe_transactions(name)[name].state is TransactionState.COMPLETE_COMMIT
+
+
 def test_hanging_transaction_is_found_and_aborted(
     cluster: KafkaCluster, admin: AdminClient, java: KafkaTools, topic: str, writer: Any
 ) -> None:
     blocked = TopicPartition(topic, 1)
     writer.commit_transaction(WAIT)
+    wait_until(  # The commit responds before its markers are written.
+        lambda: is_committed(admin, f"id-{topic}"), "the markers are in the log", WAIT
+    )
     producer_id = new_producer_id(cluster)
     hang(cluster, blocked, producer_id, 3)
     with Producer(bootstrap_servers=cluster.bootstrap()) as producer:
