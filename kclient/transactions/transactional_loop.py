@@ -2,10 +2,10 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from kclient.common.arguments import check_callback
+from kclient.common.arguments import check_callback, check_seconds
 from kclient.common.broker_errors import (
     InvalidPidMappingError,
     InvalidProducerEpochError,
@@ -35,6 +35,7 @@ _EXPIRED = (InvalidProducerEpochError, InvalidTxnStateError, ProducerFencedError
 """Errors of a producer whose transaction the coordinator has aborted, or of a rival's victim."""
 _MOST_RENEWALS = 3
 """Producers in a row that fail before they have committed a transaction."""
+_TASK_TIMEOUT_S = 300.0
 
 
 class TransactionalLoop(Generic[K_co, V_co]):
@@ -46,6 +47,9 @@ class TransactionalLoop(Generic[K_co, V_co]):
 
     - If the transaction fails, or `process` raises, it is aborted, and the consumer returns to the
       committed offsets. An exception of `process` then leaves `run`, which may be called again.
+    - Temporary errors, also those of `process`, are retried. If a call, or the records of a
+      partition, still fail `task_timeout` after their first failure, `run` raises
+      KafkaTimeoutError.
     - A member whose partitions were reassigned cannot commit their offsets: its transaction is
       aborted, and the new owner processes the records.
     - A transaction that was open for longer than ``transaction.timeout.ms`` is repeated, with a new
@@ -65,6 +69,8 @@ class TransactionalLoop(Generic[K_co, V_co]):
         new_producer: Callable[[], Producer[Any, Any]],
         process: Callable[[ConsumerRecords[K_co, V_co], Producer[Any, Any]], object],
         runtime: Runtime | None = None,
+        *,
+        task_timeout: float = _TASK_TIMEOUT_S,
     ) -> None:
         """Check the consumer; `run` does the rest.
 
@@ -77,10 +83,15 @@ class TransactionalLoop(Generic[K_co, V_co]):
                 which closes the producer; again if a producer can no longer be used.
             process: Called as ``process(records, producer)`` with the records of one poll.
             runtime: Clock, for tests and simulations; the system's by default.
+            task_timeout: Seconds for which temporary errors may repeat (Kafka Streams:
+                ``task.timeout.ms``, KIP-572); 0 ends `run` with the first one, ``math.inf`` sets no
+                limit. It is checked when an attempt has failed, and an attempt may last
+                ``max.block.ms``.
 
         Raises:
             ConfigError: The consumer commits automatically.
             InvalidTypeError: A function is not callable, or is a coroutine function.
+            InvalidArgumentError: The timeout is negative or longer than 600 s.
         """
         check_callback("new_producer", new_producer, "a function that returns a Producer")
         check_callback("process", process, "a function of records and a producer")
@@ -92,20 +103,29 @@ class TransactionalLoop(Generic[K_co, V_co]):
         self._consumer = consumer
         self._new_producer = new_producer
         self._process = process
+        self._task_timeout_ms = check_seconds("task_timeout", task_timeout) * 1000.0
         self._clock = (runtime or system_runtime()).clock
         self._stopping = threading.Event()
         self._first: dict[TopicPartition, int] = {}
         self._began_ms = 0.0
         self._renewals = 0
+        self._failing: dict[TopicPartition, float] = {}  # when partitions without progress failed
+        self._is_committing = False
+        self._is_leaving = False  # with an error: calls are not repeated
 
     def run(self) -> None:
         """Consume, process and produce until `stop`.
 
         Raises:
             ProducerFencedError: Another producer was started with the transactional id.
+            KafkaTimeoutError: Temporary errors repeated for longer than `task_timeout`;
+                ``__cause__`` is the last one. Or brokers did not respond when `stop` was called.
             KafkaError: A permanent error, such as a missing ACL.
-            Exception: Of `process`; its transaction was aborted.
+            Exception: Of `process`; its transaction was aborted. If the abort failed, a note of
+                the exception has the reason, and closing the producer has tried it again.
         """
+        self._is_leaving = False
+        self._failing.clear()
         try:
             while not self._stopping.is_set():
                 self._run_with_new_producer()
@@ -135,31 +155,63 @@ class TransactionalLoop(Generic[K_co, V_co]):
         self._rewind()  # to what the transaction of a predecessor has committed
         while not self._stopping.is_set():
             records = self._consumer.poll(_POLL_S)
+            if self._failing:
+                self._forget_unassigned()
             if records:
                 self._run_transaction(producer, records)
 
     def _run_transaction(
         self, producer: Producer[Any, Any], records: ConsumerRecords[K_co, V_co]
     ) -> None:
+        """Run a transaction; if it fails temporarily, abort it and return to its records."""
         offsets = self._offsets_after(records)
         self._began_ms = self._clock.monotonic_ms()
+        self._is_committing = False
         producer.begin_transaction()
         try:
             self._process(records, producer)
             group = self._consumer.group_metadata()  # now: a member that was replaced is refused
             self._repeat(lambda: producer.send_offsets_to_transaction(offsets, group))
+            self._is_committing = True
             self._repeat(producer.commit_transaction)
         except FatalError:
             raise
         except BaseException as error:
+            if self._leaves_with(error):
+                self._leave(producer, error)
+                raise
             self._repeat(producer.abort_transaction)
             self._rewind()
-            if not _may_repeat(error):
-                raise
-            _log.warning("the transaction was aborted, its records are read again: %s", error)
+            self._note_failure(offsets, error)
         else:
             self._first.clear()
             self._renewals = 0
+            for partition in offsets:
+                self._failing.pop(partition, None)
+
+    def _leaves_with(self, error: BaseException) -> bool:
+        """Return whether an error of a transaction ends `run`."""
+        if self._is_leaving or not _may_repeat(error):
+            return True
+        return self._is_committing and isinstance(error, KafkaTimeoutError)  # stopped
+
+    def _leave(self, producer: Producer[Any, Any], error: BaseException) -> None:
+        """End the transaction before an error leaves `run`, without repeating a call.
+
+        A commit that has no outcome cannot be aborted: closing the producer waits for it.
+        """
+        self._is_leaving = True
+        if self._is_committing and isinstance(error, KafkaTimeoutError):
+            return
+        is_interrupted = self._is_committing and not isinstance(error, Exception)
+        try:
+            if is_interrupted:
+                producer.commit_transaction()  # waits for the outcome
+            else:
+                producer.abort_transaction()
+            self._rewind()
+        except KafkaError as failed:
+            error.add_note(f"the end of the transaction is unknown: {failed}")
 
     def _offsets_after(
         self, records: ConsumerRecords[K_co, V_co]
@@ -204,14 +256,54 @@ class TransactionalLoop(Generic[K_co, V_co]):
             raise error
 
     def _repeat(self, call: Callable[[], T]) -> T:
-        """Repeat a call that has no outcome in time, unless the loop is stopped."""
+        """Repeat a call that has no outcome in time, unless the loop ends.
+
+        Raises:
+            KafkaTimeoutError: It has no outcome within the task timeout, or the loop ends.
+        """
+        first_ms: float | None = None
         while True:
             try:
                 return call()
             except KafkaTimeoutError as error:
-                if self._stopping.is_set():
+                if self._stopping.is_set() or self._is_leaving:
                     raise
-                _log.warning("repeating a call: %s", error)
+                if first_ms is None:
+                    first_ms = self._clock.monotonic_ms()
+                self._check_progress(first_ms, "repeating a call", error)
+
+    def _note_failure(self, partitions: Iterable[TopicPartition], error: BaseException) -> None:
+        """Check how long the transactions of some partitions have failed."""
+        now_ms = self._clock.monotonic_ms()
+        first_ms = min(self._failing.setdefault(each, now_ms) for each in partitions)
+        self._check_progress(
+            first_ms, "the transaction was aborted, its records are read again", error
+        )
+
+    def _forget_unassigned(self) -> None:
+        """Forget the failures of partitions that other members have now.
+
+        Without any, the consumer may be joining again, as after each transaction that lasts longer
+        than ``max.poll.interval.ms``.
+        """
+        assigned = self._consumer.assignment()
+        if assigned:
+            self._failing = {each: ms for each, ms in self._failing.items() if each in assigned}
+
+    def _check_progress(self, first_ms: float, action: str, error: BaseException) -> None:
+        """Log a temporary error, with WARNING if it is the first.
+
+        Raises:
+            KafkaTimeoutError: The first one was longer ago than the task timeout.
+        """
+        since_ms = self._clock.monotonic_ms() - first_ms
+        if since_ms >= self._task_timeout_ms:
+            self._is_leaving = True
+            raise KafkaTimeoutError(
+                f"run: got no progress for {since_ms / 1000:.1f} s after an error, expected some "
+                f"within task_timeout={self._task_timeout_ms / 1000:g} s; the last error: {error}"
+            ) from error
+        _log.log(logging.DEBUG if since_ms else logging.WARNING, "%s: %s", action, error)
 
 
 def _may_repeat(error: BaseException) -> bool:

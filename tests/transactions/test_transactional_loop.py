@@ -1,5 +1,7 @@
 """The loop of a transactional consumer and producer, on the companion broker."""
 
+import logging
+import math
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +12,9 @@ from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from kclient.admin import TransactionState
 from kclient.consumer import ConsumerRecords
 from kclient.errors import (
+    CommitFailedError,
     ConfigError,
+    InvalidArgumentError,
     InvalidTypeError,
     KafkaTimeoutError,
     ProducerFencedError,
@@ -18,6 +22,7 @@ from kclient.errors import (
 )
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing import EmbeddedCluster
+from kclient.testing.virtual import VirtualBroker, VirtualWorld
 from kclient.transactions import TransactionalLoop
 from tests.support.checks.waiting import wait_until
 
@@ -238,3 +243,237 @@ def test_wrong_arguments_are_refused(world: World) -> None:
             TransactionalLoop(consumer, world.producer, "copy")  # type: ignore[arg-type]
         with pytest.raises(InvalidTypeError, match="new_producer: got"):
             TransactionalLoop(consumer, producer, copy)  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError, match="task_timeout: got -1"):
+            TransactionalLoop(consumer, world.producer, copy, task_timeout=-1)
+
+
+class Stage:
+    """A loop in virtual time: the process of an application, and a broker.
+
+    Attributes:
+        broker: The broker.
+        error: KafkaTimeoutError or KeyboardInterrupt that ended `run`.
+    """
+
+    def __init__(self, world: VirtualWorld) -> None:
+        self.broker = VirtualBroker(world)
+        self.error: BaseException | None = None
+        self._world = world
+        self._application = world.machine("application").process("loop")
+        self.runtime = self._application.runtime
+        self.sleep = self._application.sleep
+        self.subscribe: Callable[[str], object] = lambda _: None
+        self.stop: Callable[[], None] = lambda: None
+
+    def now_s(self) -> float:
+        return self._world.clock.now_ms / 1000
+
+    def send(self, topic: str, value: bytes) -> None:
+        """Send a record from a process of its own."""
+        process = self._world.machine("source").process("source")
+
+        def main() -> None:
+            with Producer(
+                bootstrap_servers=self.broker.bootstrap_servers, runtime=process.runtime
+            ) as producer:
+                producer.send(topic, value).result()
+
+        task = process.spawn("main", main)
+        self._world.run(until=lambda: task.over)
+
+    def run(self, process: Callable[[Records, AnyProducer], object], **options: Any) -> None:
+        task = self._application.spawn("main", lambda: self._run(process, options))
+        self._world.run(until=lambda: task.over, timeout_ms=3_600_000)
+
+    def _run(
+        self, process: Callable[[Records, AnyProducer], object], options: dict[str, Any]
+    ) -> None:
+        common: dict[str, Any] = {
+            "bootstrap_servers": self.broker.bootstrap_servers,
+            "runtime": self.runtime,
+        }
+        with Consumer(
+            **common,
+            group_id="loop",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_poll_records=1,
+        ) as consumer:
+            consumer.subscribe(SOURCE)
+            self.subscribe = consumer.subscribe
+            loop = TransactionalLoop(
+                consumer,
+                lambda: Producer(**common, transactional_id="loop-1"),
+                process,
+                self.runtime,
+                **options,
+            )
+            self.stop = loop.stop
+            try:
+                loop.run()
+            except (KafkaTimeoutError, KeyboardInterrupt) as error:
+                self.error = error
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with VirtualWorld(seed=1) as world:
+        yield Stage(world)
+
+
+def warnings_of_loop(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        each.getMessage()
+        for each in caplog.records
+        if each.name.startswith("kclient.transactions") and each.levelno == logging.WARNING
+    ]
+
+
+@pytest.mark.parametrize(("options", "expected_s"), [({}, 300.0), ({"task_timeout": 100.0}, 100.0)])
+def test_commit_without_response_ends_the_loop_after_the_task_timeout(
+    stage: Stage, caplog: pytest.LogCaptureFixture, options: dict[str, float], expected_s: float
+) -> None:
+    stage.send(SOURCE, b"a")
+    died_s: list[float] = []
+
+    def cut_off(records: Records, producer: AnyProducer) -> None:
+        copy(records, producer)
+        producer.flush()
+        stage.broker.kill()
+        died_s.append(stage.now_s())
+
+    stage.run(cut_off, **options)
+    assert isinstance(stage.error, KafkaTimeoutError)
+    assert f"expected some within task_timeout={expected_s:g} s" in str(stage.error)
+    cause = stage.error.__cause__
+    assert isinstance(cause, KafkaTimeoutError)
+    assert "send_offsets_to_transaction: no outcome within 60000 ms" in str(cause)
+    # An attempt lasts max.block.ms, 60 s; the abort, the close and the consumer's end follow.
+    assert expected_s + 60 <= stage.now_s() - died_s[0] <= expected_s + 300
+    assert len(warnings_of_loop(caplog)) == 1
+
+
+def test_process_that_always_fails_ends_the_loop_after_the_task_timeout(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.send(SOURCE, b"a")
+    times: list[float] = []
+
+    def fail(records: Records, producer: AnyProducer) -> None:
+        times.append(stage.now_s())
+        copy(records, producer)
+        stage.sleep(1.0)
+        raise KafkaTimeoutError(f"attempt {len(times)}")
+
+    stage.run(fail, task_timeout=30.0)
+    assert isinstance(stage.error, KafkaTimeoutError)
+    assert str(stage.error.__cause__) == f"attempt {len(times)}"
+    assert 29.0 <= times[-1] - times[0] <= 32.0
+    assert warnings_of_loop(caplog) == [
+        "the transaction was aborted, its records are read again: attempt 1"
+    ]
+
+
+def test_process_that_always_exceeds_the_poll_interval_ends_the_loop(stage: Stage) -> None:
+    stage.send(SOURCE, b"a")
+
+    def be_slow(records: Records, producer: AnyProducer) -> None:
+        stage.sleep(301.0)  # max.poll.interval.ms is 300 s
+
+    stage.run(be_slow)
+    assert stage.error is not None
+    assert isinstance(stage.error.__cause__, CommitFailedError)
+
+
+def test_task_timeout_of_zero_ends_the_loop_with_the_first_error(stage: Stage) -> None:
+    stage.send(SOURCE, b"a")
+
+    def fail(records: Records, producer: AnyProducer) -> None:
+        raise KafkaTimeoutError("first")
+
+    stage.run(fail, task_timeout=0)
+    assert stage.error is not None
+    assert str(stage.error.__cause__) == "first"
+
+
+def test_errors_between_commits_do_not_end_the_loop(stage: Stage) -> None:
+    for value in (b"0", b"1", b"2"):
+        stage.send(SOURCE, value)
+    seen: list[bytes | None] = []
+
+    def fail_every_other_time(records: Records, producer: AnyProducer) -> None:
+        seen.extend(each.value for each in records)
+        stage.sleep(20.0)  # five attempts take longer than the timeout, no two of one record
+        if len(seen) % 2:
+            raise KafkaTimeoutError("every other time")
+        if len(seen) == 6:
+            stage.stop()
+
+    stage.run(fail_every_other_time, task_timeout=30.0)
+    assert stage.error is None
+
+
+def test_partition_that_was_reassigned_has_the_whole_task_timeout(stage: Stage) -> None:
+    stage.send(SOURCE, b"a")
+    stage.send("other", b"b")
+    seen: list[str] = []
+
+    def process(records: Records, producer: AnyProducer) -> None:
+        seen.append(records.partitions()[0].topic)
+        if len(seen) == 1:  # `source` fails, and is unassigned
+            stage.subscribe("other")
+        if len(seen) == 2:
+            stage.sleep(100.0)
+            stage.subscribe(SOURCE)
+        if len(seen) in {1, 3}:
+            raise KafkaTimeoutError("temporary")
+        if len(seen) == 4:
+            stage.stop()
+
+    stage.run(process, task_timeout=30.0)
+    assert seen == [SOURCE, "other", SOURCE, SOURCE]
+    assert stage.error is None
+
+
+def test_infinite_task_timeout_sets_no_limit(stage: Stage) -> None:
+    stage.send(SOURCE, b"a")
+    began_s = stage.now_s()
+
+    def fail(records: Records, producer: AnyProducer) -> None:
+        stage.sleep(60.0)
+        if stage.now_s() - began_s < 3000:
+            raise KafkaTimeoutError("temporary")
+        stage.stop()
+
+    stage.run(fail, task_timeout=math.inf)
+    assert stage.error is None
+
+
+def test_interrupt_leaves_the_loop_after_one_attempt_to_abort(stage: Stage) -> None:
+    stage.send(SOURCE, b"a")
+    died_s: list[float] = []
+
+    def interrupt(records: Records, producer: AnyProducer) -> None:
+        copy(records, producer)
+        producer.flush()
+        stage.broker.kill()
+        died_s.append(stage.now_s())
+        raise KeyboardInterrupt
+
+    stage.run(interrupt)
+    assert isinstance(stage.error, KeyboardInterrupt)
+    (note,) = stage.error.__notes__
+    assert "the end of the transaction is unknown: abort_transaction: no outcome" in note
+    assert stage.now_s() - died_s[0] < 200  # the abort, and the end of both clients
+
+
+def test_stop_during_a_commit_without_response_raises_its_timeout(stage: Stage) -> None:
+    stage.send(SOURCE, b"a")
+    stage.broker.faults.drop_response(ApiKey.END_TXN, times=10_000)
+
+    def stop(records: Records, producer: AnyProducer) -> None:
+        copy(records, producer)
+        stage.stop()
+
+    stage.run(stop)
+    assert "commit_transaction: no outcome within 60000 ms" in str(stage.error)
