@@ -1,5 +1,6 @@
 """Copies of 100,000 records by three processes that are killed, suspended and cut off."""
 
+import asyncio
 import itertools
 import signal
 import subprocess
@@ -8,13 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from integration.harness.kafka_runtime import KafkaRuntime
-from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
+from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition, aio
 from kclient.admin import TransactionState
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
@@ -228,3 +229,62 @@ def test_copy_at_least_once_has_duplicates(cluster: Cluster, tmp_path: Path) -> 
         progress(1.0)
         copy.read_to_the_end()
         assert len(copy) > RECORDS
+
+
+def test_copy_in_an_event_loop_has_each_record_once(cluster: Cluster) -> None:
+    source, target = f"source-{next(_numbers)}", f"copy-{next(_numbers)}"
+    values = [b"%d" % each for each in range(300)]
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.create_topics([NewTopic(source, 1, 3), NewTopic(target, 1, 3)]).raise_for_errors()
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        producer.send_many(source, values).result(TIMEOUT_S)
+    with Consumer(bootstrap_servers=cluster.bootstrap, isolation_level="read_committed") as reader:
+        reader.assign([TopicPartition(target, 0)])
+        reader.seek_to_beginning()
+        asyncio.run(_copy_with_interruptions(cluster.bootstrap, source, target, len(values)))
+        found: list[bytes | None] = []
+        end = reader.end_offsets(reader.assignment())[TopicPartition(target, 0)]
+        while reader.position(TopicPartition(target, 0)) < end:
+            found += [each.value for each in reader.poll()]
+    assert found == values
+
+
+async def _copy_with_interruptions(bootstrap: str, source: str, target: str, count: int) -> None:
+    """Copy records in one task; the process fails once, and `run` is cancelled once."""
+    calls = itertools.count(1)
+    copied = 0
+
+    async def copy(records: Any, producer: aio.Producer[Any, Any]) -> None:
+        nonlocal copied
+        await producer.send_many(target, [each.value for each in records])
+        call = next(calls)
+        if call == 1:
+            running = asyncio.current_task()
+            assert running is not None
+            running.cancel()
+            await asyncio.sleep(TIMEOUT_S)
+        if call == 2:
+            raise ZeroDivisionError
+        copied += len(records)
+        if copied == count:
+            loop.stop()
+
+    async with aio.Consumer(
+        bootstrap_servers=bootstrap,
+        group_id=target,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        max_poll_records=100,
+    ) as consumer:
+        consumer.subscribe(source)
+        loop = aio.TransactionalLoop(
+            consumer,
+            lambda: aio.Producer(bootstrap_servers=bootstrap, transactional_id=target),
+            copy,
+        )
+        with pytest.raises(asyncio.CancelledError):
+            await loop.run()
+        with pytest.raises(ZeroDivisionError):
+            await loop.run()
+        await loop.run()

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from kclient.aio.admin_client import AdminClient
     from kclient.aio.consumer import Consumer
     from kclient.aio.producer import Producer
+    from kclient.aio.transactional_loop import TransactionalLoop
 else:
     _MODULES = {
         "AdminClient": "kclient.aio.admin_client",
         "Consumer": "kclient.aio.consumer",
         "Producer": "kclient.aio.producer",
+        "TransactionalLoop": "kclient.aio.transactional_loop",
     }
 
     def __getattr__(name: str) -> object:
@@ -29,4 +31,4 @@ else:
         return sorted({*globals(), *__all__})
 
 
-__all__ = ["AdminClient", "Consumer", "Producer"]
+__all__ = ["AdminClient", "Consumer", "Producer", "TransactionalLoop"]

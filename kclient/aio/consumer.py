@@ -397,6 +397,11 @@ class Consumer(
         """The ``client.id`` that brokers receive."""
         return self._core.client_id
 
+    @property
+    def enable_auto_commit(self) -> bool:
+        """Whether the consumer commits offsets by itself (``enable.auto.commit``)."""
+        return self._core.enable_auto_commit
+
     async def close(self, timeout: float | None = _CLOSE_TIMEOUT_S, *, commit: bool = True) -> None:
         """Commit if auto-commit is enabled, revoke the partitions, leave the group, and disconnect.
 

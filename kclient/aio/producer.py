@@ -331,6 +331,11 @@ class Producer(
         """The ``client.id`` that brokers receive."""
         return self._core.client_id
 
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """``transaction.timeout.ms`` in milliseconds."""
+        return self._core.transaction_timeout_ms
+
     # -- flushing and closing ---------------------------------------------------------------------
 
     async def flush(self, timeout: float | None = None) -> None:

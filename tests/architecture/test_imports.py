@@ -128,8 +128,8 @@ def test_asyncio_client_loads_no_other_client(client: str) -> None:
     assert not loaded & UNUSED[client]
 
 
-def test_asyncio_package_has_the_three_clients() -> None:
-    assert set(kclient.aio.__all__) == set(CLIENTS) <= set(dir(kclient.aio))
+def test_asyncio_package_has_the_clients_and_the_loop() -> None:
+    assert set(kclient.aio.__all__) == {*CLIENTS, "TransactionalLoop"} <= set(dir(kclient.aio))
     with pytest.raises(AttributeError, match=r"^module 'kclient\.aio' has no attribute 'Nothing'$"):
         getattr(kclient.aio, "Nothing")  # noqa: B009
     with pytest.raises(ImportError, match=r"cannot import name 'Nothing' from 'kclient\.aio' "):

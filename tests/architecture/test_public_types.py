@@ -204,12 +204,15 @@ def test_asyncio_clients_cannot_be_copied() -> None:
         async with (
             aio.AdminClient(bootstrap_servers=NOWHERE) as admin,
             aio.Producer(bootstrap_servers=NOWHERE, client_id="p") as producer,
-            aio.Consumer(bootstrap_servers=NOWHERE, group_id="g") as consumer,
+            aio.Consumer(
+                bootstrap_servers=NOWHERE, group_id="g", enable_auto_commit=False
+            ) as consumer,
         ):
             assert repr(admin) == "<aio.AdminClient of 127.0.0.1:1>"
             assert repr(producer) == "<aio.Producer 'p' of 127.0.0.1:1>"
             assert repr(consumer) == "<aio.Consumer of group 'g', nothing subscribed>"
-            for client in (admin, producer, consumer):
+            loop = aio.TransactionalLoop(consumer, lambda: producer, print)
+            for client in (admin, producer, consumer, loop):
                 for again in COPIES.values():
                     with pytest.raises(TypeError, match="cannot pickle or copy a "):
                         again(client)
@@ -220,7 +223,7 @@ def test_asyncio_clients_cannot_be_copied() -> None:
 def test_every_public_class_is_tried() -> None:
     tried = {type(value) for value in values()}
     clients = {Producer, Consumer, AdminClient, EmbeddedCluster, BrokerFaults, FaultProxy, Journey}
-    clients |= {aio.Producer, aio.Consumer, aio.AdminClient}
+    clients |= {aio.Producer, aio.Consumer, aio.AdminClient, aio.TransactionalLoop}
     futures = {"BatchDelivery", "DeliveryFuture"}
     for kind in public_classes():
         is_protocol = getattr(kind, "_is_protocol", False) or isabstract(kind)

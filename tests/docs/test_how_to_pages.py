@@ -138,7 +138,7 @@ def test_administer(clients: Clients, tmp_path: Path) -> None:
 
 
 def test_transactions(clients: Clients, tmp_path: Path) -> None:
-    transfer, loop = code_of("transactions", clients)
+    transfer, loop, asyncio_loop = code_of("transactions", clients)
     output_of(tmp_path, transfer)
     committed_only = {"isolation_level": "read_committed"}
     for topic in ("debits", "credits"):
@@ -153,6 +153,12 @@ def test_transactions(clients: Clients, tmp_path: Path) -> None:
     assert [record.value for record in booked] == [b"0", b"1", b"2"]
     found = clients.admin().list_consumer_group_offsets("booking")
     assert found[place("payments")].offset == 3
+    clients.fill("payments", 2)
+    with script(tmp_path, asyncio_loop) as process:
+        booked = read(clients, "bookings", 5, committed_only)
+        process.terminate()
+        process.finish()
+    assert [record.value for record in booked[3:]] == [b"0", b"1"]
 
 
 def test_graceful_stop(clients: Clients, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from kclient.producer.transaction_calls import TransactionCalls
 from kclient.producer.transaction_manager import TransactionalCall, TransactionManager
 from kclient.producer.transaction_state import State
 from kclient.record import NO_PRODUCER, NO_PRODUCER_ID, ProducerIdAndEpoch
-from kclient.transactions import TransactionalLoop
+from kclient.transactions.loop_core import LoopCore
 from tests.simulation.planted_bug import PlantedBug, Replace
 from tests.simulation.scenario import TRANSACTIONS
 
@@ -94,7 +94,7 @@ def _count_late(replace: Replace) -> None:
 
 
 def _stay_after_abort(replace: Replace) -> None:
-    replace(TransactionalLoop, "_rewind", lambda _: None)
+    replace(LoopCore, "_rewind", lambda _: iter(()))
 
 
 def _omit_membership(replace: Replace) -> None:
