@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from kclient.common.errors import KafkaError
+from kclient.producer.producer import Producer
 from kclient.spark.sink.delivery import Chunk, PendingRows
-from kclient.spark.sink.producer_cache import SinkProducer, worker_cache
+from kclient.spark.sink.producer_cache import worker_cache
 from kclient.spark.sink.producer_settings import ProducerSettings
 from kclient.spark.sink.write_errors import WriteFailedError, not_acknowledged
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
@@ -61,7 +62,7 @@ class AtLeastOnceTask:
     """Sends the rows of a task and tracks those without a known outcome."""
 
     def __init__(
-        self, producer: SinkProducer, task: TaskIdentity, flush_timeout: float | None
+        self, producer: Producer[bytes, bytes], task: TaskIdentity, flush_timeout: float | None
     ) -> None:
         self._producer = producer
         self._task = task

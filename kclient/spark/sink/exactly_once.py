@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from kclient.admin.admin_client import AdminClient
 from kclient.common.broker_errors import InvalidTxnTimeoutError
@@ -15,7 +15,6 @@ from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.spark.sink.at_least_once import AtLeastOnceTask
 from kclient.spark.sink.commit_marker import CommitMarker, added
 from kclient.spark.sink.delivery import Chunk
-from kclient.spark.sink.producer_cache import SinkProducer
 from kclient.spark.sink.producer_settings import ProducerSettings
 from kclient.spark.sink.sink_identity import SinkIdentity
 from kclient.spark.sink.write_errors import WriteFailedError
@@ -28,32 +27,6 @@ TRANSACTION_TIMEOUT_MS: Final = 900_000
 
 _ABORT_S = 10.0
 _COMMIT_S = 600.0  # the longest wait that a call accepts
-
-
-class TransactionalProducer(SinkProducer, Protocol):
-    """The producer methods that a task with a transaction uses."""
-
-    def init_transactions(self, timeout: float | None = None) -> None:
-        """Fence earlier producers with the same transactional id."""
-        ...
-
-    def begin_transaction(self) -> None:
-        """Begin a transaction."""
-        ...
-
-    def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
-    ) -> None:
-        """Commit offsets with the transaction."""
-        ...
-
-    def commit_transaction(self, timeout: float | None = None) -> None:
-        """Commit the transaction."""
-        ...
-
-    def abort_transaction(self, timeout: float | None = None) -> None:
-        """Abort the transaction."""
-        ...
 
 
 class TransactionClients:
@@ -75,7 +48,7 @@ class TransactionClients:
     def __repr__(self) -> str:
         return repr(self._settings)
 
-    def producer(self, transactional_id: str) -> TransactionalProducer:
+    def producer(self, transactional_id: str) -> Producer[bytes, bytes]:
         """Return a new producer.
 
         Raises:
@@ -177,7 +150,7 @@ class ExactlyOnceTask:
         self._batch_id = identity.batch_id(task)
         self._task = task
         self._flush_timeout = flush_timeout
-        self._producer: TransactionalProducer | None = None
+        self._producer: Producer[bytes, bytes] | None = None
         self._transaction: _Transaction | None = None
         self._committed: CommitMarker | None = None
         self._rows = 0
@@ -230,7 +203,7 @@ class ExactlyOnceTask:
         if self._producer is not None:
             self._producer.close(0)
 
-    def _fence_others(self, producer: TransactionalProducer) -> None:
+    def _fence_others(self, producer: Producer[bytes, bytes]) -> None:
         try:
             producer.init_transactions()
         except ProducerFatalError as error:
@@ -242,7 +215,7 @@ class ExactlyOnceTask:
                 "transaction of each task must not exceed"
             ) from error
 
-    def _start(self, producer: TransactionalProducer, topic: str) -> None:
+    def _start(self, producer: Producer[bytes, bytes], topic: str) -> None:
         self._fence_others(producer)
         offsets = self._clients.committed(self._id)
         latest = CommitMarker.latest(self._id, offsets.values())
@@ -274,7 +247,7 @@ class _Transaction(NamedTuple):
     """
 
     transactional_id: str
-    producer: TransactionalProducer
+    producer: Producer[bytes, bytes]
     rows: AtLeastOnceTask
     marker_partition: TopicPartition
     timeout_s: float

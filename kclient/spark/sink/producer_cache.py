@@ -3,13 +3,11 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
 
 from kclient.common.errors import FatalError, IllegalStateError, KafkaTimeoutError
 from kclient.common.runtime import Runtime, Task
 from kclient.network.system_runtime import system_runtime
 from kclient.producer.producer import Producer
-from kclient.spark.sink.delivery import RowSender
 from kclient.spark.sink.producer_settings import ProducerSettings
 
 _log = logging.getLogger(__name__)
@@ -17,19 +15,7 @@ _log = logging.getLogger(__name__)
 _IDLE_MS = 300_000.0
 
 
-class SinkProducer(RowSender, Protocol):
-    """The producer methods that the cache and the deliveries use."""
-
-    def flush(self, timeout: float | None = None) -> None:
-        """Send the queued records without delay, and wait for the outcome of each."""
-        ...
-
-    def close(self, timeout: float | None = None) -> None:
-        """Release threads and connections; timeout None sends everything first."""
-        ...
-
-
-MakeProducer = Callable[[Mapping[str, object]], SinkProducer]
+MakeProducer = Callable[[Mapping[str, object]], Producer[bytes, bytes]]
 
 
 class _Entry:
@@ -44,7 +30,7 @@ class _Entry:
 
     __slots__ = ("idle_since_ms", "producer", "retired", "users")
 
-    def __init__(self, producer: SinkProducer) -> None:
+    def __init__(self, producer: Producer[bytes, bytes]) -> None:
         self.producer = producer
         self.users = 0
         self.retired = False
@@ -85,7 +71,7 @@ class ProducerCache:
             return len(self._entries)
 
     @contextmanager
-    def lease(self, settings: ProducerSettings) -> Iterator[SinkProducer]:
+    def lease(self, settings: ProducerSettings) -> Iterator[Producer[bytes, bytes]]:
         """Provide the producer of a configuration for a block.
 
         If the block fails, the producer is closed and its unsent records are discarded: the retry
@@ -183,7 +169,7 @@ class ProducerCache:
         return entry.idle_since_ms + self._idle_ms - now_ms
 
 
-def _is_usable(producer: SinkProducer) -> bool:
+def _is_usable(producer: Producer[bytes, bytes]) -> bool:
     """Return whether a producer is open, without fatal error, and of this process."""
     try:
         producer.flush(0)

@@ -1,11 +1,12 @@
 """Fake producer whose outcomes are completed by the test."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.producer.producer import Producer
 
 
 class FakeOutcome:
@@ -49,6 +50,11 @@ class FakeProducer:
         self.at_once = False
         self.flushes: list[float | None] = []
         self.closes: list[float | None] = []
+
+    @property
+    def as_producer(self) -> Producer[bytes, bytes]:
+        """This object, with the type that the sink expects."""
+        return cast("Producer[bytes, bytes]", self)
 
     def send(
         self,

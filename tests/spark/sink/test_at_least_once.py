@@ -21,7 +21,7 @@ def chunks(count: int, rows: int = 10) -> Iterator[RowChunk]:
 
 
 def task(producer: FakeProducer, timeout: float | None = None) -> AtLeastOnceTask:
-    return AtLeastOnceTask(producer, TASK, timeout)
+    return AtLeastOnceTask(producer.as_producer, TASK, timeout)
 
 
 def test_task_waits_for_all_outcomes_and_reports_counts() -> None:

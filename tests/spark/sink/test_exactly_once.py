@@ -9,6 +9,7 @@ from kclient.common.broker_errors import InvalidTxnTimeoutError, ProducerFencedE
 from kclient.common.errors import ConfigError, IllegalStateError, KafkaError, KafkaTimeoutError
 from kclient.common.types import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from kclient.producer.errors import ProducerFatalError
+from kclient.producer.producer import Producer
 from kclient.spark.sink.commit_marker import CommitMarker
 from kclient.spark.sink.exactly_once import ExactlyOnce, TransactionClients
 from kclient.spark.sink.producer_settings import ProducerSettings
@@ -82,9 +83,9 @@ class FakeClients(TransactionClients):
         super().__init__(ProducerSettings(SERVERS))
         self._fake = fake
 
-    def producer(self, transactional_id: str) -> FakeTransactions:
+    def producer(self, transactional_id: str) -> Producer[bytes, bytes]:
         assert transactional_id == NAME
-        return self._fake
+        return self._fake.as_producer
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
         assert group_id == NAME

@@ -8,6 +8,7 @@ import pytest
 from kclient.common.errors import ClosedError, KafkaError
 from kclient.network.system_runtime import system_runtime
 from kclient.producer.errors import ProducerFatalError
+from kclient.producer.producer import Producer
 from kclient.spark.sink.producer_cache import ProducerCache, worker_cache
 from kclient.spark.sink.producer_settings import ProducerSettings
 from tests.spark.sink.fake_producer import FakeProducer
@@ -24,9 +25,9 @@ class Factory:
     def __init__(self) -> None:
         self.created: list[FakeProducer] = []
 
-    def create(self, config: Mapping[str, object]) -> FakeProducer:
+    def create(self, config: Mapping[str, object]) -> Producer[bytes, bytes]:
         self.created.append(FakeProducer(config))
-        return self.created[-1]
+        return self.created[-1].as_producer
 
     def cache(self, idle_ms: float = 60_000.0) -> ProducerCache:
         return ProducerCache(system_runtime(), self.create, idle_ms)
@@ -58,7 +59,7 @@ def test_producer_with_fatal_error_is_replaced(problem: KafkaError) -> None:
     factory.created[0].broken = problem
 
     with cache.lease(settings()) as producer:
-        assert producer is factory.created[1]
+        assert producer is factory.created[1].as_producer
 
     assert factory.created[0].closed
     assert len(cache) == 1
@@ -93,13 +94,13 @@ def test_retired_producer_stays_open_while_in_use() -> None:
             raise KeyError
         assert not factory.created[0].closed
         with cache.lease(settings()) as newer:
-            assert newer is factory.created[1]
+            assert newer is factory.created[1].as_producer
     assert factory.created[0].closes == [0]
     assert not factory.created[1].closed
 
 
 def test_failed_producer_creation_leaves_no_entry() -> None:
-    def refuse(config: Mapping[str, object]) -> FakeProducer:
+    def refuse(config: Mapping[str, object]) -> Producer[bytes, bytes]:
         raise KafkaError(str(config["bootstrap.servers"]))
 
     cache = ProducerCache(system_runtime(), refuse)
@@ -118,7 +119,7 @@ def test_only_idle_producers_are_closed() -> None:
         with cache.lease(settings(linger_ms=9)):
             pass
         wait_until(lambda: factory.created[1].closed, "the idle producer is closed")
-        assert factory.created[0] is used
+        assert factory.created[0].as_producer is used
         assert not factory.created[0].closed
     wait_until(lambda: factory.created[0].closed, "the other one is closed, too")
     assert factory.created[0].closes == [None]  # without timeout

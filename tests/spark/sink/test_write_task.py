@@ -41,7 +41,7 @@ class _FakeDelivery:
 
     @contextmanager
     def begin(self, task: TaskIdentity) -> Iterator[AtLeastOnceTask]:
-        yield AtLeastOnceTask(self._producer, task, None)
+        yield AtLeastOnceTask(self._producer.as_producer, task, None)
 
     def commit(self, reports: Sequence[TaskReport]) -> None:
         raise AssertionError(reports)
