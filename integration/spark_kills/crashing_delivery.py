@@ -7,7 +7,7 @@ from unittest import mock
 
 from integration.spark_kills.crash_points import CrashPoints, Facts, Point
 from kclient.producer.producer import Producer
-from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows, RowSender, TaskDelivery
+from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows, Producer, TaskDelivery
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
 
 _CHUNKS = 2  # of a task that is killed during its sends
@@ -86,12 +86,12 @@ class _RecordedChunk:
         self._inner = inner
         self._sent = sent
         self.rows = inner.rows
-        self.bytes = inner.bytes
+        self.size_in_bytes = inner.bytes
         self.first_topic = inner.first_topic
         self.checksum = inner.checksum
 
-    def send(self, sender: RowSender) -> Iterator[PendingRows]:
-        for one in self._inner.send(sender):
+    def send(self, producer: Producer[bytes, bytes]) -> Iterator[PendingRows]:
+        for one in self._inner.send(producer):
             self._sent.append(one)
             yield one
 

@@ -7,10 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kclient import Producer
 from kclient.common.errors import KafkaError
 from kclient.producer.errors import UnknownPartitionError
 from kclient.spark.sink.column_plan import ColumnPlan
-from kclient.spark.sink.delivery import PendingRows, RowSender
+from kclient.spark.sink.delivery import PendingRows
 from kclient.spark.sink.row_checksum import row_checksum, text_column
 from kclient.spark.sink.write_errors import missing_topic, not_queued
 
@@ -58,7 +59,7 @@ class ArrowChunk:
         return self.batch.num_rows
 
     @property
-    def bytes(self) -> int:
+    def size_in_bytes(self) -> int:
         """Bytes of keys, values and headers."""
         names = self.batch.column_names
         data = [self.batch.column(name) for name in ("key", "value") if name in names]
@@ -76,7 +77,7 @@ class ArrowChunk:
         """Return the checksum of the rows."""
         return row_checksum(map(_bytes_of, self.batch.columns))
 
-    def send(self, sender: RowSender) -> Iterator[PendingRows]:
+    def send(self, producer: Producer[bytes, bytes]) -> Iterator[PendingRows]:
         """Queue the rows and yield their pending outcome.
 
         Raises:
@@ -84,7 +85,7 @@ class ArrowChunk:
         """
         first, last = self.first_row, self.first_row + self.rows - 1
         try:
-            outcome = sender.send_arrow(self.topic, self.batch)
+            outcome = producer.send_arrow(self.topic, self.batch)
         except UnknownPartitionError as error:
             index = pc.index(self.batch.column("partition"), error.partition).as_py()
             raise not_queued(self.topic, first + index, first + index, error) from error

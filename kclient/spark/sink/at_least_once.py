@@ -87,7 +87,7 @@ class AtLeastOnceTask:
         """
         self._pending.extend(chunk.send(self._producer))
         self._rows += chunk.rows
-        self._bytes += chunk.bytes
+        self._bytes += chunk.size_in_bytes
         while self._pending and self._pending[0].outcome.done():
             self._check(self._pending.popleft())
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from kclient import Producer
 from kclient.common.errors import KafkaError
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class PendingOutcome(Protocol):
@@ -20,32 +18,6 @@ class PendingOutcome(Protocol):
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
         """Wait for every outcome and return the first failure, or None."""
-        ...
-
-
-class RowSender(Protocol):
-    """The producer methods that send rows."""
-
-    def send(
-        self,
-        topic: str,
-        value: bytes | None = None,
-        key: bytes | None = None,
-        *,
-        headers: Sequence[tuple[str, bytes | None]] | None = None,
-        partition: int | None = None,
-    ) -> PendingOutcome:
-        """Queue a record."""
-        ...
-
-    def send_many(
-        self, topic: str, values: list[bytes | None], keys: list[bytes | None] | None = None
-    ) -> PendingOutcome:
-        """Queue many records of one topic."""
-        ...
-
-    def send_arrow(self, topic: str | None, batch: "pa.RecordBatch") -> PendingOutcome:
-        """Queue the rows of an Arrow batch; topic None takes its column ``topic``."""
         ...
 
 
@@ -79,7 +51,7 @@ class Chunk(Protocol):
         ...
 
     @property
-    def bytes(self) -> int:
+    def size_in_bytes(self) -> int:
         """Bytes of keys, values and headers."""
         ...
 
@@ -92,7 +64,7 @@ class Chunk(Protocol):
         """Return the checksum of the rows: see `row_checksum`."""
         ...
 
-    def send(self, sender: RowSender) -> Iterator[PendingRows]:
+    def send(self, producer: Producer[bytes, bytes]) -> Iterator[PendingRows]:
         """Queue the rows, blocking while memory is exhausted, and yield their pending outcomes.
 
         Raises:

@@ -169,7 +169,7 @@ class ExactlyOnceTask:
             self._producer = self._clients.producer(self._id)
             self._start(self._producer, chunk.first_topic)
         self._rows += chunk.rows
-        self._bytes += chunk.bytes
+        self._bytes += chunk.size_in_bytes
         self._checksum = added(self._checksum, chunk.checksum())
         if self._transaction is not None:
             self._transaction.rows.write(chunk)

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
+from kclient import Producer
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidTypeError, KafkaError
 from kclient.spark.sink.column_plan import ColumnPlan, ColumnSelection
-from kclient.spark.sink.delivery import PendingOutcome, PendingRows, RowSender
+from kclient.spark.sink.delivery import PendingOutcome, PendingRows
 from kclient.spark.sink.row_checksum import Column, row_checksum, text_column
 from kclient.spark.sink.write_errors import WriteFailedError, missing_topic, not_queued
 
@@ -51,7 +52,7 @@ class RowChunk:
         return len(self.values)
 
     @property
-    def bytes(self) -> int:
+    def size_in_bytes(self) -> int:
         """Bytes of keys, values and headers."""
         size = size_of(self.values) + (0 if self.keys is None else size_of(self.keys))
         for headers in self.headers or ():
@@ -74,7 +75,7 @@ class RowChunk:
             columns.append(text_column(self.topic))
         return row_checksum(columns)
 
-    def send(self, sender: RowSender) -> Iterator[PendingRows]:
+    def send(self, producer: Producer[bytes, bytes]) -> Iterator[PendingRows]:
         """Queue the rows and yield their pending outcomes.
 
         Rows with the same topic and without headers and partition are sent in one call, which is
@@ -84,15 +85,15 @@ class RowChunk:
             WriteFailedError: A row cannot be sent; the message contains the row.
         """
         if self.rows and isinstance(self.topic, str) and not (self.headers or self.partitions):
-            yield self._send_together(sender, self.topic)
+            yield self._send_together(producer, self.topic)
         else:
             for index in range(self.rows):
-                yield self._send_row(sender, index)
+                yield self._send_row(producer, index)
 
-    def _send_together(self, sender: RowSender, topic: str) -> PendingRows:
+    def _send_together(self, producer: Producer[bytes, bytes], topic: str) -> PendingRows:
         first, last = self.first_row, self.first_row + self.rows - 1
         try:
-            outcome = sender.send_many(topic, self.values, self.keys)
+            outcome = producer.send_many(topic, self.values, self.keys)
         except RecordTooLargeError as error:
             row = first + self._largest()
             raise not_queued(topic, row, row, error) from error
@@ -108,11 +109,11 @@ class RowChunk:
         ]
         return sizes.index(max(sizes))
 
-    def _send_row(self, sender: RowSender, index: int) -> PendingRows:
+    def _send_row(self, producer: Producer[bytes, bytes], index: int) -> PendingRows:
         row = self.first_row + index
         topic = self.topic if isinstance(self.topic, str) else self.topic[index]
         try:
-            outcome: PendingOutcome = sender.send(
+            outcome: PendingOutcome = producer.send(
                 topic,
                 self.values[index],
                 None if self.keys is None else self.keys[index],

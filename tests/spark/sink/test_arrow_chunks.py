@@ -24,7 +24,7 @@ def test_columns_are_renamed_for_the_producer() -> None:
     producer = FakeProducer()
 
     (chunk,) = arrow_chunks([given], ColumnPlan(topic="t", value="v", key="k"))
-    (pending,) = chunk.send(producer)
+    (pending,) = chunk.send(producer.as_producer)
 
     ((call, arguments),) = producer.sent
     assert (call, arguments["topic"]) == ("send_arrow", "t")
@@ -43,7 +43,7 @@ def test_rows_and_bytes_of_sliced_batches_are_counted() -> None:
     (chunk,) = arrow_chunks([whole.slice(1)], plan)
 
     assert chunk.rows == 2
-    assert chunk.bytes == 3 + 2 + 2 + 1 + 4 + 1
+    assert chunk.size_in_bytes == 3 + 2 + 2 + 1 + 4 + 1
 
 
 def test_empty_batches_are_skipped_and_rows_numbered_throughout() -> None:
@@ -76,7 +76,7 @@ def test_rejected_batch_fails_with_row_and_cause() -> None:
     *_, last = arrow_chunks([two, two], ColumnPlan(topic="t"))
 
     with pytest.raises(WriteFailedError) as caught:
-        list(last.send(producer))
+        list(last.send(producer.as_producer))
 
     assert str(caught.value) == "topic 't', row 3: partition: got 9"
     assert caught.value.__cause__ is refusal

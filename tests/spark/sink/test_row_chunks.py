@@ -16,7 +16,7 @@ from tests.support.clients.clients import Clients
 def sent(rows: list[Any], selection: ColumnSelection) -> FakeProducer:
     producer = FakeProducer()
     for chunk in row_chunks(iter(rows), selection):
-        list(chunk.send(producer))
+        list(chunk.send(producer.as_producer))
     return producer
 
 
@@ -83,7 +83,7 @@ def test_chunks_are_bounded_in_rows_and_bytes() -> None:
         (4_096, 4_096),
         (8_192, 1_808),
     ]
-    assert max(chunk.bytes for chunk in large) <= 64 * 100_000
+    assert max(chunk.size_in_bytes for chunk in large) <= 64 * 100_000
     assert sum(chunk.rows for chunk in large) == 300
 
 
@@ -92,7 +92,7 @@ def test_bytes_include_keys_values_and_headers() -> None:
 
     (chunk,) = row_chunks(iter(rows), ColumnSelection(topic="t"))
 
-    assert chunk.bytes == 2 + 3 + 3 + 4 + 1
+    assert chunk.size_in_bytes == 2 + 3 + 3 + 4 + 1
 
 
 @pytest.mark.parametrize(
