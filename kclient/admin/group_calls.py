@@ -5,15 +5,15 @@ from collections.abc import Iterable, Sequence
 from kclient.admin.admin_types import GroupListing
 from kclient.admin.arguments import (
     check_group_id,
-    check_group_ids,
     check_members,
     check_names,
 )
 from kclient.admin.cluster_arguments import check_text
 from kclient.admin.cluster_calls import describe_cluster
-from kclient.admin.group_description_calls import describe_consumer_group
+from kclient.admin.coordinator_requests import call_for_groups, read_each
+from kclient.admin.group_description_calls import describe_consumer_groups
 from kclient.admin.requester import Requester, item_error, raise_error, raise_item_error
-from kclient.admin.results import Outcomes, Results, one_by_one, raising_if_single
+from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.types import Node
 from kclient.common.waiting import Steps
@@ -23,6 +23,7 @@ from kclient.protocol.messages.group_membership import (
     MemberIdentity,
 )
 from kclient.protocol.messages.groups import (
+    DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     ListGroupsRequest,
@@ -111,27 +112,20 @@ def delete_consumer_groups(
         GroupNotEmptyError: A group has members; the error of this group.
         GroupIdNotFoundError: There is no such group; the error of this group.
     """
-    wanted = check_group_ids(group_ids)
-    requester.limit(timeout)
-    steps = delete_groups(requester, "delete_consumer_groups", wanted)
-    return raising_if_single(steps, group_ids, str)
+    return call_for_groups(requester, "delete_consumer_groups", group_ids, timeout, delete_groups)
 
 
 def delete_groups(
-    requester: Requester, call: str, group_ids: Iterable[str]
-) -> Steps[Results[str, None]]:
-    """Delete groups of any type, for a call of this name."""
-    outcomes = yield from one_by_one(group_ids, lambda each: _delete_group(requester, each))
-    return Results(call, outcomes)
+    requester: Requester, coordinator: Node, group_ids: list[str]
+) -> Steps[Outcomes[str, None]]:
+    """Delete groups of any type at their coordinator."""
 
+    def read(result: DeletableGroupResult) -> None:
+        raise_item_error(f"group {result.group_id!r}", result.error_code, result.error_message)
 
-def _delete_group(requester: Requester, group_id: str) -> Steps[None]:
-    def read(_: Node, response: DeleteGroupsResponse) -> None:
-        for result in response.results:
-            raise_item_error(f"group {result.group_id!r}", result.error_code, result.error_message)
-
-    builder = SimpleBuilder(DeleteGroupsRequest(groups_names=[group_id]))
-    return requester.send_to_coordinator(group_id, builder, DeleteGroupsResponse, read)
+    builder = SimpleBuilder(DeleteGroupsRequest(groups_names=group_ids))
+    response = yield from requester.send_once(coordinator, builder, DeleteGroupsResponse)
+    return read_each("group", group_ids, {each.group_id: each for each in response.results}, read)
 
 
 def remove_members_from_consumer_group(
@@ -170,7 +164,7 @@ def _remove_members(
     requester: Requester, group_id: str, instances: Sequence[str] | None, reason: str | None
 ) -> Steps[Results[str, None]]:
     if instances is None:
-        described = yield from describe_consumer_group(requester, group_id)
+        described = (yield from describe_consumer_groups(requester, group_id))[group_id]
         leaving = [
             MemberIdentity(
                 member_id="" if member.group_instance_id else member.member_id,

@@ -1,19 +1,22 @@
 """Admin calls that describe groups of consumers and their members."""
 
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from collections.abc import Iterable
 
 from kclient.admin.admin_types import (
     ClassicGroupDescription,
     ConsumerGroupDescription,
     MemberDescription,
 )
-from kclient.admin.arguments import check_group_ids
-from kclient.admin.requester import Requester, raise_error, raise_item_error
-from kclient.admin.results import Results, one_by_one, raising_if_single
+from kclient.admin.coordinator_requests import call_for_groups, read_each
+from kclient.admin.requester import Requester, raise_item_error
+from kclient.admin.results import Outcomes, Results
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.broker_errors import GroupIdNotFoundError, UnsupportedVersionError
-from kclient.common.errors import ProtocolError
+from kclient.common.broker_errors import (
+    GroupIdNotFoundError,
+    UnsupportedVersionError,
+    error_for_code,
+)
+from kclient.common.errors import KafkaError
 from kclient.common.types import Node, TopicPartition
 from kclient.common.waiting import Steps
 from kclient.protocol.messages import consumer_group_describe as described
@@ -26,17 +29,6 @@ from kclient.protocol.messages.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-
-T = TypeVar("T")
-
-
-class _OfGroup(Protocol):
-    """Part of a response about one group."""
-
-    group_id: str
-
-
-G = TypeVar("G", bound=_OfGroup)
 
 _DEAD = "Dead"
 _UPGRADED = {0: False, 1: True}
@@ -60,10 +52,7 @@ def describe_consumer_groups(
         TopicAuthorizationError: Not authorized to describe a topic of a group of type "consumer";
             the error of this group.
     """
-    steps = describe_each(
-        requester, "describe_consumer_groups", group_ids, timeout, describe_consumer_group
-    )
-    return raising_if_single(steps, group_ids, str)
+    return call_for_groups(requester, "describe_consumer_groups", group_ids, timeout, _describe)
 
 
 def describe_classic_groups(
@@ -78,52 +67,38 @@ def describe_classic_groups(
         GroupIdNotFoundError: There is no such group of type "classic"; the error of this group.
         GroupAuthorizationError: Not authorized to describe a group; the error of this group.
     """
-    steps = describe_each(
+    return call_for_groups(
         requester, "describe_classic_groups", group_ids, timeout, _describe_existing_classic
     )
-    return raising_if_single(steps, group_ids, str)
 
 
-def describe_each(
-    requester: Requester,
-    call: str,
-    group_ids: str | Iterable[str],
-    timeout: float | None,
-    describe: Callable[[Requester, str], Steps[T]],
-) -> Steps[Results[str, T]]:
-    """Describe groups one by one, for a call of this name; `describe` describes one."""
-    wanted = check_group_ids(group_ids)
-    requester.limit(timeout)
-
-    def ask() -> Steps[Results[str, T]]:
-        outcomes = yield from one_by_one(wanted, lambda each: describe(requester, each))
-        return Results(call, outcomes)
-
-    return ask()
-
-
-def group_of(groups: Iterable[G], group_id: str) -> G:
-    """Return the part of a response about a group.
-
-    Raises:
-        ProtocolError: The response has none.
-    """
-    for group in groups:
-        if group.group_id == group_id:
-            return group
-    raise ProtocolError(f"group {group_id!r}: it is missing in the response")
+def _describe(
+    requester: Requester, node: Node, group_ids: list[str]
+) -> Steps[Outcomes[str, ConsumerGroupDescription]]:
+    """Describe the groups of a coordinator; see `describe_consumer_groups`."""
+    outcomes = yield from _describe_new(requester, node, group_ids)
+    others = [
+        group_id
+        for group_id, outcome in outcomes.items()
+        if isinstance(outcome, GroupIdNotFoundError | UnsupportedVersionError)
+    ]
+    if others:
+        classic = yield from _describe_classic(requester, node, others)
+        errors = yield from _errors_of_other_types(requester, node, classic)
+        outcomes |= {
+            group_id: errors.get(group_id) or _as_consumer_group(outcome)
+            for group_id, outcome in classic.items()
+        }
+    return outcomes
 
 
-def describe_consumer_group(requester: Requester, group_id: str) -> Steps[ConsumerGroupDescription]:
-    """Describe one group; see `describe_consumer_groups`."""
-    try:
-        return (yield from _describe_new(requester, group_id))
-    except (GroupIdNotFoundError, UnsupportedVersionError):
-        group = yield from _describe_classic(requester, group_id)
-    if group.state == _DEAD:
-        yield from _raise_if_other_type(requester, group)
+def _as_consumer_group(
+    group: ClassicGroupDescription | KafkaError,
+) -> ConsumerGroupDescription | KafkaError:
+    if isinstance(group, KafkaError):
+        return group
     return ConsumerGroupDescription(
-        group_id=group_id,
+        group_id=group.group_id,
         state=group.state,
         partition_assignor=group.protocol_data,
         coordinator=group.coordinator,
@@ -131,16 +106,15 @@ def describe_consumer_group(requester: Requester, group_id: str) -> Steps[Consum
     )
 
 
-def _describe_new(requester: Requester, group_id: str) -> Steps[ConsumerGroupDescription]:
-    """Describe a group of type "consumer"."""
+def _describe_new(
+    requester: Requester, node: Node, group_ids: list[str]
+) -> Steps[Outcomes[str, ConsumerGroupDescription]]:
+    """Describe groups of type "consumer"."""
 
-    def read(
-        node: Node, response: described.ConsumerGroupDescribeResponse
-    ) -> ConsumerGroupDescription:
-        group = group_of(response.groups, group_id)
-        raise_item_error(f"group {group_id!r}", group.error_code, group.error_message)
+    def read(group: described.DescribedGroup) -> ConsumerGroupDescription:
+        raise_item_error(f"group {group.group_id!r}", group.error_code, group.error_message)
         return ConsumerGroupDescription(
-            group_id=group_id,
+            group_id=group.group_id,
             state=group.group_state,
             partition_assignor=group.assignor_name,
             coordinator=node,
@@ -150,10 +124,13 @@ def _describe_new(requester: Requester, group_id: str) -> Steps[ConsumerGroupDes
             target_assignment_epoch=group.assignment_epoch,
         )
 
-    builder = SimpleBuilder(described.ConsumerGroupDescribeRequest(group_ids=[group_id]))
-    return requester.send_to_coordinator(
-        group_id, builder, described.ConsumerGroupDescribeResponse, read
-    )
+    builder = SimpleBuilder(described.ConsumerGroupDescribeRequest(group_ids=group_ids))
+    kind = described.ConsumerGroupDescribeResponse
+    try:
+        response = yield from requester.send_once(node, builder, kind)
+    except UnsupportedVersionError as error:
+        return dict.fromkeys(group_ids, error)
+    return read_each("group", group_ids, {each.group_id: each for each in response.groups}, read)
 
 
 def _new_member(member: described.Member) -> MemberDescription:
@@ -181,26 +158,28 @@ def _partitions(assignment: described.Assignment) -> frozenset[TopicPartition]:
 
 
 def _describe_existing_classic(
-    requester: Requester, group_id: str
-) -> Steps[ClassicGroupDescription]:
-    group = yield from _describe_classic(requester, group_id)
-    if group.state == _DEAD:
-        # Before version 6 of DescribeGroups the coordinator does not report this as an error.
-        raise GroupIdNotFoundError(
-            f"group {group_id!r}: GROUP_ID_NOT_FOUND: there is no such group of type 'classic'"
-        )
-    return group
+    requester: Requester, node: Node, group_ids: list[str]
+) -> Steps[Outcomes[str, ClassicGroupDescription]]:
+    outcomes = yield from _describe_classic(requester, node, group_ids)
+    for group_id, group in outcomes.items():
+        if isinstance(group, ClassicGroupDescription) and group.state == _DEAD:
+            # Before version 6 of DescribeGroups the coordinator does not report this as an error.
+            outcomes[group_id] = GroupIdNotFoundError(
+                f"group {group_id!r}: GROUP_ID_NOT_FOUND: there is no such group of type 'classic'"
+            )
+    return outcomes
 
 
-def _describe_classic(requester: Requester, group_id: str) -> Steps[ClassicGroupDescription]:
-    """Describe a group of type "classic"; one that does not exist is in state "Dead"."""
+def _describe_classic(
+    requester: Requester, node: Node, group_ids: list[str]
+) -> Steps[Outcomes[str, ClassicGroupDescription]]:
+    """Describe groups of type "classic"; one that does not exist is in state "Dead"."""
 
-    def read(node: Node, response: DescribeGroupsResponse) -> ClassicGroupDescription:
-        group = group_of(response.groups, group_id)
+    def read(group: DescribedGroup) -> ClassicGroupDescription:
         if group.error_code != GroupIdNotFoundError.code:
-            raise_item_error(f"group {group_id!r}", group.error_code, group.error_message)
+            raise_item_error(f"group {group.group_id!r}", group.error_code, group.error_message)
         return ClassicGroupDescription(
-            group_id=group_id,
+            group_id=group.group_id,
             protocol=group.protocol_type,
             protocol_data=group.protocol_data,
             state=group.group_state,
@@ -208,8 +187,9 @@ def _describe_classic(requester: Requester, group_id: str) -> Steps[ClassicGroup
             members=tuple(_classic_member(group, member) for member in group.members),
         )
 
-    builder = SimpleBuilder(DescribeGroupsRequest(groups=[group_id]))
-    return requester.send_to_coordinator(group_id, builder, DescribeGroupsResponse, read)
+    builder = SimpleBuilder(DescribeGroupsRequest(groups=group_ids))
+    response = yield from requester.send_once(node, builder, DescribeGroupsResponse)
+    return read_each("group", group_ids, {each.group_id: each for each in response.groups}, read)
 
 
 def _classic_member(group: DescribedGroup, member: DescribedGroupMember) -> MemberDescription:
@@ -230,18 +210,29 @@ def _classic_member(group: DescribedGroup, member: DescribedGroupMember) -> Memb
     )
 
 
-def _raise_if_other_type(requester: Requester, dead: ClassicGroupDescription) -> Steps[None]:
-    """Raise if a group reported as dead exists with a type that has a call of its own."""
-
-    def read(response: ListGroupsResponse) -> dict[str, str]:
-        raise_error(response.error_code)
-        return {group.group_id: group.group_type.lower() for group in response.groups}
-
-    builder = SimpleBuilder(ListGroupsRequest())
-    types = yield from requester.send_to_node(dead.coordinator, builder, ListGroupsResponse, read)
-    kind = types.get(dead.group_id, "")
-    if kind not in {"", "classic"}:
-        raise GroupIdNotFoundError(
-            f"group {dead.group_id!r}: GROUP_ID_NOT_FOUND: its type is {kind!r}; use "
+def _errors_of_other_types(
+    requester: Requester, node: Node, found: Outcomes[str, ClassicGroupDescription]
+) -> Steps[dict[str, KafkaError]]:
+    """Return an error for each group reported as dead that has a type with a call of its own."""
+    dead = [
+        group_id
+        for group_id, group in found.items()
+        if isinstance(group, ClassicGroupDescription) and group.state == _DEAD
+    ]
+    if not dead:
+        return {}
+    response = yield from requester.send_once(
+        node, SimpleBuilder(ListGroupsRequest()), ListGroupsResponse
+    )
+    error = error_for_code(response.error_code)
+    if error is not None:
+        return dict.fromkeys(dead, error)
+    types = {group.group_id: group.group_type.lower() for group in response.groups}
+    return {
+        group_id: GroupIdNotFoundError(
+            f"group {group_id!r}: GROUP_ID_NOT_FOUND: its type is {kind!r}; use "
             f"describe_{kind}_groups()"
         )
+        for group_id in dead
+        if (kind := types.get(group_id, "")) not in {"", "classic"}
+    }

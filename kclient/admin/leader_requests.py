@@ -1,13 +1,14 @@
 """Requests to the leaders of partitions, with a value or an error for each partition."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from kclient.admin.requester import Requester, is_final, item_error
+from kclient.admin.node_requests import Ask, ask_nodes
+from kclient.admin.requester import Requester, item_error
 from kclient.admin.results import Outcomes
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import LeaderNotAvailableError, UnknownTopicOrPartitionError
-from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.errors import KafkaError
 from kclient.common.types import Node, TopicPartition
 from kclient.common.waiting import Steps
 from kclient.protocol.messages.metadata import (
@@ -18,64 +19,14 @@ from kclient.protocol.messages.metadata import (
 
 V = TypeVar("V")
 
-Ask = Callable[[Node, list[TopicPartition]], Steps[Outcomes[TopicPartition, V]]]
-"""Asks a broker for the partitions that it leads."""
-
 
 def ask_leaders(
-    requester: Requester, partitions: Sequence[TopicPartition], ask: Ask[V]
+    requester: Requester, partitions: Sequence[TopicPartition], ask: Ask[TopicPartition, V]
 ) -> Steps[Outcomes[TopicPartition, V]]:
-    """Ask the leader of each partition; return the value or the error of each partition.
-
-    Partitions with a retriable error are asked for again until the deadline. Those that a leader
-    omits have no outcome.
-
-    Raises:
-        KafkaTimeoutError: The deadline passed, and no partition has an outcome.
-    """
-    outcomes: Outcomes[TopicPartition, V] = {}
-
-    def attempt() -> Steps[None]:
-        waiting = [partition for partition in partitions if partition not in outcomes]
-        found = yield from _ask_once(requester, waiting, ask)
-        problems = []
-        for partition, outcome in found.items():
-            if isinstance(outcome, KafkaError) and not is_final(outcome):
-                problems.append(outcome)
-            else:
-                outcomes[partition] = outcome
-        if problems:
-            raise problems[0]
-
-    try:
-        yield from requester.retried(attempt)
-    except KafkaError as error:
-        if is_final(error) or not outcomes:
-            raise
-        outcomes |= {each: error for each in partitions if each not in outcomes}
-    return outcomes
-
-
-def _ask_once(
-    requester: Requester, partitions: Sequence[TopicPartition], ask: Ask[V]
-) -> Steps[Outcomes[TopicPartition, V]]:
-    outcomes: Outcomes[TopicPartition, V] = {}
-    by_leader: dict[Node, list[TopicPartition]] = {}
-    for partition, leader in (yield from partition_leaders(requester, partitions)).items():
-        if isinstance(leader, KafkaError):
-            outcomes[partition] = leader
-        else:
-            by_leader.setdefault(leader, []).append(partition)
-    for leader, led in by_leader.items():
-        try:
-            found = yield from ask(leader, led)
-        except KafkaTimeoutError:
-            raise
-        except KafkaError as error:  # such as a lost connection
-            outcomes |= dict.fromkeys(led, error)
-        else:
-            outcomes |= {each: found[each] for each in led if each in found}
-    return outcomes
+    """Ask the leader of each partition; see `ask_nodes`."""
+    return ask_nodes(
+        requester, partitions, lambda waiting: partition_leaders(requester, waiting), ask
+    )
 
 
 def partition_leaders(

@@ -1,11 +1,11 @@
 """Requests of a call of the admin client: sent, awaited and retried until its deadline."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from kclient.client.client_request import ClientResponse, RequestBuilder
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.find_coordinator import CoordinatorType, FindCoordinator, coordinator_of
+from kclient.client.find_coordinator import CoordinatorType, FindCoordinator, coordinators_of
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.common.arguments import check_seconds
@@ -13,6 +13,7 @@ from kclient.common.broker_errors import (
     NotControllerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
     error_for_code,
 )
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
@@ -184,22 +185,46 @@ class Requester:
         """
 
         def attempt() -> Steps[T]:
-            node = yield from self._find_coordinator(key, coordinator)
+            node = (yield from self.find_coordinators([key], coordinator))[key]
+            if isinstance(node, KafkaError):
+                raise node
             response = yield from self._attempt(lambda _: node, builder, kind)
             return read(node, response)
 
         return self.retried(attempt)
 
-    def _find_coordinator(self, key: str, kind: CoordinatorType) -> Steps[Node]:
+    def find_coordinators(
+        self, keys: Sequence[str], kind: CoordinatorType
+    ) -> Steps[dict[str, Node | KafkaError]]:
+        """Look up the coordinators of group ids or transactional ids at once (KIP-699).
+
+        A broker before Kafka 3.0 is asked for one after the other. An error of a key is returned,
+        also if it is retriable.
+        """
+        try:
+            return (yield from self._find_coordinators(keys, kind))
+        except UnsupportedVersionError:
+            if len(keys) == 1:
+                raise
+        found: dict[str, Node | KafkaError] = {}
+        for key in keys:
+            found |= yield from self._find_coordinators([key], kind)
+        return found
+
+    def _find_coordinators(
+        self, keys: Sequence[str], kind: CoordinatorType
+    ) -> Steps[dict[str, Node | KafkaError]]:
         what = "group" if kind is CoordinatorType.GROUP else "transactional id"
 
-        def read(response: FindCoordinatorResponse) -> Node:
-            try:
-                return coordinator_of(response, key)
-            except KafkaError as error:
-                raise type(error)(f"{what} {key!r}: {error}") from None
+        def read(response: FindCoordinatorResponse) -> dict[str, Node | KafkaError]:
+            return {
+                key: type(found)(f"{what} {key!r}: {found}")
+                if isinstance(found, KafkaError)
+                else found
+                for key, found in coordinators_of(response, keys).items()
+            }
 
-        return self.send_to_least_loaded(FindCoordinator(key, kind), FindCoordinatorResponse, read)
+        return self.send_to_least_loaded(FindCoordinator(keys, kind), FindCoordinatorResponse, read)
 
     def _least_loaded_node(self, now_ms: float) -> Node | None:
         # Never a bootstrap server: an unreachable advertised address must fail every call, not only

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kclient.admin.arguments import (
     check_group_id,
-    check_group_ids,
     check_partitions,
     check_start_offsets,
     check_topic_names,
 )
+from kclient.admin.coordinator_requests import call_for_groups, read_each
 from kclient.admin.group_calls import delete_groups
-from kclient.admin.group_description_calls import describe_each, group_of
 from kclient.admin.leader_requests import by_topic
 from kclient.admin.requester import Requester, is_final, item_error, raise_item_error
 from kclient.admin.results import Outcomes, Results, raising_if_single
@@ -20,6 +19,7 @@ from kclient.admin.share_types import (
     SharePartitionOffsetInfo,
 )
 from kclient.client.client_request import SimpleBuilder
+from kclient.common.errors import ProtocolError
 from kclient.common.types import Node, TopicPartition
 from kclient.common.waiting import Steps
 from kclient.protocol.messages import share_group_describe as described
@@ -51,16 +51,16 @@ def describe_share_groups(
         GroupAuthorizationError: Not authorized to describe a group; the error of this group.
         UnsupportedVersionError: The broker is older than Kafka 4.1; the error of every group.
     """
-    steps = describe_each(requester, "describe_share_groups", group_ids, timeout, _describe)
-    return raising_if_single(steps, group_ids, str)
+    return call_for_groups(requester, "describe_share_groups", group_ids, timeout, _describe)
 
 
-def _describe(requester: Requester, group_id: str) -> Steps[ShareGroupDescription]:
-    def read(node: Node, response: described.ShareGroupDescribeResponse) -> ShareGroupDescription:
-        group = group_of(response.groups, group_id)
-        raise_item_error(f"group {group_id!r}", group.error_code, group.error_message)
+def _describe(
+    requester: Requester, node: Node, group_ids: list[str]
+) -> Steps[Outcomes[str, ShareGroupDescription]]:
+    def read(group: described.DescribedGroup) -> ShareGroupDescription:
+        raise_item_error(f"group {group.group_id!r}", group.error_code, group.error_message)
         return ShareGroupDescription(
-            group_id=group_id,
+            group_id=group.group_id,
             state=group.group_state,
             coordinator=node,
             members=tuple(map(_member, group.members)),
@@ -69,10 +69,9 @@ def _describe(requester: Requester, group_id: str) -> Steps[ShareGroupDescriptio
             partition_assignor=group.assignor_name,
         )
 
-    builder = SimpleBuilder(described.ShareGroupDescribeRequest(group_ids=[group_id]))
-    return requester.send_to_coordinator(
-        group_id, builder, described.ShareGroupDescribeResponse, read
-    )
+    builder = SimpleBuilder(described.ShareGroupDescribeRequest(group_ids=group_ids))
+    response = yield from requester.send_once(node, builder, described.ShareGroupDescribeResponse)
+    return read_each("group", group_ids, {each.group_id: each for each in response.groups}, read)
 
 
 def _member(member: described.Member) -> ShareMemberDescription:
@@ -115,7 +114,9 @@ def list_share_group_offsets(
         _: Node, response: DescribeShareGroupOffsetsResponse
     ) -> Results[TopicPartition, SharePartitionOffsetInfo]:
         outcomes: Outcomes[TopicPartition, SharePartitionOffsetInfo] = {}
-        found = group_of(response.groups, group_id)
+        found = next((each for each in response.groups if each.group_id == group_id), None)
+        if found is None:
+            raise ProtocolError(f"group {group_id!r}: it is missing in the response")
         raise_item_error(f"group {group_id!r}", found.error_code, found.error_message)
         for topic in found.topics:
             for part in topic.partitions:
@@ -265,7 +266,4 @@ def delete_share_groups(
         GroupNotEmptyError: A group has members; the error of this group.
         GroupIdNotFoundError: There is no such group; the error of this group.
     """
-    wanted = check_group_ids(group_ids)
-    requester.limit(timeout)
-    steps = delete_groups(requester, "delete_share_groups", wanted)
-    return raising_if_single(steps, group_ids, str)
+    return call_for_groups(requester, "delete_share_groups", group_ids, timeout, delete_groups)

@@ -1,13 +1,14 @@
 """Admin calls for transactions and their coordinators (KIP-664)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kclient.admin.arguments import check_int, check_partition
 from kclient.admin.cluster_arguments import check_text
 from kclient.admin.cluster_calls import describe_cluster
+from kclient.admin.coordinator_requests import ask_coordinators, read_each
 from kclient.admin.leader_requests import partition_leaders
 from kclient.admin.requester import Requester, raise_error, raise_item_error
-from kclient.admin.results import Results, one_by_one, raising_if_single
+from kclient.admin.results import Outcomes, Results, one_by_one, raising_if_single
 from kclient.admin.transaction_arguments import (
     MAX_LONG,
     check_producer_ids,
@@ -43,6 +44,7 @@ from kclient.protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 
+_WHAT = "transactional id"
 _DURATION_FILTER = 1
 _PATTERN = 2
 _LONGEST_TRANSACTION_MS = 60_000  # default of transaction.timeout.ms
@@ -66,33 +68,24 @@ def describe_transactions(
 
 
 def _described(
-    requester: Requester, transactional_ids: Iterable[str]
+    requester: Requester, transactional_ids: Sequence[str]
 ) -> Steps[Results[str, TransactionDescription]]:
-    outcomes = yield from one_by_one(transactional_ids, lambda each: _describe(requester, each))
-    return Results("describe_transactions", outcomes)
+    def ask(node: Node, served: list[str]) -> Steps[Outcomes[str, TransactionDescription]]:
+        request = DescribeTransactionsRequest(transactional_ids=served)
+        response = yield from requester.send_once(
+            node, SimpleBuilder(request), DescribeTransactionsResponse
+        )
+        states = {state.transactional_id: state for state in response.transaction_states}
+        return read_each(_WHAT, served, states, lambda state: _description(node, state))
 
-
-def _describe(requester: Requester, transactional_id: str) -> Steps[TransactionDescription]:
-    what = f"transactional id {transactional_id!r}"
-
-    def read(node: Node, response: DescribeTransactionsResponse) -> TransactionDescription:
-        for state in response.transaction_states:
-            if state.transactional_id == transactional_id:
-                raise_item_error(what, state.error_code, None)
-                return _description(node, state)
-        raise ProtocolError(f"{what}: it is missing in the response of {node}")
-
-    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-    return requester.send_to_coordinator(
-        transactional_id,
-        SimpleBuilder(request),
-        DescribeTransactionsResponse,
-        read,
-        CoordinatorType.TRANSACTION,
+    outcomes = yield from ask_coordinators(
+        requester, transactional_ids, ask, CoordinatorType.TRANSACTION
     )
+    return Results("describe_transactions", outcomes, transactional_ids)
 
 
 def _description(node: Node, state: DescribeTransactionsTransactionState) -> TransactionDescription:
+    raise_item_error(f"{_WHAT} {state.transactional_id!r}", state.error_code, None)
     start_ms = state.transaction_start_time_ms
     return TransactionDescription(
         transactional_id=state.transactional_id,
@@ -193,31 +186,27 @@ def fence_producers(
 
 
 def _fence_all(
-    requester: Requester, transactional_ids: Iterable[str]
+    requester: Requester, transactional_ids: Sequence[str]
 ) -> Steps[Results[str, FencedProducer]]:
-    outcomes = yield from one_by_one(transactional_ids, lambda each: _fence(requester, each))
-    return Results("fence_producers", outcomes)
+    def ask(node: Node, served: list[str]) -> Steps[Outcomes[str, FencedProducer]]:
+        return one_by_one(served, lambda each: _fence(requester, node, each))
+
+    outcomes = yield from ask_coordinators(
+        requester, transactional_ids, ask, CoordinatorType.TRANSACTION
+    )
+    return Results("fence_producers", outcomes, transactional_ids)
 
 
-def _fence(requester: Requester, transactional_id: str) -> Steps[FencedProducer]:
-    # While the open transaction is aborted, the response is CONCURRENT_TRANSACTIONS.
-    def read(_: Node, response: InitProducerIdResponse) -> FencedProducer:
-        what = f"transactional id {transactional_id!r}"
-        raise_item_error(what, response.error_code, None)
-        return FencedProducer(response.producer_id, response.producer_epoch)
-
+def _fence(requester: Requester, node: Node, transactional_id: str) -> Steps[FencedProducer]:
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
         # Replaced by that of the next producer; brokers refuse one over their maximum.
         transaction_timeout_ms=min(requester.remaining_ms(), _LONGEST_TRANSACTION_MS),
     )
-    return requester.send_to_coordinator(
-        transactional_id,
-        SimpleBuilder(request),
-        InitProducerIdResponse,
-        read,
-        CoordinatorType.TRANSACTION,
-    )
+    response = yield from requester.send_once(node, SimpleBuilder(request), InitProducerIdResponse)
+    # While the open transaction is aborted, the response is CONCURRENT_TRANSACTIONS.
+    raise_item_error(f"{_WHAT} {transactional_id!r}", response.error_code, None)
+    return FencedProducer(response.producer_id, response.producer_epoch)
 
 
 def force_terminate_transaction(
@@ -237,8 +226,10 @@ def force_terminate_transaction(
 
 
 def _terminate(requester: Requester, transactional_id: str) -> Steps[None]:
-    yield from _describe(requester, transactional_id)  # otherwise a wrong id would be created
-    yield from _fence(requester, transactional_id)
+    described = yield from _described(requester, [transactional_id])
+    described.raise_for_errors()  # otherwise a wrong id would be created
+    fenced = yield from _fence_all(requester, [transactional_id])
+    fenced.raise_for_errors()
 
 
 def abort_transaction(

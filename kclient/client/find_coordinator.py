@@ -1,9 +1,11 @@
-"""FindCoordinator request and response of a group or a transactional id, in all versions."""
+"""FindCoordinator request and response of groups or transactional ids, in all versions."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 from kclient.client.client_request import RequestBuilder
 from kclient.common.broker_errors import error_for_code
+from kclient.common.errors import KafkaError, ProtocolError
 from kclient.common.types import Node
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.find_coordinator import (
@@ -45,38 +47,50 @@ class FindCoordinator(RequestBuilder):
     request_type = FindCoordinatorRequest
     latest_allowed_version = FindCoordinatorRequest.max_version
 
-    def __init__(self, key: str, kind: CoordinatorType) -> None:
+    def __init__(self, keys: Sequence[str], kind: CoordinatorType) -> None:
         """Create a builder.
 
         Args:
-            key: Group id or transactional id.
-            kind: Which of the two it is.
+            keys: Group ids or transactional ids; several need version 4 (KIP-699).
+            kind: Which of the two they are.
         """
-        self._key = key
+        self._keys = list(keys)
         self._kind = kind
         # Version 0 knows groups alone.
         self.oldest_allowed_version = 0 if kind is CoordinatorType.GROUP else _FIRST_WITH_TYPE
+        if len(self._keys) > 1:
+            self.oldest_allowed_version = _FIRST_WITH_LIST
 
     def build(self, version: int) -> FindCoordinatorRequest:
         """Return the request in a version."""
         if version >= _FIRST_WITH_LIST:
-            return FindCoordinatorRequest(key_type=self._kind, coordinator_keys=[self._key])
-        return FindCoordinatorRequest(key=self._key, key_type=self._kind)
+            return FindCoordinatorRequest(key_type=self._kind, coordinator_keys=self._keys)
+        return FindCoordinatorRequest(key=self._keys[0], key_type=self._kind)
+
+
+def coordinators_of(
+    response: FindCoordinatorResponse, keys: Sequence[str]
+) -> dict[str, Node | KafkaError]:
+    """Return the coordinator of each group or transactional id with its broker id, or the error."""
+    listed = {found.key: found for found in response.coordinators}
+    outcomes: dict[str, Node | KafkaError] = {}
+    for key in keys:
+        if key not in listed and (listed or len(keys) > 1):
+            outcomes[key] = ProtocolError("its coordinator is missing in the response")
+            continue
+        found = listed.get(key, response)  # up to version 3 the response is about the only key
+        error = error_for_code(found.error_code, found.error_message)
+        outcomes[key] = error or Node(found.node_id, found.host, found.port)
+    return outcomes
 
 
 def coordinator_of(response: FindCoordinatorResponse, key: str) -> Node:
-    """Return the coordinator of a group or transactional id, with its broker id.
+    """Return the coordinator of the only key of a request.
 
     Raises:
         KafkaError: The response has an error.
     """
-    code, message = response.error_code, response.error_message
-    node = Node(response.node_id, response.host, response.port)
-    for found in response.coordinators:
-        if found.key == key:
-            code, message = found.error_code, found.error_message
-            node = Node(found.node_id, found.host, found.port)
-    error = error_for_code(code, message)
-    if error is not None:
-        raise error
-    return node
+    outcome = coordinators_of(response, [key])[key]
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome

@@ -83,7 +83,7 @@ class CoordinatorFinder:
         self._put_off(now_ms)
         if node is not None:
             self._in_flight = True
-            lookup = FindCoordinator(self.group_id, CoordinatorType.GROUP)
+            lookup = FindCoordinator([self.group_id], CoordinatorType.GROUP)
             self._network.send(node, lookup).on_done(self._take)
         return self._next_attempt_ms - now_ms
 

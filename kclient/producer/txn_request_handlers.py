@@ -398,7 +398,7 @@ class FindCoordinatorHandler(TxnRequestHandler):
 
     def builder(self) -> RequestBuilder:
         """Return the builder of the request."""
-        return FindCoordinator(self._key.key, self._key.kind)
+        return FindCoordinator([self._key.key], self._key.kind)
 
     def handle(self, response: ClientResponse) -> KafkaError | None:
         """Keep the coordinator."""

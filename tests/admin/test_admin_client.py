@@ -5,6 +5,7 @@ import logging
 import pydoc
 import socket
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, get_type_hints
@@ -15,6 +16,8 @@ from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_types import ConfigEntry, ConfigResource, ConfigResourceType
 from kclient.admin.new_topic import NewTopic
 from kclient.admin.results import Results
+from kclient.client.client_request import ClientRequest
+from kclient.client.network_client import NetworkClient
 from kclient.common.broker_errors import (
     GroupIdNotFoundError,
     InvalidPartitionsError,
@@ -186,6 +189,55 @@ def test_unknown_groups(admin: AdminClient) -> None:
     assert admin.list_consumer_group_offsets("unknown", [TopicPartition("t", 0)]) == {}
     with pytest.raises(GroupIdNotFoundError, match="group 'unknown'"):
         admin.delete_consumer_groups(["unknown"]).raise_for_errors()
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> "Counter[str]":
+    """Number of requests by API that clients send in this thread from now on."""
+    counted: Counter[str] = Counter()
+    send = NetworkClient.send
+
+    def count(self: NetworkClient, request: ClientRequest, now_ms: float) -> None:
+        if threading.current_thread() is threading.main_thread():
+            counted[request.builder.api_key.name] += 1
+        send(self, request, now_ms)
+
+    monkeypatch.setattr(NetworkClient, "send", count)
+    return counted
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_hundred_groups_need_one_request_for_each_coordinator(
+    brokers: int, sent: "Counter[str]"
+) -> None:
+    groups = [f"group-{number}" for number in range(100)]
+    place = TopicPartition("t", 0)
+    with (
+        EmbeddedCluster(brokers) as cluster,
+        AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin,
+        Consumer(bootstrap_servers=cluster.bootstrap_servers, group_id="group-0") as member,
+    ):
+        admin.create_topics(NewTopic("t"))
+        for group in groups[1:]:
+            admin.alter_consumer_group_offsets(group, {place: 7})
+        member.subscribe("t")
+        wait_until(lambda: member.poll(0.1) or member.assignment() == {place}, "assignment")
+        sent.clear()
+        described = admin.describe_consumer_groups([*groups, "missing"])
+        coordinators = {group.coordinator for group in described.values()}
+        assert len(coordinators) == brokers
+        states = [described[group].state for group in (*groups, "missing")]
+        assert states == ["Stable", *["Empty"] * 99, "Dead"]
+        assert sent == {
+            "FIND_COORDINATOR": 1,
+            "CONSUMER_GROUP_DESCRIBE": brokers,
+            "DESCRIBE_GROUPS": brokers,
+            "LIST_GROUPS": 1,
+        }
+        sent.clear()
+        deleted = admin.delete_consumer_groups([*groups, "missing"])
+        assert deleted.errors.keys() == {"group-0", "missing"}
+        assert sent == {"FIND_COORDINATOR": 1, "DELETE_GROUPS": brokers}
 
 
 @pytest.mark.parametrize(

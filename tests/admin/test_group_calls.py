@@ -1,5 +1,6 @@
 """Admin calls for groups: brokers that are asked, versions, and errors by group."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,13 +8,24 @@ import pytest
 from kclient.admin import group_calls
 from kclient.admin.admin_types import GroupListing
 from kclient.common.broker_errors import (
+    GroupAuthorizationError,
     GroupNotEmptyError,
     UnknownMemberIdError,
     UnsupportedVersionError,
 )
-from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.common.errors import (
+    InvalidArgumentError,
+    InvalidTypeError,
+    KafkaTimeoutError,
+    ProtocolError,
+)
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request, Response
+from kclient.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from kclient.protocol.messages.group_membership import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -21,6 +33,7 @@ from kclient.protocol.messages.group_membership import (
 )
 from kclient.protocol.messages.groups import (
     DeletableGroupResult,
+    DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribedGroup,
     DescribedGroupMember,
@@ -71,24 +84,120 @@ def test_filter_of_states_needs_version_4() -> None:
     assert world.requests(ListGroupsRequest) == []
 
 
-def test_groups_after_one_that_is_not_deleted_are_deleted() -> None:
-    world = AdminWorld()
-    deleted: list[str] = []
+def deleting(world: AdminWorld, code: Callable[[ScriptedBroker, str], int]) -> None:
+    """Let coordinators respond to DeleteGroups with a code of each group."""
 
-    def delete(_: ScriptedBroker, request: Request) -> Response:
-        (name,) = request.groups_names  # type: ignore[attr-defined]  # a DeleteGroupsRequest
-        deleted.append(name)
-        code = 68 if name == "used" else 0
-        return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=name, error_code=code)])
+    def delete(broker: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, DeleteGroupsRequest)
+        return DeleteGroupsResponse(
+            results=[
+                DeletableGroupResult(group_id=name, error_code=code(broker, name))
+                for name in request.groups_names
+            ]
+        )
 
     world.respond(ApiKey.DELETE_GROUPS, delete, high=2)
-    world.coordinate("used", 1)
-    world.coordinate("free", 1)
+
+
+def deletions(world: AdminWorld) -> list[list[str]]:
+    """Return the groups of each DeleteGroups request, those of the first broker first."""
+    return [
+        each.groups_names
+        for broker in world.brokers
+        for each in broker.requests
+        if isinstance(each, DeleteGroupsRequest)
+    ]
+
+
+def lookups(world: AdminWorld) -> list[FindCoordinatorRequest]:
+    return [
+        each
+        for broker in world.brokers
+        for each in broker.requests
+        if isinstance(each, FindCoordinatorRequest)
+    ]
+
+
+def test_each_coordinator_is_asked_once_for_all_its_groups() -> None:
+    world = AdminWorld(3)
+    deleting(world, lambda _, name: 68 if name == "used" else 0)
+    for name, number in {"a": 2, "used": 3, "b": 2, "c": 3}.items():
+        world.coordinate(name, number)
+    results = world.run(group_calls.delete_consumer_groups, ["a", "used", "b", "c", "a"])
+    assert list(results) == ["a", "used", "b", "c"]
     with pytest.raises(GroupNotEmptyError, match="group 'used'"):
-        world.run(
-            group_calls.delete_consumer_groups, ["used", "free"]
-        ).raise_for_errors().raise_for_errors()
-    assert deleted == ["used", "free"]
+        results.raise_for_errors()
+    assert deletions(world) == [["a", "b"], ["used", "c"]]
+    assert [each.coordinator_keys for each in lookups(world)] == [["a", "used", "b", "c"]]
+
+
+@pytest.mark.parametrize("code", [14, 15, 16])
+def test_only_groups_of_a_moved_coordinator_are_asked_for_again(code: int) -> None:
+    world = AdminWorld(2)
+
+    def respond(broker: ScriptedBroker, name: str) -> int:
+        if name != "moved" or broker is world.brokers[1]:
+            return 0
+        world.coordinate("moved", 2)
+        return code
+
+    deleting(world, respond)
+    for name in ("moved", "here"):
+        world.coordinate(name, 1)
+    assert world.run(group_calls.delete_consumer_groups, ["moved", "here"]).errors == {}
+    assert deletions(world) == [["moved", "here"], ["moved"]]
+    assert [each.coordinator_keys for each in lookups(world)] == [["moved", "here"], ["moved"]]
+
+
+def test_group_whose_coordinator_is_not_found_has_its_own_error() -> None:
+    world = AdminWorld()
+    deleting(world, lambda *_: 0)
+    found = [
+        Coordinator(key="denied", node_id=-1, port=-1, error_code=30),
+        Coordinator(key="lost", node_id=-1, port=-1, error_code=15),
+        Coordinator(key="g", node_id=1, host="10.0.0.1", port=9092),
+    ]
+
+    def coordinators(_: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, FindCoordinatorRequest)
+        keys = request.coordinator_keys
+        return FindCoordinatorResponse(coordinators=[one for one in found if one.key in keys])
+
+    world.respond(ApiKey.FIND_COORDINATOR, coordinators, high=4)
+    results = world.run(
+        group_calls.delete_consumer_groups, ["denied", "lost", "g", "absent"], timeout=2.0
+    )
+    errors = results.errors
+    assert {name: type(error) for name, error in errors.items()} == {
+        "denied": GroupAuthorizationError,
+        "lost": KafkaTimeoutError,
+        "absent": ProtocolError,
+    }
+    assert str(errors["lost"]).startswith(
+        "gave up retrying: group 'lost': COORDINATOR_NOT_AVAILABLE"
+    )
+    assert deletions(world) == [["g"]]
+
+
+def test_old_broker_is_asked_for_the_coordinator_of_each_group() -> None:
+    world = AdminWorld(2)
+    deleting(world, lambda *_: 0)
+    for name, number in {"a": 2, "b": 1, "c": 2}.items():
+        world.coordinate(name, number, high=3)
+    assert world.run(group_calls.delete_consumer_groups, ["a", "b", "c"]).errors == {}
+    assert [each.key for each in lookups(world)] == ["a", "b", "c"]
+    assert deletions(world) == [["b"], ["a", "c"]]
+
+
+def test_groups_of_a_silent_coordinator_time_out_alone() -> None:
+    world = AdminWorld(2)
+    deleting(world, lambda *_: 0)
+    world.coordinate("a", 1)
+    world.coordinate("b", 2)
+    world.brokers[1].silent = True
+    results = world.run(group_calls.delete_consumer_groups, ["a", "b"], timeout=1.0)
+    assert {name: type(error) for name, error in results.errors.items()} == {"b": KafkaTimeoutError}
+    assert results["a"] is None
 
 
 def test_groups_are_filtered_by_type_and_protocol() -> None:

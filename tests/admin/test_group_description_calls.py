@@ -219,3 +219,55 @@ def test_group_that_the_response_omits_is_an_error() -> None:
     for call in calls:
         results = world.run(call, ["g"])
         assert str(results.errors["g"]) == "group 'g': it is missing in the response"
+
+
+def test_groups_of_each_kind_need_one_request_of_each_api() -> None:
+    world = AdminWorld()
+    for name in ("new", "old", "dead", "share"):
+        world.coordinate(name, 1)
+    new = [
+        messages.DescribedGroup(group_id="new", group_state="Stable"),
+        *(messages.DescribedGroup(group_id=name, error_code=69) for name in ("old", "dead")),
+        messages.DescribedGroup(group_id="share", error_code=69),
+    ]
+    response = messages.ConsumerGroupDescribeResponse(groups=new)
+    world.respond(ApiKey.CONSUMER_GROUP_DESCRIBE, lambda *_: response, high=1)
+    classic = DescribeGroupsResponse(
+        groups=[
+            DescribedGroup(group_id="old", group_state="Empty"),
+            *(
+                DescribedGroup(group_id=name, group_state="Dead", error_code=69)
+                for name in ("dead", "share")
+            ),
+        ]
+    )
+    world.respond(ApiKey.DESCRIBE_GROUPS, lambda *_: classic, high=6)
+    shared = [ListedGroup(group_id="share", protocol_type="share", group_type="Share")]
+    world.respond(ApiKey.LIST_GROUPS, lambda *_: ListGroupsResponse(groups=shared), high=5)
+    found = world.run(describe_consumer_groups, ["share", "dead", "old", "new"])
+    assert list(found) == ["share", "dead", "old", "new"]
+    assert found.errors.keys() == {"share"}
+    assert [found[name].state for name in ("dead", "old", "new")] == ["Dead", "Empty", "Stable"]
+    (request,) = world.requests(DescribeGroupsRequest)
+    assert isinstance(request, DescribeGroupsRequest)
+    assert request.groups == ["share", "dead", "old"]
+    apis = (ApiKey.FIND_COORDINATOR, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.LIST_GROUPS)
+    assert [len(world.versions(api)) for api in apis] == [1, 1, 1]
+
+
+def test_members_that_cannot_be_decoded_are_an_error_of_their_group() -> None:
+    world = AdminWorld()
+    broken = DescribedGroup(
+        group_id="g",
+        group_state="Stable",
+        protocol_type="consumer",
+        members=[DescribedGroupMember(member_id="m", member_assignment=b"?")],
+    )
+    sound = DescribedGroup(group_id="h", group_state="Empty", protocol_type="consumer")
+    world.coordinate("h", 1)
+    describing(world, broken)
+    response = DescribeGroupsResponse(groups=[broken, sound])
+    world.respond(ApiKey.DESCRIBE_GROUPS, lambda *_: response, high=6)
+    found = world.run(describe_classic_groups, ["g", "h"])
+    assert found.errors.keys() == {"g"}
+    assert found["h"].state == "Empty"

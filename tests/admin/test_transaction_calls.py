@@ -68,9 +68,13 @@ def describing(world: AdminWorld, *states: DescribeTransactionsTransactionState)
 
     def described(_: ScriptedBroker, request: Request) -> Response:
         assert isinstance(request, DescribeTransactionsRequest)
-        (name,) = request.transactional_ids
-        missing = DescribeTransactionsTransactionState(transactional_id=name, error_code=105)
-        return DescribeTransactionsResponse(transaction_states=[known.get(name, missing)])
+        return DescribeTransactionsResponse(
+            transaction_states=[
+                known.get(name)
+                or DescribeTransactionsTransactionState(transactional_id=name, error_code=105)
+                for name in request.transactional_ids
+            ]
+        )
 
     world.respond(ApiKey.DESCRIBE_TRANSACTIONS, described, high=0)
 

@@ -47,7 +47,7 @@ class Requests:
         return self.network.send(self.node, builder, timeout_ms=timeout_ms)
 
     def find(self) -> RequestFuture[ClientResponse]:
-        return self.network.send(self.node, FindCoordinator("g", CoordinatorType.GROUP))
+        return self.network.send(self.node, FindCoordinator(["g"], CoordinatorType.GROUP))
 
     def sent(self, api_key: ApiKey) -> int:
         return self.world.broker.asked_for(api_key)

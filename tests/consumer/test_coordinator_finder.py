@@ -176,7 +176,7 @@ def test_coordinator_lost_soon_does_not_reset_the_backoff(finding: Finding) -> N
 def test_requests_to_a_lost_coordinator_fail(finding: Finding) -> None:
     node = finding.find()
     finding.world.broker.silent = True
-    future = finding.core.network.send(node, FindCoordinator("g", CoordinatorType.GROUP))
+    future = finding.core.network.send(node, FindCoordinator(["g"], CoordinatorType.GROUP))
     finding.poll(0.0)
     finding.finder.mark_unknown("moved")
     finding.poll(0.0)
@@ -186,7 +186,7 @@ def test_requests_to_a_lost_coordinator_fail(finding: Finding) -> None:
 def test_unavailable_coordinator_is_discarded(finding: Finding) -> None:
     node = finding.find()
     finding.world.net.stop(("10.0.0.1", 9092))
-    future = finding.core.network.send(node, FindCoordinator("g", CoordinatorType.GROUP))
+    future = finding.core.network.send(node, FindCoordinator(["g"], CoordinatorType.GROUP))
     while not future.done:
         finding.poll()
     assert finding.finder.coordinator() is None

@@ -64,10 +64,10 @@ class AdminWorld:
             broker.versions[api] = (low, high)
             broker.responses[api] = partial(_scripted, broker, response)
 
-    def coordinate(self, group_id: str, number: int) -> None:
-        """Make a broker the coordinator of a group."""
+    def coordinate(self, group_id: str, number: int, *, high: int = 4) -> None:
+        """Make a broker the coordinator of a group; `high` is the version of FindCoordinator."""
         self._coordinators[group_id] = self.brokers[number - 1].node
-        self.respond(ApiKey.FIND_COORDINATOR, self._find_coordinator, high=4)
+        self.respond(ApiKey.FIND_COORDINATOR, self._find_coordinator, high=high)
 
     def run(
         self,
@@ -89,10 +89,16 @@ class AdminWorld:
 
     def _find_coordinator(self, _: ScriptedBroker, request: Request) -> Response:
         assert isinstance(request, FindCoordinatorRequest)
-        (group_id,) = request.coordinator_keys
-        node = self._coordinators[group_id]
-        found = Coordinator(key=group_id, node_id=node.id, host=node.host, port=node.port)
-        return FindCoordinatorResponse(coordinators=[found])
+        if not request.coordinator_keys:  # before version 4
+            node = self._coordinators[request.key]
+            return FindCoordinatorResponse(node_id=node.id, host=node.host, port=node.port)
+        nodes = {key: self._coordinators[key] for key in request.coordinator_keys}
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
+                for key, node in nodes.items()
+            ]
+        )
 
     def _describe_cluster(self, _: ScriptedBroker, __: Request) -> Response:
         return DescribeClusterResponse(
