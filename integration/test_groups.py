@@ -12,6 +12,7 @@ from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from kclient import Consumer, TopicPartition
 from kclient.admin.admin_types import ConsumerGroupDescription
+from kclient.errors import GroupIdNotFoundError, GroupNotEmptyError
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.clients import Clients, place, poll_until, read, values
@@ -215,6 +216,31 @@ def test_admin_client_sees_groups_of_others(
     )
     admin.delete_consumer_groups([java]).raise_for_errors()
     assert java not in tools.groups()
+
+
+def test_groups_of_one_call_have_their_own_outcomes(clients: Clients, topic: Topic) -> None:
+    name = topic()
+    admin = clients.admin()
+    groups = [f"group-{number}-of-{name}" for number in range(20)]
+    for group in groups:
+        admin.alter_consumer_group_offsets(group, {place(name): 3}).raise_for_errors()
+    clients.fill(name, 1)
+    active, missing = f"active-{name}", f"missing-{name}"
+    with member(clients, active, name) as consumer:
+        read(consumer, 1)
+        every = [*groups, active, missing]
+        described = admin.describe_consumer_groups(every)
+        states = [group.state for group in described.values()]
+        assert states == [*["Empty"] * 20, "Stable", "Dead"]
+        offsets = admin.list_offsets_of_consumer_groups(every)
+        assert [len(offsets[group]) for group in every] == [*[1] * 20, 0, 0]
+        assert {offsets[group][place(name)].offset for group in groups} == {3}
+        errors = admin.delete_consumer_groups(every).errors
+    assert {group: type(error) for group, error in errors.items()} == {
+        active: GroupNotEmptyError,
+        missing: GroupIdNotFoundError,
+    }
+    assert not {each.group_id for each in admin.list_groups()}.intersection(groups)
 
 
 def member(clients: Clients, group: str, topic: str) -> Consumer:

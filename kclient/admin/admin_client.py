@@ -111,6 +111,7 @@ class AdminClient(ProcessBound, metaclass=WithForeignNames, foreign_names=ADMIN_
     delete_consumer_groups = blocking(group_calls.delete_consumer_groups)
     remove_members_from_consumer_group = blocking(group_calls.remove_members_from_consumer_group)
     list_consumer_group_offsets = blocking(group_offset_calls.list_consumer_group_offsets)
+    list_offsets_of_consumer_groups = blocking(group_offset_calls.list_offsets_of_consumer_groups)
     alter_consumer_group_offsets = blocking(group_offset_calls.alter_consumer_group_offsets)
     delete_consumer_group_offsets = blocking(group_offset_calls.delete_consumer_group_offsets)
 

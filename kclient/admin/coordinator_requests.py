@@ -67,11 +67,19 @@ def read_each(
     """
     outcomes: Outcomes[str, V] = {}
     for key in keys:
-        if key not in found:
-            outcomes[key] = ProtocolError(f"{what} {key!r}: it is missing in the response")
-            continue
         try:
-            outcomes[key] = read(found[key])
+            outcomes[key] = read(part_of(what, key, found))
         except KafkaError as error:
             outcomes[key] = error
     return outcomes
+
+
+def part_of(what: str, key: str, found: Mapping[str, P]) -> P:
+    """Return the part of a response about a key.
+
+    Raises:
+        ProtocolError: The response has none.
+    """
+    if key not in found:
+        raise ProtocolError(f"{what} {key!r}: it is missing in the response")
+    return found[key]

@@ -1,17 +1,21 @@
 """Admin calls for the committed offsets of consumer groups."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from kclient.admin.arguments import check_group_id, check_new_offsets, check_partitions
+from kclient.admin.coordinator_requests import call_for_groups, part_of, read_each
 from kclient.admin.leader_requests import by_topic
 from kclient.admin.requester import Requester, is_final, item_error, raise_item_error
 from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.client.client_request import RequestBuilder, SimpleBuilder
-from kclient.common.broker_errors import UnknownMemberIdError, error_for_code
+from kclient.common.broker_errors import UnknownMemberIdError, UnsupportedVersionError
 from kclient.common.errors import KafkaError
+from kclient.common.files import WireBytes
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.common.waiting import Steps
 from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Response
 from kclient.protocol.messages.committed_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -22,8 +26,9 @@ from kclient.protocol.messages.committed_offsets import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
-    OffsetFetchResponsePartition,
+    OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
 )
 from kclient.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -32,6 +37,9 @@ from kclient.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 
+_OF_GROUPS = "list_offsets_of_consumer_groups"
+_FIRST_STABLE = 7
+_FIRST_WITH_GROUPS = 8
 _LAST_WITH_NAMES = 9  # from version 10 on OffsetCommit names topics by id
 
 
@@ -174,19 +182,62 @@ def list_consumer_group_offsets(
     requester.limit(timeout)
 
     def read(_: Node, response: OffsetFetchResponse) -> Results[TopicPartition, OffsetAndMetadata]:
-        outcomes = _committed_offsets(response, group_id)
-        return Results("list_consumer_group_offsets", outcomes)
+        groups = {group.group_id: group for group in response.groups}
+        return _committed_offsets("list_consumer_group_offsets", part_of("group", group_id, groups))
 
-    builder = _OffsetFetch(group_id, wanted, require_stable=require_stable)
+    builder = _OffsetFetch([group_id], wanted, require_stable=require_stable)
     steps = requester.send_to_coordinator(group_id, builder, OffsetFetchResponse, read)
     return raising_if_single(steps, partitions, TopicPartition)
 
 
-class _OffsetFetch(RequestBuilder):
-    """Builder of an OffsetFetch request for one group.
+def list_offsets_of_consumer_groups(
+    requester: Requester,
+    group_ids: str | Iterable[str],
+    *,
+    require_stable: bool = False,
+    timeout: float | None = None,
+) -> Steps[Results[str, Results[TopicPartition, OffsetAndMetadata]]]:
+    """Return the committed offsets of groups, each for all partitions (KIP-709).
 
-    Up to version 7 the group is in fields of the request, from 8 on in a list. Version 10 requires
-    topic ids, which are not known here, so version 9 is the highest used.
+    A coordinator before Kafka 3.0 is asked for one group after the other. Partitions without a
+    committed offset are omitted. `require_stable` is that of `list_consumer_group_offsets`.
+
+    Returns:
+        Offset or error by partition, or the error of the group, by group id. A group that does not
+        exist has no offsets.
+
+    Raises:
+        GroupAuthorizationError: Not authorized to describe a group; the error of this group.
+    """
+    ask = partial(_fetch_offsets, require_stable=require_stable)
+    return call_for_groups(requester, _OF_GROUPS, group_ids, timeout, ask)
+
+
+def _fetch_offsets(
+    requester: Requester, node: Node, group_ids: list[str], *, require_stable: bool
+) -> Steps[Outcomes[str, Results[TopicPartition, OffsetAndMetadata]]]:
+    builder = _OffsetFetch(group_ids, None, require_stable=require_stable)
+    try:
+        response = yield from requester.send_once(node, builder, OffsetFetchResponse)
+    except UnsupportedVersionError:
+        if len(group_ids) == 1:
+            raise
+        outcomes: Outcomes[str, Results[TopicPartition, OffsetAndMetadata]] = {}
+        for group_id in group_ids:
+            outcomes |= yield from _fetch_offsets(
+                requester, node, [group_id], require_stable=require_stable
+            )
+        return outcomes
+    groups = {group.group_id: group for group in response.groups}
+    return read_each("group", group_ids, groups, partial(_committed_offsets, _OF_GROUPS))
+
+
+class _OffsetFetch(RequestBuilder):
+    """Builder of an OffsetFetch request for groups, or for partitions of one group.
+
+    Up to version 7 the only group is in fields of the request and of the response, from 8 on in
+    lists. The decoded response always has a list. Version 10 requires topic ids, which are not
+    known here, so version 9 is the highest used.
     """
 
     api_key = ApiKey.OFFSET_FETCH
@@ -195,24 +246,22 @@ class _OffsetFetch(RequestBuilder):
 
     def __init__(
         self,
-        group_id: str,
+        group_ids: list[str],
         partitions: Sequence[TopicPartition] | None,
         *,
         require_stable: bool,
     ) -> None:
-        self._group_id = group_id
+        self._group_ids = group_ids
         self._stable = require_stable
-        self.oldest_allowed_version = 7 if require_stable else 2
-        self._wanted: dict[str, list[int]] | None = None
-        if partitions is not None:
-            self._wanted = {}
-            for partition in partitions:
-                self._wanted.setdefault(partition.topic, []).append(partition.partition)
+        self.oldest_allowed_version = _FIRST_STABLE if require_stable else 2
+        if len(group_ids) > 1:
+            self.oldest_allowed_version = _FIRST_WITH_GROUPS
+        self._wanted = None if partitions is None else by_topic(partitions)
 
     def build(self, version: int) -> OffsetFetchRequest:
         """Build the request for a version."""
         wanted = None if self._wanted is None else self._wanted.items()
-        if version >= 8:
+        if version >= _FIRST_WITH_GROUPS:
             topics = (
                 None
                 if wanted is None
@@ -221,8 +270,11 @@ class _OffsetFetch(RequestBuilder):
                     for name, indexes in wanted
                 ]
             )
-            group = OffsetFetchRequestGroup(group_id=self._group_id, topics=topics)
-            return OffsetFetchRequest(groups=[group], require_stable=self._stable)
+            groups = [
+                OffsetFetchRequestGroup(group_id=group_id, topics=topics)
+                for group_id in self._group_ids
+            ]
+            return OffsetFetchRequest(groups=groups, require_stable=self._stable)
         old = (
             None
             if wanted is None
@@ -231,31 +283,54 @@ class _OffsetFetch(RequestBuilder):
                 for name, indexes in wanted
             ]
         )
-        return OffsetFetchRequest(group_id=self._group_id, topics=old, require_stable=self._stable)
+        return OffsetFetchRequest(
+            group_id=self._group_ids[0], topics=old, require_stable=self._stable
+        )
+
+    def decode(self, payload: WireBytes, version: int) -> Response:
+        """Decode the response, with its group in the list in every version."""
+        response = super().decode(payload, version)
+        if version < _FIRST_WITH_GROUPS and isinstance(response, OffsetFetchResponse):
+            response.groups = [_only_group(response, self._group_ids[0])]
+        return response
+
+
+def _only_group(response: OffsetFetchResponse, group_id: str) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(
+        group_id=group_id,
+        error_code=response.error_code,
+        topics=[
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartitions(
+                        partition_index=each.partition_index,
+                        committed_offset=each.committed_offset,
+                        committed_leader_epoch=each.committed_leader_epoch,
+                        metadata=each.metadata,
+                        error_code=each.error_code,
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in response.topics
+        ],
+    )
 
 
 def _committed_offsets(
-    response: OffsetFetchResponse, group_id: str
-) -> Outcomes[TopicPartition, OffsetAndMetadata]:
-    error = error_for_code(response.error_code)
-    found: list[tuple[str, OffsetFetchResponsePartition | OffsetFetchResponsePartitions]] = [
-        (topic.name, partition) for topic in response.topics for partition in topic.partitions
-    ]
-    for group in response.groups:
-        error = error or error_for_code(group.error_code)
-        found += [(topic.name, part) for topic in group.topics for part in topic.partitions]
-    if error is not None:
-        raise error
+    call: str, group: OffsetFetchResponseGroup
+) -> Results[TopicPartition, OffsetAndMetadata]:
+    raise_item_error(f"group {group.group_id!r}", group.error_code, None)
     outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = {}
-    for name, partition in found:
-        what = f"group {group_id!r}, {name}-{partition.partition_index}"
-        error = item_error(what, partition.error_code, None)
-        if error is not None and not is_final(error):
-            raise error  # as for an open transaction: the request is sent again
-        if error is not None or partition.committed_offset >= 0:
-            outcomes[TopicPartition(name, partition.partition_index)] = error or OffsetAndMetadata(
-                partition.committed_offset,
-                partition.metadata or "",
-                partition.committed_leader_epoch,
-            )
-    return outcomes
+    for topic in group.topics:
+        for part in topic.partitions:
+            partition = TopicPartition(topic.name, part.partition_index)
+            error = item_error(f"group {group.group_id!r}, {partition}", part.error_code, None)
+            if error is not None and not is_final(error):
+                raise error  # as for an open transaction: the request is sent again
+            if error is not None or part.committed_offset >= 0:
+                outcomes[partition] = error or OffsetAndMetadata(
+                    part.committed_offset, part.metadata or "", part.committed_leader_epoch
+                )
+    return Results(call, outcomes)

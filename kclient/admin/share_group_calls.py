@@ -8,7 +8,7 @@ from kclient.admin.arguments import (
     check_start_offsets,
     check_topic_names,
 )
-from kclient.admin.coordinator_requests import call_for_groups, read_each
+from kclient.admin.coordinator_requests import call_for_groups, part_of, read_each
 from kclient.admin.group_calls import delete_groups
 from kclient.admin.leader_requests import by_topic
 from kclient.admin.requester import Requester, is_final, item_error, raise_item_error
@@ -19,7 +19,6 @@ from kclient.admin.share_types import (
     SharePartitionOffsetInfo,
 )
 from kclient.client.client_request import SimpleBuilder
-from kclient.common.errors import ProtocolError
 from kclient.common.types import Node, TopicPartition
 from kclient.common.waiting import Steps
 from kclient.protocol.messages import share_group_describe as described
@@ -114,9 +113,7 @@ def list_share_group_offsets(
         _: Node, response: DescribeShareGroupOffsetsResponse
     ) -> Results[TopicPartition, SharePartitionOffsetInfo]:
         outcomes: Outcomes[TopicPartition, SharePartitionOffsetInfo] = {}
-        found = next((each for each in response.groups if each.group_id == group_id), None)
-        if found is None:
-            raise ProtocolError(f"group {group_id!r}: it is missing in the response")
+        found = part_of("group", group_id, {each.group_id: each for each in response.groups})
         raise_item_error(f"group {group_id!r}", found.error_code, found.error_message)
         for topic in found.topics:
             for part in topic.partitions:

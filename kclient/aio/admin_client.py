@@ -113,6 +113,7 @@ class AdminClient(
     delete_consumer_groups = awaited(group_calls.delete_consumer_groups)
     remove_members_from_consumer_group = awaited(group_calls.remove_members_from_consumer_group)
     list_consumer_group_offsets = awaited(group_offset_calls.list_consumer_group_offsets)
+    list_offsets_of_consumer_groups = awaited(group_offset_calls.list_offsets_of_consumer_groups)
     alter_consumer_group_offsets = awaited(group_offset_calls.alter_consumer_group_offsets)
     delete_consumer_group_offsets = awaited(group_offset_calls.delete_consumer_group_offsets)
 

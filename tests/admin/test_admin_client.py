@@ -235,6 +235,11 @@ def test_hundred_groups_need_one_request_for_each_coordinator(
             "LIST_GROUPS": 1,
         }
         sent.clear()
+        offsets = admin.list_offsets_of_consumer_groups([*groups, "missing"])
+        assert [len(found) for found in offsets.values()] == [0, *[1] * 99, 0]
+        assert offsets["group-99"][place].offset == 7
+        assert sent == {"FIND_COORDINATOR": 1, "OFFSET_FETCH": brokers}
+        sent.clear()
         deleted = admin.delete_consumer_groups([*groups, "missing"])
         assert deleted.errors.keys() == {"group-0", "missing"}
         assert sent == {"FIND_COORDINATOR": 1, "DELETE_GROUPS": brokers}

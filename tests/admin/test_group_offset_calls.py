@@ -6,6 +6,7 @@ import pytest
 
 from kclient.admin import group_offset_calls
 from kclient.common.broker_errors import (
+    GroupAuthorizationError,
     GroupSubscribedToTopicError,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
@@ -170,6 +171,93 @@ def test_stable_offsets_need_a_broker_that_knows_them() -> None:
 def test_topic_ids_of_newer_versions_are_not_needed() -> None:
     world = AdminWorld()
     world.coordinate("g", 1)
-    world.respond(ApiKey.OFFSET_FETCH, lambda *_: OffsetFetchResponse(), low=2, high=10)
+    response = OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="g")])
+    world.respond(ApiKey.OFFSET_FETCH, lambda *_: response, low=2, high=10)
     assert world.run(group_offset_calls.list_consumer_group_offsets, "g") == {}
     assert world.versions(ApiKey.OFFSET_FETCH) == [9]
+
+
+def fetching(world: AdminWorld, *, high: int, unstable: list[str], denied: str = "") -> None:
+    """Let coordinators return offset 5 of t-0 for each group.
+
+    Groups of `unstable` have an open transaction once.
+    """
+
+    def old(request: OffsetFetchRequest) -> Response:
+        code = 30 if request.group_id == denied else 0
+        part = OffsetFetchResponsePartition(partition_index=0, committed_offset=5)
+        topic = OffsetFetchResponseTopic(name="t", partitions=[part])
+        return OffsetFetchResponse(error_code=code, topics=[] if code else [topic])
+
+    def group(name: str) -> OffsetFetchResponseGroup:
+        part = OffsetFetchResponsePartitions(partition_index=0, committed_offset=5)
+        if name in unstable:
+            unstable.remove(name)
+            part.error_code = 88
+        topic = OffsetFetchResponseTopics(name="t", partitions=[part])
+        code = 30 if name == denied else 0
+        return OffsetFetchResponseGroup(
+            group_id=name, error_code=code, topics=[] if code else [topic]
+        )
+
+    def fetched(_: ScriptedBroker, request: Request) -> Response:
+        assert isinstance(request, OffsetFetchRequest)
+        if high < 8:
+            return old(request)
+        return OffsetFetchResponse(groups=[group(each.group_id) for each in request.groups])
+
+    world.respond(ApiKey.OFFSET_FETCH, fetched, low=2, high=high)
+
+
+def fetches(world: AdminWorld) -> list[list[str]]:
+    """Return the groups of each OffsetFetch request, those of the first broker first."""
+    return [
+        [group.group_id for group in each.groups] or [each.group_id]
+        for broker in world.brokers
+        for each in broker.requests
+        if isinstance(each, OffsetFetchRequest)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("high", "expected"), [(9, [["a", "no"], ["b"]]), (7, [["a"], ["no"], ["b"]])]
+)
+def test_offsets_of_several_groups_have_errors_by_group(
+    high: int, expected: list[list[str]]
+) -> None:
+    world = AdminWorld(2)
+    for name, number in {"a": 1, "b": 2, "no": 1}.items():
+        world.coordinate(name, number)
+    fetching(world, high=high, unstable=[], denied="no")
+    found = world.run(group_offset_calls.list_offsets_of_consumer_groups, ["b", "a", "no"])
+    assert list(found) == ["b", "a", "no"]
+    assert {type(error) for error in found.errors.values()} == {GroupAuthorizationError}
+    assert found.errors.keys() == {"no"}
+    assert found["a"] == found["b"] == {FIRST: OffsetAndMetadata(5)}
+    assert fetches(world) == expected
+
+
+def test_only_the_group_with_an_open_transaction_is_asked_for_again() -> None:
+    world = AdminWorld()
+    for name in ("a", "b"):
+        world.coordinate(name, 1)
+    fetching(world, high=9, unstable=["b"])
+    found = world.run(
+        group_offset_calls.list_offsets_of_consumer_groups, ["a", "b"], require_stable=True
+    )
+    assert found["a"] == found["b"] == {FIRST: OffsetAndMetadata(5)}
+    assert fetches(world) == [["a", "b"], ["b"]]
+    (first, _) = world.requests(OffsetFetchRequest)
+    assert isinstance(first, OffsetFetchRequest)
+    assert first.require_stable
+
+
+def test_stable_offsets_of_several_groups_need_a_broker_that_knows_them() -> None:
+    world = AdminWorld()
+    for name in ("a", "b"):
+        world.coordinate(name, 1)
+    fetching(world, high=6, unstable=[])
+    call = group_offset_calls.list_offsets_of_consumer_groups
+    found = world.run(call, ["a", "b"], require_stable=True)
+    assert {type(error) for error in found.errors.values()} == {UnsupportedVersionError}
+    assert world.run(call, ["a", "b"]).errors == {}

@@ -10,7 +10,7 @@ from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.admin.admin_types import ConsumerGroupDescription, GroupListing, OffsetSpec
 from kclient.cli.common_options import add_connection_options, client_options
 from kclient.cli.examples import add_examples
-from kclient.cli.groups.consumer_groups import groups_of
+from kclient.cli.groups.consumer_groups import committed_offsets, groups_of
 from kclient.cli.groups.lag import add_lag_action
 from kclient.cli.groups.members import (
     add_delete_action,
@@ -110,10 +110,11 @@ def _describe(options: argparse.Namespace) -> int:
             return 0
         results = admin.describe_consumer_groups(wanted)
         status = show_errors("groups", results)
-        for _, group in succeeded(results):
-            offsets = admin.list_consumer_group_offsets(group.group_id)
-            status = max(status, show_errors("groups", offsets))
-            committed = {partition: each.offset for partition, each in succeeded(offsets)}
+        described = dict(succeeded(results))
+        found, failed = committed_offsets(admin, described)
+        status = max(status, failed)
+        for name, committed in found.items():
+            group = described[name]
             if group.state == _DEAD and not committed:
                 print(f"kclient groups: group {group.group_id!r} does not exist", file=sys.stderr)
                 status = 1

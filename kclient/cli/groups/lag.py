@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -11,9 +11,9 @@ from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_core import ADMIN_CONFIG
 from kclient.cli.common_options import client_options, seconds, timeout_seconds
 from kclient.cli.examples import add_examples
-from kclient.cli.groups.consumer_groups import groups_of
+from kclient.cli.groups.consumer_groups import committed_offsets, groups_of
 from kclient.cli.log_bounds import OffsetBounds, find_log_bounds
-from kclient.cli.output import show_errors, show_rows, succeeded
+from kclient.cli.output import show_rows
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
 
@@ -101,20 +101,17 @@ def _show_once(
     options: argparse.Namespace,
     admin: AdminClient,
     reader: "Consumer[Any, Any]",
-    groups: Iterable[str],
+    groups: Collection[str],
 ) -> int:
-    status = 0
+    found, status = committed_offsets(admin, groups)
+    members = _assigned(admin, groups)
     rows = []
-    for group in groups:
-        offsets = admin.list_consumer_group_offsets(group)
-        committed = {partition: each.offset for partition, each in succeeded(offsets)}
-        status = max(status, show_errors("groups", offsets))
-        assigned = _assigned(admin, group)
-        if not committed and assigned is None:
+    for group, committed in found.items():
+        if not committed and group not in members:
             print(f"kclient groups: group {group!r} does not exist", file=sys.stderr)
             status = 1
             continue
-        wanted = sorted({*committed, *(assigned or ())})
+        wanted = sorted({*committed, *members.get(group, ())})
         lags, failed = _lags(admin, group, wanted, committed)
         rows += _with_seconds(reader, lags, timeout_seconds(options))
         status = max(status, failed)
@@ -122,15 +119,18 @@ def _show_once(
     return status
 
 
-def _assigned(admin: AdminClient, group: str) -> frozenset[TopicPartition] | None:
-    """Return the partitions of members, as far as they are known; None if there is no group."""
-    for listed in admin.list_groups():
-        if listed.group_id == group:
-            if listed.group_type not in {None, "classic"}:
-                return frozenset()
-            members = admin.describe_consumer_groups(group)[group].members
-            return frozenset(each for member in members for each in member.assignment)
-    return None
+def _assigned(admin: AdminClient, groups: Collection[str]) -> dict[str, frozenset[TopicPartition]]:
+    """Return the partitions of members, as far as they are known, by group that exists."""
+    types = {
+        each.group_id: each.group_type for each in admin.list_groups() if each.group_id in groups
+    }
+    classic = [group for group, kind in types.items() if kind in {None, "classic"}]
+    described = admin.describe_consumer_groups(classic) if classic else {}
+    partitions = {
+        group: frozenset(each for member in found.members for each in member.assignment)
+        for group, found in described.items()
+    }
+    return {group: partitions.get(group, frozenset()) for group in types}
 
 
 def _lags(
