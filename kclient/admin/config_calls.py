@@ -1,7 +1,7 @@
 """Admin calls for settings of resources, and for quotas of clients."""
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from kclient.admin.admin_types import (
     AlterConfigOp,
@@ -195,18 +195,9 @@ def incremental_alter_configs(
     """
     changes = check_changes(configs)
     requester.limit(timeout)
-    return _change_configs(requester, changes, validate_only=validate_only)
 
-
-def _change_configs(
-    requester: Requester,
-    changes: Mapping[ConfigResource, Sequence[AlterConfigOp]],
-    *,
-    validate_only: bool,
-) -> Steps[Results[ConfigResource, None]]:
-    outcomes: Outcomes[ConfigResource, None] = {}
-    for broker_id, resources in _by_broker(changes, _only_at_itself(requester)).items():
-        request = IncrementalAlterConfigsRequest(
+    def request(resources: Iterable[ConfigResource]) -> IncrementalAlterConfigsRequest:
+        return IncrementalAlterConfigsRequest(
             resources=[
                 IncrementalAlterConfigsResource(
                     resource_type=resource.type,
@@ -222,10 +213,9 @@ def _change_configs(
             ],
             validate_only=validate_only,
         )
-        outcomes |= yield from _alter(
-            requester, broker_id, request, IncrementalAlterConfigsResponse
-        )
-    return Results("incremental_alter_configs", outcomes, changes)
+
+    call = "incremental_alter_configs"
+    return _alter(requester, call, changes, request, IncrementalAlterConfigsResponse)
 
 
 def alter_configs(
@@ -250,33 +240,54 @@ def alter_configs(
         stacklevel=4,  # of the caller of the method, which calls `AdminCore.call`
     )
     requester.limit(timeout)
-    return _replace_configs(requester, checked, validate_only=validate_only)
 
-
-def _replace_configs(
-    requester: Requester,
-    configs: Mapping[ConfigResource, Mapping[str, str]],
-    *,
-    validate_only: bool,
-) -> Steps[Results[ConfigResource, None]]:
-    outcomes: Outcomes[ConfigResource, None] = {}
-    for broker_id, resources in _by_broker(configs, _only_at_itself(requester)).items():
-        request = AlterConfigsRequest(
+    def request(resources: Iterable[ConfigResource]) -> AlterConfigsRequest:
+        return AlterConfigsRequest(
             resources=[
                 AlterConfigsResource(
                     resource_type=resource.type,
                     resource_name=resource.name,
                     configs=[
                         AlterableConfig(name=name, value=value)
-                        for name, value in configs[resource].items()
+                        for name, value in checked[resource].items()
                     ],
                 )
                 for resource in resources
             ],
             validate_only=validate_only,
         )
-        outcomes |= yield from _alter(requester, broker_id, request, AlterConfigsResponse)
-    return Results("alter_configs", outcomes, configs)
+
+    return _alter(requester, "alter_configs", checked, request, AlterConfigsResponse)
+
+
+def _alter(
+    requester: Requester,
+    call: str,
+    configs: Mapping[ConfigResource, object],
+    request: Callable[
+        [Iterable[ConfigResource]], AlterConfigsRequest | IncrementalAlterConfigsRequest
+    ],
+    kind: type[AlterConfigsResponse] | type[IncrementalAlterConfigsResponse],
+) -> Steps[Results[ConfigResource, None]]:
+    """Send the request for the resources of each node that has to receive some."""
+
+    def read(
+        response: AlterConfigsResponse | IncrementalAlterConfigsResponse,
+    ) -> Outcomes[ConfigResource, None]:
+        return {
+            _resource(each): item_error(_named(each), each.error_code, each.error_message)
+            for each in response.responses
+        }
+
+    outcomes: Outcomes[ConfigResource, None] = {}
+    for broker_id, resources in _by_broker(configs, _only_at_itself(requester)).items():
+        builder = SimpleBuilder(request(resources))
+        if broker_id is None:
+            steps = requester.send_to_least_loaded(builder, kind, read)
+        else:
+            steps = requester.send_to_broker(broker_id, builder, kind, read)
+        outcomes |= yield from steps
+    return Results(call, outcomes, configs)
 
 
 def _only_at_itself(requester: Requester) -> Collection[ConfigResourceType]:
@@ -294,26 +305,6 @@ def _by_broker(
         is_of_one = resource.type in types and resource.name != ""
         grouped.setdefault(int(resource.name) if is_of_one else None, []).append(resource)
     return grouped
-
-
-def _alter(
-    requester: Requester,
-    broker_id: int | None,
-    request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
-    kind: type[AlterConfigsResponse] | type[IncrementalAlterConfigsResponse],
-) -> Steps[Outcomes[ConfigResource, None]]:
-    def read(
-        response: AlterConfigsResponse | IncrementalAlterConfigsResponse,
-    ) -> Outcomes[ConfigResource, None]:
-        return {
-            _resource(each): item_error(_named(each), each.error_code, each.error_message)
-            for each in response.responses
-        }
-
-    builder = SimpleBuilder(request)
-    if broker_id is None:
-        return requester.send_to_least_loaded(builder, kind, read)
-    return requester.send_to_broker(broker_id, builder, kind, read)
 
 
 def _named(result: _Result) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 from kclient.admin.arguments import check_group_id, check_new_offsets, check_partitions
 from kclient.admin.coordinator_requests import call_for_groups, part_of, read_each
 from kclient.admin.leader_requests import by_topic
-from kclient.admin.requester import Requester, is_final, item_error, raise_item_error
+from kclient.admin.requester import Requester, final_item_error, item_error, raise_item_error
 from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.client.client_request import RequestBuilder, SimpleBuilder
 from kclient.common.broker_errors import UnknownMemberIdError, UnsupportedVersionError
@@ -87,10 +87,8 @@ def alter_consumer_group_offsets(
         outcomes: Outcomes[TopicPartition, None] = {}
         for topic in response.topics:
             for part in topic.partitions:
-                error = _commit_error(group_id, topic.name, part.partition_index, part.error_code)
-                if error is not None and not is_final(error):
-                    raise error  # of the coordinator: the request is sent again
-                outcomes[TopicPartition(topic.name, part.partition_index)] = error
+                partition = TopicPartition(topic.name, part.partition_index)
+                outcomes[partition] = _commit_error(group_id, partition, part.error_code)
         return Results("alter_consumer_group_offsets", outcomes, wanted)
 
     builder = SimpleBuilder(request, latest=_LAST_WITH_NAMES)
@@ -106,9 +104,9 @@ def _committing(number: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPa
     )
 
 
-def _commit_error(group_id: str, topic: str, number: int, code: int) -> KafkaError | None:
-    what = f"group {group_id!r}, {topic}-{number}"
-    error = item_error(what, code, None)
+def _commit_error(group_id: str, partition: TopicPartition, code: int) -> KafkaError | None:
+    what = f"group {group_id!r}, {partition}"
+    error = final_item_error(what, code, None)
     if isinstance(error, UnknownMemberIdError):
         return UnknownMemberIdError(
             f"{what}: UNKNOWN_MEMBER_ID: the group has active members, which commit themselves; "
@@ -326,9 +324,8 @@ def _committed_offsets(
     for topic in group.topics:
         for part in topic.partitions:
             partition = TopicPartition(topic.name, part.partition_index)
-            error = item_error(f"group {group.group_id!r}, {partition}", part.error_code, None)
-            if error is not None and not is_final(error):
-                raise error  # as for an open transaction: the request is sent again
+            what = f"group {group.group_id!r}, {partition}"
+            error = final_item_error(what, part.error_code, None)  # retried: an open transaction
             if error is not None or part.committed_offset >= 0:
                 outcomes[partition] = error or OffsetAndMetadata(
                     part.committed_offset, part.metadata or "", part.committed_leader_epoch

@@ -335,6 +335,17 @@ def item_error(what: str, code: int, message: str | None) -> KafkaError | None:
     return type(error)(f"{what}: {error}")
 
 
+def final_item_error(what: str, code: int, message: str | None) -> KafkaError | None:
+    """Return the error of one item as `item_error` does; raise it if it is retriable.
+
+    The request is then sent again for every item.
+    """
+    error = item_error(what, code, message)
+    if error is not None and not is_final(error):
+        raise error
+    return error
+
+
 def raise_error(code: int, message: str | None = None) -> None:
     """Raise the error of a response, if it has one."""
     error = error_for_code(code, message)

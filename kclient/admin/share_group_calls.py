@@ -11,7 +11,7 @@ from kclient.admin.arguments import (
 from kclient.admin.coordinator_requests import call_for_groups, part_of, read_each
 from kclient.admin.group_calls import delete_groups
 from kclient.admin.leader_requests import by_topic
-from kclient.admin.requester import Requester, is_final, item_error, raise_item_error
+from kclient.admin.requester import Requester, final_item_error, item_error, raise_item_error
 from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.admin.share_types import (
     ShareGroupDescription,
@@ -200,10 +200,7 @@ def alter_share_group_offsets(
             for part in topic.partitions:
                 partition = TopicPartition(topic.topic_name, part.partition_index)
                 what = f"group {group_id!r}, {partition}"
-                error = item_error(what, part.error_code, part.error_message)
-                if error is not None and not is_final(error):
-                    raise error  # the request can be sent again
-                outcomes[partition] = error
+                outcomes[partition] = final_item_error(what, part.error_code, part.error_message)
         return Results("alter_share_group_offsets", outcomes, wanted)
 
     builder = SimpleBuilder(request)
@@ -240,10 +237,9 @@ def delete_share_group_offsets(
         outcomes: Outcomes[str, None] = {}
         for topic in response.responses:
             what = f"group {group_id!r}, topic {topic.topic_name!r}"
-            error = item_error(what, topic.error_code, topic.error_message)
-            if error is not None and not is_final(error):
-                raise error  # the request can be sent again
-            outcomes[topic.topic_name] = error
+            outcomes[topic.topic_name] = final_item_error(
+                what, topic.error_code, topic.error_message
+            )
         return Results("delete_share_group_offsets", outcomes, names)
 
     builder = SimpleBuilder(request)

@@ -117,13 +117,8 @@ def renew_delegation_token(
     secret = check_hmac(hmac)
     period_ms = check_period("renew_time_period_ms", renew_time_period_ms)
     requester.limit(timeout)
-
-    def read(response: RenewDelegationTokenResponse) -> int:
-        raise_error(response.error_code)
-        return response.expiry_timestamp_ms
-
-    builder = SimpleBuilder(RenewDelegationTokenRequest(hmac=secret, renew_period_ms=period_ms))
-    return requester.send_to_least_loaded(builder, RenewDelegationTokenResponse, read)
+    request = RenewDelegationTokenRequest(hmac=secret, renew_period_ms=period_ms)
+    return _change_expiry(requester, request, RenewDelegationTokenResponse)
 
 
 def expire_delegation_token(
@@ -151,15 +146,22 @@ def expire_delegation_token(
     secret = check_hmac(hmac)
     period_ms = check_period("expiry_time_period_ms", expiry_time_period_ms)
     requester.limit(timeout)
+    request = ExpireDelegationTokenRequest(hmac=secret, expiry_time_period_ms=period_ms)
+    return _change_expiry(requester, request, ExpireDelegationTokenResponse)
 
-    def read(response: ExpireDelegationTokenResponse) -> int:
+
+def _change_expiry(
+    requester: Requester,
+    request: RenewDelegationTokenRequest | ExpireDelegationTokenRequest,
+    kind: type[RenewDelegationTokenResponse] | type[ExpireDelegationTokenResponse],
+) -> Steps[int]:
+    """Send a request that changes the time of expiry of a token; return the new one."""
+
+    def read(response: RenewDelegationTokenResponse | ExpireDelegationTokenResponse) -> int:
         raise_error(response.error_code)
         return response.expiry_timestamp_ms
 
-    request = ExpireDelegationTokenRequest(hmac=secret, expiry_time_period_ms=period_ms)
-    return requester.send_to_least_loaded(
-        SimpleBuilder(request), ExpireDelegationTokenResponse, read
-    )
+    return requester.send_to_least_loaded(SimpleBuilder(request), kind, read)
 
 
 def describe_delegation_token(

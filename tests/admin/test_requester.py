@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kclient.admin.requester import Requester, item_error
+from kclient.admin.requester import Requester, final_item_error, item_error
 from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
@@ -170,3 +170,11 @@ def test_error_of_an_item_has_its_name() -> None:
     assert isinstance(error, TopicExistsError)
     assert str(error).startswith("topic 'a': ")
     assert item_error("topic 'a'", 0, None) is None
+
+
+def test_retriable_error_of_an_item_is_raised() -> None:
+    with pytest.raises(CoordinatorNotAvailableError, match="group 'g': "):
+        final_item_error("group 'g'", 15, None)
+    missing = final_item_error("topic 'a'", 3, None)  # retriable for producers alone
+    assert isinstance(missing, UnknownTopicOrPartitionError)
+    assert final_item_error("topic 'a'", 0, None) is None
