@@ -29,9 +29,8 @@ from kclient.common.acls import (
 from kclient.common.errors import ConfigError
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient acls`` to the command line."""
-    parser = commands.add_parser("acls", help="list, add and remove access rules")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient acls``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list rules, all of them or those of resources")
     listing.add_argument(

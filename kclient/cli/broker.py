@@ -28,10 +28,9 @@ _DEFAULT_ADDRESS = "127.0.0.1:9092"
 _SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient broker`` to the command line."""
-    summary = "run one broker"
-    parser = commands.add_parser("broker", help=summary, description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient broker``."""
+    parser.description = __doc__
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--data-dir", metavar="D", help="directory for all data")
     source.add_argument(

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kclient.cli.command_line import make_parser
+from kclient.cli.command_line import make_complete_parser
 from kclient.cli.examples import add_examples
 
 _OF_CLUSTER = {"topic": "topics", "group": "groups"}
@@ -44,9 +44,8 @@ class _Command(NamedTuple):
     arguments: tuple[_Value, ...]
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient completion`` to the command line."""
-    parser = commands.add_parser("completion", help="print a script for completion in a shell")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient completion``."""
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell of the script")
     add_examples(
         parser,
@@ -59,7 +58,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _run(options: argparse.Namespace) -> int:
-    found = list(_commands(make_parser()))
+    found = list(_commands(make_complete_parser()))
     scripts = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     print(scripts[options.shell](found), end="")
     return 0

@@ -45,9 +45,8 @@ _COLUMNS = ("resource_type", "resource_name", "name", "value", "source")
 _HIDDEN = "[hidden]"
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient configs`` to the command line."""
-    parser = commands.add_parser("configs", help="read and change settings of topics and brokers")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient configs``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_get(actions.add_parser("get", help="show settings that differ from the default"))
     _add_set(actions.add_parser("set", help="change settings"))

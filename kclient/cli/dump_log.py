@@ -25,10 +25,9 @@ from kclient.protocol.messages.transaction_records import (
 )
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient dump-log`` to the command line; options are named as Kafka's tool's."""
-    summary = "print the contents of log files"
-    parser = commands.add_parser("dump-log", help=summary, description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient dump-log``; options are named as Kafka's tool's."""
+    parser.description = __doc__
     parser.add_argument(
         "files",
         nargs="+",

@@ -1,6 +1,6 @@
 """The ``kclient`` command's entry point.
 
-It imports only the standard library, so that signals are handled while commands are imported.
+It imports little but the standard library, so that signals are handled while commands are imported.
 """
 
 import signal
@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
+
+from kclient.common.version import VERSION
 
 INTERRUPTED = 130
 """Exit status of a command ended by SIGINT: 128 + 2."""
@@ -26,6 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: The command line; None for the process's own, with SIGTERM handled, too.
     """
+    if (sys.argv[1:] if arguments is None else [*arguments]) == ["--version"]:
+        print(f"kclient {VERSION}")  # without the parser, whose import takes longer than all else
+        return 0
     try:
         if arguments is None:
             signal.signal(signal.SIGTERM, _terminate)

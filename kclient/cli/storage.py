@@ -24,9 +24,8 @@ _CLUSTER_ID = re.compile(r"[!-~]{1,255}")
 """Any text without white space: Kafka's own ids are uuids, but older clusters have others."""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient storage`` to the command line."""
-    parser = commands.add_parser("storage", help="format the directory of a broker")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient storage``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     formatting = actions.add_parser("format", help="format the directory of a server.properties")
     formatting.add_argument(

@@ -27,9 +27,8 @@ from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartiti
 from kclient.common.errors import ConfigError
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient topics`` to the command line."""
-    parser = commands.add_parser("topics", help="list, describe, create, alter and delete topics")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient topics``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_list(actions.add_parser("list", help="list every topic"))
     _add_describe(actions.add_parser("describe", help="show partitions, replicas and configs"))

@@ -45,11 +45,9 @@ _INTERRUPTED_S = 2.0
 """Wait for records in flight after Ctrl-C."""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient trace`` to the command line."""
-    parser = commands.add_parser(
-        "trace", help="show the time of each stage of a record", description=__doc__
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient trace``."""
+    parser.description = __doc__
     parser.add_argument(
         "--bootstrap-server",
         "-b",

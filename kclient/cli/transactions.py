@@ -26,9 +26,8 @@ _long = whole_number(0, 2**63 - 1)
 _STATES = tuple(state.value for state in TransactionState if state is not TransactionState.UNKNOWN)
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient transactions`` to the command line."""
-    parser = commands.add_parser("transactions", help="show, find and end transactions")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient transactions``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_list(actions.add_parser("list", help="list transactional ids with their states"))
     describing = actions.add_parser("describe", help="show state, start and partitions")

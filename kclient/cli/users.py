@@ -24,9 +24,8 @@ _DEFAULT_MECHANISM = "SCRAM-SHA-512"
 Credentials = dict[str, tuple[ScramCredentialInfo, ...]]
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient users`` to the command line."""
-    parser = commands.add_parser("users", help="list, add, alter and delete SCRAM users")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient users``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list every user with its mechanisms")
     add_examples(listing, "kclient users list", "kclient users list --json")

@@ -24,8 +24,7 @@ ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 
 
 def parsed(action: str, *arguments: str) -> argparse.Namespace:
-    given = ["acls", action, *arguments]
-    return make_parser(given).parse_args(given)
+    return make_parser().parse_args(["acls", action, *arguments])
 
 
 def rules(*arguments: str) -> set[str]:

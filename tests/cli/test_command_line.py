@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from kclient.cli import command_line
-from kclient.cli.command_line import OUTPUT_CLOSED, make_parser
+from kclient.cli.command_line import OUTPUT_CLOSED, make_complete_parser, make_parser
 from kclient.common.errors import KafkaTimeoutError
+from kclient.common.version import VERSION
 from tests.support.processes.child_process import ROOT
 
 Captured = pytest.CaptureFixture[str]
@@ -39,11 +40,11 @@ ALL = [
 def run_as(monkeypatch: pytest.MonkeyPatch, run: object, *arguments: str) -> int:
     """Run a command ``do`` that calls a function."""
 
-    def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-        commands.add_parser("do").set_defaults(run=run)
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        parser.set_defaults(run=run)
 
-    monkeypatch.setitem(sys.modules, "do", SimpleNamespace(add_parser=add_parser))
-    monkeypatch.setattr(command_line, "_COMMANDS", {"do": "do"})
+    monkeypatch.setitem(sys.modules, "do", SimpleNamespace(add_options=add_options))
+    monkeypatch.setattr(command_line, "_COMMANDS", {"do": command_line._Command("do", "do it")})
     return command_line.run([*arguments, "do"])
 
 
@@ -77,9 +78,9 @@ def test_other_exceptions_are_passed_on(
 def test_closed_output_ends_without_an_error_at_exit() -> None:
     code = (
         "import sys, types; from kclient.cli import command_line as c\n"
-        "sys.modules['do'] = types.SimpleNamespace(add_parser=lambda commands: commands\n"
-        "    .add_parser('do').set_defaults(run=lambda _: print('x' * 100) or 0))\n"
-        "c._COMMANDS = {'do': 'do'}\n"
+        "sys.modules['do'] = types.SimpleNamespace(add_options=lambda parser: parser\n"
+        "    .set_defaults(run=lambda _: print('x' * 100) or 0))\n"
+        "c._COMMANDS = {'do': c._Command('do', 'do it')}\n"
         "sys.exit(c.run(['do']))"
     )
     read, write = os.pipe()
@@ -104,9 +105,9 @@ def commands(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def test_every_command_has_a_function_and_a_summary() -> None:
-    parser = make_parser()
+    parser = make_complete_parser()
     assert commands(parser) == ALL
-    shown = parser.format_help()
+    shown = make_parser().format_help()
     assert all(f"    {name}" in shown for name in ALL)
 
 
@@ -117,28 +118,52 @@ def test_command_is_required(capsys: Captured) -> None:
     assert "required: COMMAND" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("before", [[], ["--log-level", "INFO"]])
-def test_parser_of_a_command_knows_no_other(before: list[str]) -> None:
-    assert commands(make_parser([*before, "topics", "describe", "consume"])) == ["topics"]
-
-
 @pytest.mark.parametrize(
-    "arguments",
-    [[], ["--help"], ["--help", "topics"], ["topic", "list"], ["--log-level"],
-     ["--log-level=INFO", "topics", "list"], ["--log-level", "topics"]],
-)  # fmt: skip
-def test_parser_without_a_command_knows_all(arguments: list[str]) -> None:
-    assert commands(make_parser(arguments)) == ALL
+    ("arguments", "expected"),
+    [
+        (["--version"], []),
+        (["--log-level", "INFO", "--version"], []),
+        (["--help"], []),
+        (["--help", "topics"], []),
+        (["topic", "list"], []),
+        (["--log-level"], []),
+        ([], []),
+        (["topics", "list", "--help"], ["kclient.cli.topics"]),
+        (["--log-level=INFO", "topics", "--help"], ["kclient.cli.topics"]),
+        (["--log-level", "INFO", "consume", "topics", "-z"], ["kclient.cli.records.consume"]),
+    ],
+)
+def test_only_the_module_of_the_command_is_imported(
+    arguments: list[str], expected: list[str]
+) -> None:
+    modules = [command.module for command in command_line._COMMANDS.values()]
+    code = (
+        "import contextlib, sys; from kclient.cli.main import main\n"
+        f"with contextlib.suppress(SystemExit): main({arguments})\n"
+        f"print([name for name in {modules} if name in sys.modules], file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ended.stderr.splitlines()[-1] == str(expected)
+
+
+def test_version_is_printed_without_a_parser() -> None:
+    code = (
+        "import sys; from kclient.cli.main import main; main(['--version']); "
+        "print([name for name in ('argparse', 'logging') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ended.stdout == f"kclient {VERSION}\n[]\n"
 
 
 def test_command_of_a_client_does_not_import_the_broker() -> None:
     code = (
-        "import sys; from kclient.cli.command_line import make_parser; "
-        "make_parser(['topics', 'list']); make_parser(['cluster', 'describe']); "
+        "import contextlib, sys; from kclient.cli.command_line import make_parser\n"
+        "for command in 'topics', 'cluster':\n"
+        "    with contextlib.suppress(SystemExit): make_parser().parse_args([command, '-h'])\n"
         "print([name for name in sys.modules if name.startswith('kclient.broker')])"
     )
     ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert ended.stdout == "[]\n"
+    assert ended.stdout.splitlines()[-1] == "[]"
 
 
 def test_closed_standard_output_discards_the_output() -> None:

@@ -23,10 +23,11 @@ def clients() -> Iterator[Clients]:
 
 
 def test_the_version(capsys: Captured) -> None:
+    assert main(["--version"]) == 0
     with pytest.raises(SystemExit) as ended:
-        main(["--version"])
+        main(["--log-level", "INFO", "--version"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out == f"kclient {kclient.__version__}\n"
+    assert capsys.readouterr().out == f"kclient {kclient.__version__}\n" * 2
 
 
 def test_the_version_is_known_without_an_installation(tmp_path: Path) -> None:

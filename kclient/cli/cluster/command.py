@@ -13,9 +13,8 @@ from kclient.cli.output import add_json_option, number, show, table
 from kclient.common.broker_errors import UnsupportedVersionError
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient cluster`` to the command line."""
-    parser = commands.add_parser("cluster", help="start a cluster on this machine; describe any")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient cluster``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_start(actions.add_parser("start", help="run several brokers on this machine"))
     describing = actions.add_parser("describe", help="show brokers, features and the quorum")

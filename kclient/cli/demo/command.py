@@ -31,13 +31,9 @@ Position = tuple[int, int]
 Seen = tuple[str, int | None]
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient demo`` to the command line."""
-    parser = commands.add_parser(
-        "demo",
-        help="send 336,776 real flights through the companion broker and a consumer group",
-        description=__doc__,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient demo``."""
+    parser.description = __doc__
     parser.add_argument(
         "--data-dir",
         type=Path,

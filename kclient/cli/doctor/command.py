@@ -24,14 +24,12 @@ from kclient.producer.producer_config import PRODUCER_CONFIG
 _REMEDY = "check the name and the port of bootstrap.servers, and firewalls on the way"
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient doctor`` to the command line."""
-    parser = commands.add_parser(
-        "doctor",
-        help="find out why a client cannot work with a cluster",
-        description="Check the way to a cluster: DNS, TCP, TLS, SASL, ApiVersions, metadata and "
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient doctor``."""
+    parser.description = (
+        "Check the way to a cluster: DNS, TCP, TLS, SASL, ApiVersions, metadata and "
         "advertised addresses of brokers; with --probe also clocks, produce and consume. Each "
-        "problem is shown with its remedy. The exit status is 1 if a check failed.",
+        "problem is shown with its remedy. The exit status is 1 if a check failed."
     )
     parser.add_argument(
         "--probe",

@@ -44,9 +44,8 @@ class PartitionLag(NamedTuple):
     host: str | None
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient groups`` to the command line."""
-    parser = commands.add_parser("groups", help="show, reset and delete consumer groups")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient groups``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_list(actions.add_parser("list", help="list groups with state and type"))
     describing = actions.add_parser("describe", help="show members, committed offsets and lag")

@@ -44,13 +44,9 @@ _DAY_S = 86_400.0
 _GROUP_ID = ("group.id", "group_id")
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient consume`` to the command line."""
-    parser = commands.add_parser(
-        "consume",
-        help="print the records of topics",
-        description=__doc__,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient consume``."""
+    parser.description = __doc__
     parser.add_argument("topic", nargs="+", help="topics to read")
     parser.add_argument("--group", help="join this group and commit the offsets of what is printed")
     _add_range(parser)

@@ -39,9 +39,8 @@ class Deletion(NamedTuple):
     records: int
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient records`` to the command line."""
-    parser = commands.add_parser("records", help="delete the oldest records of partitions")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient records``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     deleting = actions.add_parser("delete", help="delete records before an offset or a time")
     deleting.description = (

@@ -50,13 +50,9 @@ _LARGEST_EXPANSION = 8
 sequence takes up to six characters for a byte."""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``kclient produce`` to the command line."""
-    parser = commands.add_parser(
-        "produce",
-        help="send lines or files as records",
-        description=__doc__,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``kclient produce``."""
+    parser.description = __doc__
     parser.add_argument("topic", help="topic to write to")
     _add_input(parser)
     _add_record(parser)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kclient.cli.command_line import make_parser
+from kclient.cli.command_line import make_complete_parser
 from kclient.cli.common_options import add_connection_options
 from kclient.cli.examples import examples_of
 
@@ -26,7 +26,7 @@ def leaves(
     parser: argparse.ArgumentParser | None = None,
 ) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """Yield each command that can be run, with its parser."""
-    parser = make_parser() if parser is None else parser
+    parser = make_complete_parser() if parser is None else parser
     below = list(_subparsers(parser))
     if not below:
         yield parser.prog, parser
@@ -57,7 +57,7 @@ def _client_parser() -> argparse.ArgumentParser:
 
 def _commands() -> str:
     parts = []
-    for parser, summary in _subparsers(make_parser()):
+    for parser, summary in _subparsers(make_complete_parser()):
         actions = list(_subparsers(parser))
         parts.append(_section("###", parser, summary))
         parts += [_section("####", action, what) for action, what in actions]
