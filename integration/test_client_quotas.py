@@ -12,6 +12,7 @@ from integration.conftest import StartCluster
 from integration.harness.kafka_cluster import ClusterOptions
 from kclient import AdminClient, Consumer, Producer, TopicPartition
 from kclient.admin import ClientQuotaEntity, ClientQuotaFilterComponent, QuotaMatchType
+from kclient.protocol.message import Request
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.messages.fetch import FetchRequest, FetchResponse
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -20,6 +21,17 @@ from kclient.protocol.messages.produce import (
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
+)
+from kclient.protocol.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
 )
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
@@ -121,6 +133,65 @@ def first_throttle_times(bootstrap: str) -> list[object]:
 def test_first_throttle_times_are_equal(brokers: list[str]) -> None:
     companion, apache = [first_throttle_times(each) for each in brokers]
     assert companion == apache
+
+
+def mutated(bootstrap: str, client_id: str, request: Request, version: int) -> tuple[int, int]:
+    """Change topics with a new connection; return throttle time and error."""
+    with Wire(bootstrap) as wire:
+        response = ask(wire, request, version, request.response_type, client_id)
+    assert isinstance(
+        response, CreateTopicsResponse | CreatePartitionsResponse | DeleteTopicsResponse
+    )
+    if isinstance(response, CreateTopicsResponse):
+        code = response.topics[0].error_code
+    elif isinstance(response, CreatePartitionsResponse):
+        code = response.results[0].error_code
+    else:
+        code = response.responses[0].error_code
+    return response.throttle_time_ms, code
+
+
+def creation(name: str, partitions: int, *, validate_only: bool = False) -> Request:
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    return CreateTopicsRequest(topics=[topic], timeout_ms=5000, validate_only=validate_only)
+
+
+def throttled_mutations(bootstrap: str) -> list[tuple[str, int, int]]:
+    """Return throttle time in s and error of changes of partitions; 22 are allowed at first."""
+    set_quota(bootstrap, {"client-id": None}, controller_mutation_rate=2)
+    names = (f"probe{number}" for number in itertools.count())
+    probe = creation("probe", 30, validate_only=True)
+    wait_until(lambda: mutated(bootstrap, next(names), probe, 5)[0] > 0, "the quota takes effect")
+    growth = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name="a", count=45, assignments=None)], timeout_ms=5000
+    )
+    old_deletion = DeleteTopicsRequest(topic_names=["b"], timeout_ms=5000)
+    deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=5000)
+    steps: list[tuple[str, Request, int]] = [
+        ("strict", creation("a", 42), 7),
+        ("strict", creation("b", 1), 7),
+        ("strict", creation("a", 1), 7),
+        ("strict", growth, 3),
+        ("strict", deletion, 6),
+        ("old", creation("b", 32), 5),
+        ("old", creation("c", 10), 5),
+        ("old", old_deletion, 4),
+        ("growing", growth, 2),
+        ("growing", growth, 3),
+        ("large", creation("d", 90), 5),
+        ("large", CreatePartitionsRequest(topics=growth.topics, timeout_ms=5000), 3),
+    ]
+    found = []
+    for client_id, request, version in steps:
+        throttle_ms, code = mutated(bootstrap, client_id, request, version)
+        found.append((client_id, round(throttle_ms / 1000), code))
+    return found
+
+
+def test_changes_of_partitions_are_throttled_alike(brokers: list[str]) -> None:
+    companion, apache = [throttled_mutations(each) for each in brokers]
+    assert companion == apache
+    assert {code for _, _, code in apache} >= {0, 36, 89}
 
 
 def second_response(bootstrap: str) -> tuple[int, float]:

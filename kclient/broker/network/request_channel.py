@@ -75,6 +75,7 @@ class Request:
         body: Decoded request; None if the header alone determines the response.
         times: Times of its stages in the broker.
         size: Bytes of the received frame, if it is metered.
+        mutation_throttle_ms: Throttle time for changes of partitions, if it is metered.
     """
 
     __slots__ = (
@@ -88,6 +89,7 @@ class Request:
         "connection_id",
         "header",
         "listener_name",
+        "mutation_throttle_ms",
         "principal",
         "size",
         "times",
@@ -114,6 +116,7 @@ class Request:
         """Let a function count the request against quotas before its response is sent."""
         self._charge = charge
         self._is_charged = False
+        self.mutation_throttle_ms = 0
         self.size = 0 if self._receive is None else len(self._receive.payload)
 
     @property

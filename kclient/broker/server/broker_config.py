@@ -146,6 +146,13 @@ class BrokerConfig(TransactionKeys):
     fetch_max_bytes: int = number(
         "fetch.max.bytes", _INT, 57671680, "Largest fetch response.", low=1024
     )
+    controller_quota_window_num: int = number(
+        "controller.quota.window.num", _INT, 11,
+        "Samples of the window of controller_mutation_rate.", low=1
+    )  # fmt: skip
+    controller_quota_window_size_seconds: int = number(
+        "controller.quota.window.size.seconds", _INT, 1, "Length of such a sample.", low=1
+    )
     quota_window_num: int = number(
         "quota.window.num", _INT, 11, "Samples of the rate of a client with a quota.", low=1
     )
@@ -421,6 +428,11 @@ class BrokerConfig(TransactionKeys):
         securities = {each.name: each for each in self.listener_securities()}
         values = values_of(self, self.overrides, listener)
         return peer_security(securities[listener], values, mechanism)
+
+    def controller_quota_window(self) -> QuotaWindow:
+        """Return the samples of the changes of partitions by a client."""
+        seconds = self.controller_quota_window_size_seconds
+        return QuotaWindow(self.controller_quota_window_num, seconds * 1000)
 
     def quota_window(self) -> QuotaWindow:
         """Return the samples of the rates of clients."""

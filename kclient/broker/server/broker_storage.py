@@ -139,7 +139,12 @@ def open_storage(
     markers = TransactionMarkers(runtime.clock, runtime.tasks, lambda: replicas.hosted.image)
     markers.wakeup = replicas.timer.wakeup
     transactions = _transactions(config, runtime, replicas, markers)
-    quotas = ClientQuotas(config.quota_window(), runtime.clock, runtime.tasks.lock())
+    quotas = ClientQuotas(
+        config.quota_window(),
+        runtime.clock,
+        runtime.tasks.lock(),
+        config.controller_quota_window(),
+    )
     loader = MetadataLoader(lambda: raft.client.high_watermark, _raise_fatal)
     loader.add_publisher(
         BrokerMetadataPublisher(

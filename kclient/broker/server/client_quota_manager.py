@@ -1,4 +1,4 @@
-"""Quotas of clients: bytes that they produce and consume, and time of the request handlers.
+"""Quotas of clients: bytes produced and consumed, time of request handlers, changes of partitions.
 
 A client is throttled so that its rate falls to its quota: its response is sent at once with the
 throttle time, and its connection is not read until that has passed (KIP-13, KIP-124, KIP-219).
@@ -6,7 +6,7 @@ throttle time, and its connection is not read until that has passed (KIP-13, KIP
 Differences from Apache Kafka: the rate of a client without a quota is not recorded, so that its
 first quota counts from then on; ``request_percentage`` counts the time in which requests are
 handled, not that of input and output; a request that is forwarded to the active controller counts
-at the broker that received it.
+at the broker that received it, also for ``controller_mutation_rate`` (KIP-599).
 """
 
 from collections.abc import Callable, Mapping
@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from kclient.broker.metadata.metadata_delta import MetadataDelta
 from kclient.broker.metadata.metadata_image import MetadataImage, QuotaEntity
-from kclient.broker.network.quota_rate import QuotaRate, QuotaWindow
+from kclient.broker.network.quota_rate import DEFAULT_WINDOW, QuotaRate, QuotaWindow
 from kclient.broker.network.request_channel import Request
+from kclient.broker.network.token_bucket import TokenBucket
 from kclient.common.runtime import Clock, Lock
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.produce import ProduceRequest
@@ -51,11 +52,16 @@ class ClientQuotaManager:
         is_enabled: Whether any client has the quota.
     """
 
-    def __init__(self, window: QuotaWindow) -> None:
+    def __init__(
+        self,
+        window: QuotaWindow,
+        measure: type[QuotaRate] | type[TokenBucket] = QuotaRate,
+    ) -> None:
         self._window = window
+        self._measure = measure
         self._values: Mapping[QuotaEntity, float] = {}
         self._limits: dict[tuple[str, str], _Limit | None] = {}
-        self._rates: dict[tuple[str, str], QuotaRate] = {}
+        self._rates: dict[tuple[str, str], QuotaRate | TokenBucket] = {}
         self._rates_to_prune = MAX_CLIENTS
         self.is_enabled = False
 
@@ -90,7 +96,7 @@ class ClientQuotaManager:
         rate = self._rates.get(limit.sharers)
         if rate is None:
             self._prune(now_ms)
-            rate = self._rates[limit.sharers] = QuotaRate(self._window)
+            rate = self._rates[limit.sharers] = self._measure(self._window)
         rate.record(value, now_ms)
         return rate.throttle_ms(limit.value, now_ms)
 
@@ -136,17 +142,25 @@ class ClientQuotas:
         is_enabled: Whether any client has a quota; read by each request.
     """
 
-    def __init__(self, window: QuotaWindow, clock: Clock, lock: Lock) -> None:
+    def __init__(
+        self,
+        window: QuotaWindow,
+        clock: Clock,
+        lock: Lock,
+        controller_window: QuotaWindow = DEFAULT_WINDOW,
+    ) -> None:
         self._clock = clock
         self._window = window
         self._lock = lock  # guards: the managers
         self._produce = ClientQuotaManager(window)
         self._fetch = ClientQuotaManager(window)
         self._request = ClientQuotaManager(window)
+        self._mutations = ClientQuotaManager(controller_window, TokenBucket)
         self._managers = {
             "producer_byte_rate": self._produce,
             "consumer_byte_rate": self._fetch,
             "request_percentage": self._request,
+            "controller_mutation_rate": self._mutations,
         }
         self.is_enabled = False
         self._address_followers: list[Callable[[Mapping[str | None, float]], None]] = []
@@ -180,6 +194,25 @@ class ClientQuotas:
         if request.header.api_key not in _EXEMPT:
             request.meter(self._charge)
 
+    def admits_mutations(self, request: Request, count: int, *, is_strict: bool) -> bool:
+        """Count partitions to create or delete; return whether the client may change them now.
+
+        A client over its quota is throttled. Only a strict request is refused, and then not counted
+        (Kafka: StrictControllerMutationQuota, PermissiveControllerMutationQuota).
+        """
+        if not request.is_metered:
+            return True
+        user, client_id = _client(request)
+        now_ms = int(self._clock.monotonic_ms())
+        with self._lock:
+            throttle_ms = self._mutations.record(user, client_id, 0, now_ms)
+            is_refused = is_strict and throttle_ms > 0
+            if not is_refused:
+                throttle_ms = self._mutations.record(user, client_id, count, now_ms)
+        if is_refused or not is_strict:
+            request.mutation_throttle_ms = max(request.mutation_throttle_ms, throttle_ms)
+        return not is_refused
+
     def max_fetch_bytes(self, request: Request) -> int | None:
         """Return the bytes of a fetch that does not exceed the quota if nothing was fetched before.
 
@@ -211,7 +244,7 @@ class ClientQuotas:
                 bytes_ms = self._fetch.record(user, client_id, response_bytes, now_ms)
                 if bytes_ms or request_ms:
                     self._fetch.record(user, client_id, -response_bytes, now_ms)
-        return max(bytes_ms, request_ms)
+        return max(bytes_ms, request_ms, request.mutation_throttle_ms)
 
     def _handling_ns(self, request: Request) -> int:
         """Return the time in which the request was handled, without that of a delayed operation."""

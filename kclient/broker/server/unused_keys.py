@@ -62,8 +62,6 @@ _WITHOUT_EFFECT = {
         alter.log.dirs.replication.quota.window.num
         alter.log.dirs.replication.quota.window.size.seconds
         background.threads
-        controller.quota.window.num
-        controller.quota.window.size.seconds
         delete.records.purgatory.purge.interval.requests
         fetch.purgatory.purge.interval.requests
         group.consumer.assignment.interval.ms

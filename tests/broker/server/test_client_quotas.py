@@ -5,9 +5,14 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from kclient import Producer
-from kclient.admin import ClientQuotaEntity
+from kclient.admin import ClientQuotaEntity, NewTopic
 from kclient.broker.network.quota_rate import QuotaWindow
+from kclient.broker.network.token_bucket import TokenBucket
 from kclient.broker.server.client_quota_manager import MAX_CLIENTS, ClientQuotaManager
+from kclient.common.broker_errors import (
+    ThrottlingQuotaExceededError,
+    UnknownTopicOrPartitionError,
+)
 from kclient.common.types import TopicPartition
 from tests.support.virtual.virtual_cluster import VirtualCluster
 
@@ -113,6 +118,46 @@ def test_throttled_first_fetch_counts_in_the_metric_of_the_consumer(
     consumer.assign([TopicPartition(topic, 0)])
     assert not consumer.poll(timeout=5)  # the batch exceeds the quota of a whole window
     assert consumer.metrics()["fetch-throttle-time-max"] > 5000
+
+
+def test_changes_of_partitions_wait_for_the_quota(simulation: VirtualCluster) -> None:
+    straight = simulation.straight
+    set_quota(simulation, {"client-id": "limited"}, controller_mutation_rate=2)
+    admin = straight.admin(client_id="limited")
+    before = simulation.now
+    admin.create_topics(NewTopic("many", 42))  # 22 tokens of 11 s, so 20 are missing
+    assert simulation.now - before < 2
+    with pytest.raises(ThrottlingQuotaExceededError, match="topic 'more'"):
+        admin.create_topics(NewTopic("more", 1))
+    assert simulation.now - before < 2
+    admin.create_topics(NewTopic("more", 1))  # the connection is read after the throttle time
+    assert 10 <= simulation.now - before < 12
+    with pytest.raises(ThrottlingQuotaExceededError, match="topic 'more'"):
+        admin.create_partitions({"more": 22}).raise_for_errors()
+    admin.create_partitions({"more": 22}).raise_for_errors()
+    before = simulation.now
+    refused = admin.delete_topics(["more", "missing"]).errors
+    assert [type(each) for each in refused.values()] == [
+        ThrottlingQuotaExceededError,
+        UnknownTopicOrPartitionError,
+    ]
+    admin.create_partitions({"more": 23}).raise_for_errors()
+    assert 9 <= simulation.now - before < 12
+    before = simulation.now
+    straight.admin(client_id="other").delete_topics(["more"])
+    assert simulation.now - before < 2
+
+
+def test_bucket_is_refilled_up_to_the_window() -> None:
+    bucket = TokenBucket(QuotaWindow(samples=3, sample_ms=1000))
+    bucket.record(30, 5000)
+    assert bucket.throttle_ms(5.0, 5000) == 3000
+    assert not bucket.is_idle(8000)
+    assert bucket.throttle_ms(5.0, 7999) == 1
+    assert bucket.throttle_ms(5.0, 8001) == 0
+    assert bucket.is_idle(11_001)
+    bucket.record(16, 60_000)
+    assert bucket.throttle_ms(5.0, 60_000) == 200
 
 
 def test_removed_quota_throttles_no_more(simulation: VirtualCluster) -> None:

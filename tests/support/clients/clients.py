@@ -39,8 +39,8 @@ class Clients(Closing):
         """Return an unused group name."""
         return f"group-{next(_numbers)}"
 
-    def admin(self) -> AdminClient:
-        return self._ending.enter_context(AdminClient(**self._common))
+    def admin(self, **options: Any) -> AdminClient:
+        return self._ending.enter_context(AdminClient(**self._common, **options))
 
     def producer(self, **options: Any) -> Producer:
         return self._ending.enter_context(Producer(**self._common, **options))

@@ -7,7 +7,8 @@
 What the client may not do is refused here; the active controller decides on the rest. A response is
 sent when this broker has applied the change, and at the latest when `timeout_ms` or 1 s after the
 commit has passed. Differences from Apache Kafka: no change is refused because `timeout_ms` has
-passed.
+passed; a change that the controller refuses for other reasons than that the topic exists or does
+not counts against the quota of changes of partitions.
 """
 
 from collections import Counter
@@ -20,7 +21,12 @@ from kclient.broker.network.request_channel import Request
 from kclient.broker.server.controller_channel import are_created
 from kclient.broker.server.served_api import BrokerServices, ServedApi
 from kclient.common.acls import AclOperation, ResourceType
-from kclient.common.broker_errors import NONE, TopicAuthorizationError, code_of
+from kclient.common.broker_errors import (
+    NONE,
+    ThrottlingQuotaExceededError,
+    TopicAuthorizationError,
+    code_of,
+)
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.topics import (
     CreatableTopic,
@@ -38,6 +44,11 @@ from kclient.protocol.messages.topics import (
 )
 
 _UNAUTHORIZED = code_of(TopicAuthorizationError)
+_THROTTLED = code_of(ThrottlingQuotaExceededError)
+_QUOTA_EXCEEDED = "The throttling quota has been exceeded."
+_STRICT_CREATION, _STRICT_PARTITIONS, _STRICT_DELETION = 6, 3, 5
+"""First versions that are refused over the quota, instead of only throttled (KIP-599)."""
+
 _NO_REASON = ""  # as that of Apache Kafka
 
 
@@ -45,13 +56,21 @@ def _create_topics(services: BrokerServices, request: Request, body: CreateTopic
     """Create the topics that the client may create."""
     names = list(dict.fromkeys(topic.name for topic in body.topics))
     creatable = _creatable(services, request, names)
-    wanted = [topic for topic in body.topics if topic.name in creatable]
+    allowed = [topic for topic in body.topics if topic.name in creatable]
+    is_strict = request.header.api_version >= _STRICT_CREATION
+    wanted = [
+        topic
+        for topic in allowed
+        if _admits_creation(services, request, topic, is_strict=is_strict)
+    ]
+    throttled = {topic.name for topic in allowed} - {topic.name for topic in wanted}
 
     def on_done(outcome: CreateTopicsResponse | KafkaError) -> None:
         if isinstance(outcome, KafkaError):
             request.respond(failed_creation(body, code_of(outcome)))
             return
         found = {result.name: result for result in outcome.topics}
+        found |= {name: _refused_topic(name, _THROTTLED, _QUOTA_EXCEEDED) for name in throttled}
         for topic in wanted:
             _describe_created(services, request, found[topic.name], topic)
         request.respond(
@@ -69,6 +88,16 @@ def _create_topics(services: BrokerServices, request: Request, body: CreateTopic
         None if body.validate_only else are_created,
         services.clock.monotonic_ms() + body.timeout_ms,
     )
+
+
+def _admits_creation(
+    services: BrokerServices, request: Request, topic: CreatableTopic, *, is_strict: bool
+) -> bool:
+    if topic.name in services.metadata.image.topics:
+        return True  # the controller refuses it, whatever the quota
+    count = len(topic.assignments) or topic.num_partitions
+    count = services.config.num_partitions if count == -1 else max(count, 0)
+    return services.quotas.admits_mutations(request, count, is_strict=is_strict)
 
 
 def _creatable(services: BrokerServices, request: Request, names: Iterable[str]) -> Container[str]:
@@ -128,13 +157,24 @@ def _create_partitions(
     alterable = {
         name for name in names if services.auth.authorize_topic(request, AclOperation.ALTER, name)
     }
-    wanted = [topic for topic in body.topics if topic.name in alterable]
+    allowed = [topic for topic in body.topics if topic.name in alterable]
+    is_strict = request.header.api_version >= _STRICT_PARTITIONS
+    wanted = [
+        topic for topic in allowed if _admits_growth(services, request, topic, is_strict=is_strict)
+    ]
+    throttled = {topic.name for topic in allowed} - {topic.name for topic in wanted}
 
     def on_done(outcome: CreatePartitionsResponse | KafkaError) -> None:
         if isinstance(outcome, KafkaError):
             request.respond(failed_partitions(body, code_of(outcome)))
             return
         found = {result.name: result for result in outcome.results}
+        found |= {
+            name: CreatePartitionsTopicResult(
+                name=name, error_code=_THROTTLED, error_message=_QUOTA_EXCEEDED
+            )
+            for name in throttled
+        }
         results = [
             found.get(name)
             or CreatePartitionsTopicResult(
@@ -155,6 +195,16 @@ def _create_partitions(
         None if body.validate_only else partial(_have_partitions, wanted),
         services.clock.monotonic_ms() + body.timeout_ms,
     )
+
+
+def _admits_growth(
+    services: BrokerServices, request: Request, topic: CreatePartitionsTopic, *, is_strict: bool
+) -> bool:
+    present = services.metadata.image.topics.get(topic.name)
+    added = 0 if present is None else topic.count - len(present.partitions)
+    if added <= 0:
+        return True  # the controller refuses it, whatever the quota
+    return services.quotas.admits_mutations(request, added, is_strict=is_strict)
 
 
 def _have_partitions(
@@ -193,6 +243,15 @@ def _delete_topics(services: BrokerServices, request: Request, body: DeleteTopic
         for key, name in names.items()
         if not _may_delete(services, request, key, name)
     }
+    is_strict = request.header.api_version >= _STRICT_DELETION
+    for key in valid:
+        if key not in refused and not _admits_deletion(services, request, key, is_strict=is_strict):
+            refused[key] = DeletableTopicResult(
+                name=names[key],
+                topic_id=key[1],
+                error_code=_THROTTLED,
+                error_message=_QUOTA_EXCEEDED,
+            )
     wanted = [topic for topic in topics if (topic.name, topic.topic_id) not in refused]
 
     def on_done(outcome: DeleteTopicsResponse | KafkaError) -> None:
@@ -215,6 +274,17 @@ def _delete_topics(services: BrokerServices, request: Request, body: DeleteTopic
         _are_deleted,
         services.clock.monotonic_ms() + body.timeout_ms,
     )
+
+
+def _admits_deletion(
+    services: BrokerServices, request: Request, key: TopicKey, *, is_strict: bool
+) -> bool:
+    image = services.metadata.image
+    name = image.topic_names.get(key[1]) if key[0] is None else key[0]
+    topic = None if name is None else image.topics.get(name)
+    if topic is None:
+        return True  # the controller refuses it, whatever the quota
+    return services.quotas.admits_mutations(request, len(topic.partitions), is_strict=is_strict)
 
 
 def _are_deleted(response: DeleteTopicsResponse, image: MetadataImage) -> bool:
