@@ -7,7 +7,7 @@ from unittest import mock
 
 from integration.spark_kills.crash_points import CrashPoints, Facts, Point
 from kclient.producer.producer import Producer
-from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows, Producer, TaskDelivery
+from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows, TaskDelivery
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
 
 _CHUNKS = 2  # of a task that is killed during its sends
@@ -86,7 +86,7 @@ class _RecordedChunk:
         self._inner = inner
         self._sent = sent
         self.rows = inner.rows
-        self.size_in_bytes = inner.bytes
+        self.size_in_bytes = inner.size_in_bytes
         self.first_topic = inner.first_topic
         self.checksum = inner.checksum
 
