@@ -133,17 +133,19 @@ class InFlightRequests:
         queue = self._queues.get(node_id)
         return queue[0] if queue else None
 
-    def complete_last_sent(self, node_id: str) -> InFlightRequest:
-        """Remove and return the newest request of a node.
+    def complete_sent(self, send: NetworkSend) -> InFlightRequest:
+        """Remove and return the request of a frame that was written, to which no response comes.
 
         Raises:
             IllegalStateError: There is none.
         """
-        queue = self._queues.get(node_id)
-        if not queue:
-            raise IllegalStateError(f"node {node_id}: no request is in flight")
-        self._count -= 1
-        return queue.pop()
+        queue = self._queues.get(send.channel_id) or deque()
+        for index, request in enumerate(queue):
+            if request.send is send:
+                del queue[index]
+                self._count -= 1
+                return request
+        raise IllegalStateError(f"node {send.channel_id}: the request is not in flight")
 
     def throttle(self, node_id: str, delay_ms: float) -> None:
         """Extend the timeouts of a node's requests: it reads them only after the throttle time."""

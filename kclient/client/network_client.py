@@ -219,7 +219,7 @@ class NetworkClient:
         )
 
     def send(self, request: ClientRequest, now_ms: float) -> None:
-        """Queue a request to a node that is ready; the next `poll` writes it.
+        """Queue a request to a node that is ready; `write_ahead` or the next `poll` writes it.
 
         A request without a usable API version fails in the next `poll`.
 
@@ -235,6 +235,13 @@ class NetworkClient:
             self._connections.send(request, now_ms)
         except KafkaError as error:
             self._collector.not_sent(request, error, now_ms)
+
+    def write_ahead(self, now_ms: float) -> None:
+        """Write the queued requests, for brokers to work on them while the caller prepares `poll`.
+
+        The next `poll` writes what the sockets did not take, and has all results.
+        """
+        self._selector.write_ahead(now_ms)
 
     def in_flight_request_count(self, node_id: str | None = None) -> int:
         """Return the number of requests in flight, of one node or of all."""

@@ -93,7 +93,7 @@ class ResponseCollector:
 
     def _handle_completed_sends(self, now_ms: float) -> None:
         for send in self._selector.completed_sends:
-            item = self._in_flight.complete_last_sent(send.channel_id)
+            item = self._in_flight.complete_sent(send)
             self._last_without_response[send.channel_id] = item.request.correlation_id
             self.responses.append(item.completed(None, now_ms))
 

@@ -137,6 +137,7 @@ class Selector:
         self._authenticating: dict[str, float] = {}
         self._authentication_timeout_ms = authentication_timeout_ms
         self._max_unauthenticated = max_unauthenticated
+        self._wrote_ahead = False  # the results have those of frames written since the last poll
         self._closed = False
 
     def connect(
@@ -189,7 +190,7 @@ class Selector:
         self._limit_authentication(channel_id)
 
     def send(self, send: NetworkSend) -> None:
-        """Queue a frame, to be written by the next `poll`.
+        """Queue a frame, to be written by `write_ahead` or the next `poll`.
 
         Raises:
             IllegalStateError: There is no such channel, or it is still writing another frame.
@@ -209,11 +210,8 @@ class Selector:
         Returns:
             The time at the end of the wait.
         """
-        self.completed_sends.clear()
-        self.completed_receives.clear()
-        self.failed_sends.clear()
-        self.connected.clear()
-        self.disconnected.clear()
+        self._discard_results()
+        self._wrote_ahead = False
         if len(self._authenticating) > self._max_unauthenticated:
             # Before any of them is read: many may have been accepted since the last poll.
             self._close_unauthenticated(now_ms)
@@ -241,6 +239,16 @@ class Selector:
             self._close_unauthenticated(now_ms)
             self._close_idle(now_ms)
         return now_ms
+
+    def _discard_results(self) -> None:
+        """Discard the results of the last `poll`, but not those of `write_ahead` after it."""
+        if self._wrote_ahead:
+            return
+        self.completed_sends.clear()
+        self.completed_receives.clear()
+        self.failed_sends.clear()
+        self.connected.clear()
+        self.disconnected.clear()
 
     def close(self) -> None:
         """Close every channel and the selector itself; idempotent."""
@@ -312,6 +320,15 @@ class Selector:
         self._poller.register(stream, interest, channel)
         self._idle.touch(channel_id, self._clock.monotonic_ms())
         return channel
+
+    def write_ahead(self, now_ms: float) -> None:
+        """Write the queued frames before the next `poll`, which has the results.
+
+        The results of the last `poll` are discarded.
+        """
+        self._discard_results()
+        self._wrote_ahead = True
+        self.write_queued(now_ms)
 
     def write_queued(self, now_ms: float) -> None:
         """Write the queued frames, as `poll` does first: most sockets take one without waiting.

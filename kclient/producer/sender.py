@@ -377,6 +377,7 @@ class Sender:
         if tracer is not None:
             sent_ns = self._clock.monotonic_ns()
             tracer.request_sent(batches, request.correlation_id, started_ns, sent_ns)
+        self._client.write_ahead(now_ms)
         self._metrics.request_sent(batches, now_ms)
 
     def _renew_topic_use(self, now_ms: float) -> None:

@@ -72,15 +72,15 @@ def test_requests_of_a_node_are_completed_in_order(in_flight: InFlightRequests) 
     assert in_flight.count() == 1
 
 
-def test_request_without_response_is_the_last_one_sent(in_flight: InFlightRequests) -> None:
-    first, second = sent(number=0), sent(number=1)
-    in_flight.add(first)
-    in_flight.add(second)
-    assert in_flight.complete_last_sent("1") is second
-    assert in_flight.oldest("1") is first
-    in_flight.complete_next("1")
-    with pytest.raises(IllegalStateError, match="node 1: no request is in flight"):
-        in_flight.complete_last_sent("1")
+def test_request_without_response_is_completed_by_its_frame(in_flight: InFlightRequests) -> None:
+    requests = first, second, third = sent(number=0), sent(number=1), sent(number=2)
+    for request in requests:
+        in_flight.add(request)
+    assert in_flight.complete_sent(second.send) is second
+    assert in_flight.complete_sent(third.send) is third
+    assert (in_flight.oldest("1"), in_flight.count("1")) == (first, 1)
+    with pytest.raises(IllegalStateError, match="node 1: the request is not in flight"):
+        in_flight.complete_sent(third.send)
 
 
 def test_next_request_waits_until_the_last_frame_is_written(in_flight: InFlightRequests) -> None:
@@ -136,8 +136,8 @@ def test_count_is_the_sum_of_all_nodes(steps: list[str]) -> None:
             in_flight.add(sent(node_id, number))
         elif action == "next":
             in_flight.complete_next(node_id)
-        elif action == "last" and in_flight.count(node_id):
-            in_flight.complete_last_sent(node_id)
+        elif action == "last" and (oldest := in_flight.oldest(node_id)):
+            in_flight.complete_sent(oldest.send)
         elif action == "clear":
             in_flight.clear_all(node_id)
         assert in_flight.count() == in_flight.count("1") + in_flight.count("2")

@@ -1,5 +1,6 @@
 """Responses matched to requests, and connections whose state is uncertain."""
 
+import errno
 import struct
 
 import pytest
@@ -47,6 +48,59 @@ def test_request_without_response_completes_when_written(
     assert len(world.outcomes) == 1
     assert world.outcomes[0].response is None
     assert world.outcomes[0].error is None
+
+
+def socket_of(world: ClientWorld) -> VirtualSocket:
+    channel = world.selector.channel("1")
+    assert channel is not None
+    socket = channel.transport.socket
+    assert isinstance(socket, VirtualSocket)
+    return socket
+
+
+def test_request_is_written_ahead_of_the_poll(world: ClientWorld, broker: ScriptedBroker) -> None:
+    asked = len(broker.asked)
+    world.ask()
+    world.client.write_ahead(world.now_ms)
+    world.home.sleep(50)
+    assert len(broker.asked) == asked + 1
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.outcomes[0].has_response()
+
+
+def test_requests_without_response_that_were_written_ahead_complete_in_the_next_poll(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
+    """Also if a request that has a response follows on the same connection."""
+    requests = [
+        world.client.new_client_request(
+            "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, expect_response=expects
+        )
+        for expects in (False, False, True)
+    ]
+    broker.responses[ApiKey.METADATA] = silence
+    for request in requests:
+        assert world.client.ready(NODE, world.now_ms)
+        world.client.send(request, world.now_ms)
+        world.client.write_ahead(world.now_ms)
+    world.poll(0)
+    ids = [outcome.correlation_id for outcome in world.outcomes]
+    assert ids == [request.correlation_id for request in requests[:2]]
+    assert world.client.in_flight_request_count() == 1
+
+
+def test_connection_that_breaks_in_a_write_ahead_fails_the_request_in_the_next_poll(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
+    socket_of(world).ended = errno.EPIPE
+    world.ask()
+    world.client.write_ahead(world.now_ms)
+    assert not world.outcomes
+    world.poll(0)
+    (outcome,) = world.outcomes
+    assert outcome.was_disconnected
+    assert not outcome.timed_out
+    assert world.client.connection_failed(NODE)
 
 
 @pytest.mark.fault("P11", "C5")
@@ -105,11 +159,7 @@ def test_request_without_response_times_out_after_a_pause(
 def test_request_to_a_peer_that_does_not_read_times_out(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
-    channel = world.selector.channel("1")
-    assert channel is not None
-    socket = channel.transport.socket
-    assert isinstance(socket, VirtualSocket)
-    socket.capacity = 0  # as if the peer has not read the earlier bytes
+    socket_of(world).capacity = 0  # as if the peer has not read the earlier bytes
     world.ask(timeout_ms=700)
     world.home.sleep(40_000)
     attempted_ms = world.now_ms

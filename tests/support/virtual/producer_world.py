@@ -217,6 +217,9 @@ class ScriptedClient:
         if not request.expect_response:
             self.end(request.destination)
 
+    def write_ahead(self, now_ms: float) -> None:
+        """Do nothing: `send` has taken the request."""
+
     def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
         self.polled_ms.append(timeout_ms)
         self.on_poll()
