@@ -179,6 +179,11 @@ class LoopDriver:
         else:
             turns.call_soon_from_thread(turns.turn_soon)
 
+    def turn_now(self) -> None:
+        """Send what is due at once, see `LoopTurns.turn_now`."""
+        if self._turns is not None:
+            self._turns.turn_now()
+
     def keep_poller_only(self) -> None:
         """Let the client be collected if its application has dropped it: its loop has ended."""
         _open.discard(self)

@@ -66,6 +66,7 @@ class LoopTurns:
         self._error: Exception | None = None  # of the last poll; one of the waits raises it
         self._turn_is_due = False
         self._turn_due_ms = 0.0  # since when
+        self._due_turn: asyncio.Handle | None = None
         self._in_turn = False
         self._exchange_is_due = False  # there is a new wait for the network
         self._is_watching = False
@@ -163,7 +164,13 @@ class LoopTurns:
         if not self._turn_is_due:
             self._turn_is_due = True
             self._turn_due_ms = self._clock.monotonic_ms()
-            self.loop.call_soon(self._turn, context=self._context)
+            self._due_turn = self.loop.call_soon(self._turn, context=self._context)
+
+    def turn_now(self) -> None:
+        """Make the turn that is due, if one is, not in the next iteration of the event loop."""
+        if self._turn_is_due and not self._in_turn and self._due_turn is not None:
+            self._due_turn.cancel()
+            self._context.run(self._turn)
 
     def received(self) -> None:
         """End the waits for the network if events were received outside of a turn."""

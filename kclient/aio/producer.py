@@ -52,6 +52,9 @@ from kclient.record import Header
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_CALLS_ALONE = 2
+"""Calls of `send_and_wait` in a row, each alone, after which a record is sent at once."""
+
 
 class Producer(
     ProcessBound,
@@ -107,6 +110,8 @@ class Producer(
         self._driver = driver
         self._servers = ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
         self._closing: LoopTask | None = None
+        self._waiting_calls = 0  # of send_and_wait
+        self._calls_alone = 0  # in a row, with no other call waiting
         core.on_accepting = partial(_set_fast_path, ref(self))
         core.start()
         self._set_fast_path()
@@ -164,6 +169,10 @@ class Producer(
     ) -> RecordMetadata:
         """Send a record and return its metadata, once the brokers have acknowledged it.
 
+        A task that awaits each record before it sends the next one, while no other task does, has
+        its record sent at once. Records of several tasks are collected in batches until the event
+        loop has run all of them.
+
         A record whose call is cancelled after it was queued is delivered; a note of the
         `CancelledError` says so.
 
@@ -173,13 +182,21 @@ class Producer(
         future = await self.send(
             topic, value, key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
         )
+        self._calls_alone = 0 if self._waiting_calls else self._calls_alone + 1
+        if self._calls_alone > _CALLS_ALONE:
+            self._driver.turn_now()
+        self._waiting_calls += 1
         try:
+            if future.done():  # its response came in the same turn; the other tasks run now
+                await asyncio.sleep(0)
             return await future
         except asyncio.CancelledError as error:
             error.add_note(
                 f"{future!r} is queued and will be delivered; its outcome is not awaited"
             )
             raise
+        finally:
+            self._waiting_calls -= 1
 
     def _set_fast_path(self) -> None:
         """Use the fast path while records need no check of a transaction."""

@@ -5,6 +5,7 @@ import contextvars
 import gc
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -22,16 +23,18 @@ from kclient.common.errors import (
 from kclient.network.system_net import SystemPoller
 from kclient.testing import ApiKey, FaultProxy
 from tests.aio.conftest import Loop
+from tests.support.checks.waiting import wait_until
 from tests.support.clients.cancelled_calls import cancel_at_each_suspension
 
 UNREACHABLE = "127.0.0.1:1"
 
 
-def stored(bootstrap: str, topic: str) -> list[bytes]:
-    """Return the values of a topic, in the order of its only partition."""
+def stored(bootstrap: str, topic: str, least: int = 0) -> list[bytes]:
+    """Return the values of a topic, in the order of its only partition, once it has as many."""
     with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         partition = TopicPartition(topic, 0)
         consumer.assign([partition])
+        wait_until(lambda: consumer.end_offsets([partition])[partition] >= least, "all are sent")
         end = consumer.end_offsets([partition])[partition]
         values: list[bytes] = []
         while consumer.position(partition) < end:
@@ -62,6 +65,58 @@ def test_send_and_wait_returns_the_metadata(loop: Loop, bootstrap: str, topic: s
                     topic, b"v", b"k", headers=[("h", b"1")], timestamp_ms=1_700_000_000_000
                 )
                 assert found == RecordMetadata(topic, 0, number, 1_700_000_000_000, 1, 1)
+
+    loop(test)
+
+
+def test_record_of_a_task_that_sends_alone_is_sent_at_once(
+    loop: Loop, bootstrap: str, topic: str
+) -> None:
+    async def test() -> None:
+        async with Producer(bootstrap_servers=bootstrap, linger_ms=0) as producer:
+            for _ in range(5):
+                await producer.send_and_wait(topic, b"alone")
+            task = asyncio.create_task(producer.send_and_wait(topic, b"last"))
+            await asyncio.sleep(0)
+            # The event loop does not run meanwhile.
+            assert len(pool.submit(stored, bootstrap, topic, 6).result()) == 6
+            await task
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()  # starts the thread
+        loop(test)
+
+
+def test_records_of_tasks_that_send_together_share_batches(
+    loop: Loop, bootstrap: str, topic: str
+) -> None:
+    async def test() -> None:
+        async with Producer(bootstrap_servers=bootstrap, linger_ms=0) as producer:
+            for _ in range(5):
+                await producer.send_and_wait(topic, b"alone")
+            await asyncio.gather(*(producer.send_and_wait(topic, b"v") for _ in range(500)))
+            assert producer.metrics()["records-per-request-avg"] > 505 / 12
+
+    loop(test)
+
+
+def test_task_that_sends_alone_lets_other_tasks_run(loop: Loop, bootstrap: str, topic: str) -> None:
+    async def test() -> None:
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with Producer(bootstrap_servers=bootstrap, linger_ms=0) as producer:
+            counting = asyncio.create_task(count())
+            for number in range(1, 200):
+                await producer.send_and_wait(topic, b"v")
+                assert turns >= number
+            counting.cancel()
+            await asyncio.wait([counting])
 
     loop(test)
 
