@@ -48,9 +48,12 @@ class NetworkSend:
         self.channel_id = channel_id
         self.awaits_reply = awaits_reply
         self.size = length + _SIZE.size
-        self._parts: list[WirePart] = [_SIZE.pack(length), *parts]
-        if len(parts) == 1 and length < _SMALL and isinstance(parts[0], bytes):
-            self._parts = [_SIZE.pack(length) + parts[0]]
+        first = parts[0] if len(parts) == 1 else None
+        self._parts: list[WirePart]
+        if length < _SMALL and isinstance(first, bytes):
+            self._parts = [_SIZE.pack(length) + first]
+        else:
+            self._parts = [_SIZE.pack(length), *parts]
         self._next = 0
         self._offset = 0
         self._written = 0

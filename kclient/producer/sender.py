@@ -361,10 +361,6 @@ class Sender:
             config.transactional_id,
             is_version_2=transactions is not None and transactions.uses_version_2,
         )
-        for batch in batches:
-            batch.apply(_SENT)
-        if transactions is not None:
-            transactions.sent(batches, node_id)
         request = self._client.new_client_request(
             str(node_id),
             builder,
@@ -377,7 +373,12 @@ class Sender:
         if tracer is not None:
             sent_ns = self._clock.monotonic_ns()
             tracer.request_sent(batches, request.correlation_id, started_ns, sent_ns)
+        # The broker works from here on, while the states follow.
         self._client.write_ahead(now_ms)
+        for batch in batches:
+            batch.apply(_SENT)
+        if transactions is not None:
+            transactions.sent(batches, node_id)
         self._metrics.request_sent(batches, now_ms)
 
     def _renew_topic_use(self, now_ms: float) -> None:

@@ -38,6 +38,8 @@ def encode_uvarint(value: int) -> bytes:
     """Encode a non-negative integer, seven bits a byte, lowest first (KIP-482)."""
     if 0 <= value < 128:
         return SMALL_UVARINTS[value]
+    if 0 < value < 1 << 14:  # as the size of a small batch
+        return bytes((value & 127 | 128, value >> 7))
     if value < 0:
         raise ValueError(f"unsigned varint: got {value}, expected a value >= 0")
     out = bytearray()
