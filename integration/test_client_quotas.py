@@ -10,8 +10,9 @@ import pytest
 
 from integration.conftest import StartCluster
 from integration.harness.kafka_cluster import ClusterOptions
-from kclient import AdminClient, Consumer, Producer, TopicPartition
+from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from kclient.admin import ClientQuotaEntity, ClientQuotaFilterComponent, QuotaMatchType
+from kclient.common.broker_errors import ThrottlingQuotaExceededError
 from kclient.protocol.message import Request
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -156,12 +157,17 @@ def creation(name: str, partitions: int, *, validate_only: bool = False) -> Requ
     return CreateTopicsRequest(topics=[topic], timeout_ms=5000, validate_only=validate_only)
 
 
-def throttled_mutations(bootstrap: str) -> list[tuple[str, int, int]]:
-    """Return throttle time in s and error of changes of partitions; 22 are allowed at first."""
+def limit_mutations(bootstrap: str) -> None:
+    """Allow each client id 2 changes of partitions per second, and 22 at first."""
     set_quota(bootstrap, {"client-id": None}, controller_mutation_rate=2)
     names = (f"probe{number}" for number in itertools.count())
     probe = creation("probe", 30, validate_only=True)
     wait_until(lambda: mutated(bootstrap, next(names), probe, 5)[0] > 0, "the quota takes effect")
+
+
+def throttled_mutations(bootstrap: str) -> tuple[list[tuple[str, int]], list[float]]:
+    """Return the errors of changes of partitions, and their throttle times in seconds."""
+    limit_mutations(bootstrap)
     growth = CreatePartitionsRequest(
         topics=[CreatePartitionsTopic(name="a", count=45, assignments=None)], timeout_ms=5000
     )
@@ -181,17 +187,32 @@ def throttled_mutations(bootstrap: str) -> list[tuple[str, int, int]]:
         ("large", creation("d", 90), 5),
         ("large", CreatePartitionsRequest(topics=growth.topics, timeout_ms=5000), 3),
     ]
-    found = []
+    errors, throttle_times = [], []
     for client_id, request, version in steps:
         throttle_ms, code = mutated(bootstrap, client_id, request, version)
-        found.append((client_id, round(throttle_ms / 1000), code))
-    return found
+        errors.append((client_id, code))
+        throttle_times.append(throttle_ms / 1000)
+    return errors, throttle_times
 
 
 def test_changes_of_partitions_are_throttled_alike(brokers: list[str]) -> None:
     companion, apache = [throttled_mutations(each) for each in brokers]
-    assert companion == apache
-    assert {code for _, _, code in apache} >= {0, 36, 89}
+    assert companion[0] == apache[0]
+    assert {code for _, code in apache[0]} >= {0, 36, 89}
+    assert max(apache[1]) > 20
+    # A slow machine adds tokens between the changes.
+    assert companion[1] == pytest.approx(apache[1], abs=3)
+
+
+def test_admin_client_tries_again_what_the_quota_refuses(brokers: list[str]) -> None:
+    for each in brokers:
+        limit_mutations(each)
+        with AdminClient(bootstrap_servers=each, client_id="again") as admin:
+            admin.create_topics(NewTopic("large", 25, 1))
+            with pytest.raises(ThrottlingQuotaExceededError):
+                admin.create_topics(NewTopic("small", 1, 1), retry_on_quota_violation=False)
+            admin.create_topics(NewTopic("small", 1, 1))
+            assert admin.describe_topics("small")["small"].partitions
 
 
 def second_response(bootstrap: str) -> tuple[int, float]:

@@ -17,6 +17,7 @@ from kclient.admin.arguments import (
     check_total_counts,
 )
 from kclient.admin.new_topic import NewTopic
+from kclient.admin.quota_retries import send_until_quota_allows
 from kclient.admin.requester import Requester, item_error
 from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.client.client_request import SimpleBuilder
@@ -64,36 +65,54 @@ def create_topics(
     topics: NewTopic | Iterable[NewTopic],
     *,
     validate_only: bool = False,
+    retry_on_quota_violation: bool = True,
     timeout: float | None = None,
 ) -> Steps[Results[str, CreatedTopic]]:
     """Create topics; with `validate_only`, only check whether they could be created.
+
+    Args:
+        topics: Topics to create.
+        validate_only: Whether to check only.
+        retry_on_quota_violation: Whether to try again, until the timeout, to create the topics
+            that ``controller_mutation_rate`` refuses (KIP-599).
+        timeout: Timeout in seconds.
 
     Returns:
         Result or error by name.
 
     Raises:
         TopicExistsError: A topic of that name exists; the error of this topic.
+        ThrottlingQuotaExceededError: The quota refused the topic; the error of this topic.
         InvalidArgumentError: A name or a count is illegal.
         KafkaTimeoutError: The timeout expired.
     """
     wanted = check_list("topics", topics, NewTopic)
     for topic in wanted:
         check_new_topic(topic)
+    creatable = [_creatable(topic) for topic in wanted]
     requester.limit(timeout)
-    request = CreateTopicsRequest(
-        topics=[_creatable(topic) for topic in wanted],
-        timeout_ms=requester.remaining_ms(),
-        validate_only=validate_only,
-    )
-
-    def read(response: CreateTopicsResponse) -> Results[str, CreatedTopic]:
-        outcomes = {topic.name: _created(topic) for topic in response.topics}
-        return Results("create_topics", outcomes, [topic.name for topic in wanted])
-
     # Version 4 is the first that accepts -1, the broker's default, as a count.
     defaults = any(t.num_partitions == -1 and not t.replica_assignments for t in wanted)
-    builder = SimpleBuilder(request, oldest=4 if defaults else None)
-    steps = requester.send_to_controller(builder, CreateTopicsResponse, read)
+
+    def read(response: CreateTopicsResponse) -> Outcomes[str, CreatedTopic]:
+        return {topic.name: _created(topic) for topic in response.topics}
+
+    def send(names: list[str]) -> Steps[Outcomes[str, CreatedTopic]]:
+        request = CreateTopicsRequest(
+            topics=[topic for topic in creatable if topic.name in names],
+            timeout_ms=requester.remaining_ms(),
+            validate_only=validate_only,
+        )
+        builder = SimpleBuilder(request, oldest=4 if defaults else None)
+        return requester.send_to_controller(builder, CreateTopicsResponse, read)
+
+    steps = send_until_quota_allows(
+        requester,
+        "create_topics",
+        dict.fromkeys(topic.name for topic in wanted),
+        send,
+        retry=retry_on_quota_violation,
+    )
     return raising_if_single(steps, topics, NewTopic)
 
 
@@ -130,6 +149,7 @@ def delete_topics(
     names: str | Iterable[str] | None = None,
     *,
     topic_ids: str | Iterable[str] | None = None,
+    retry_on_quota_violation: bool = True,
     timeout: float | None = None,
 ) -> Steps[Results[str, None]]:
     """Delete topics with all their records, by name or by id.
@@ -139,6 +159,8 @@ def delete_topics(
     Args:
         names: Names of the topics.
         topic_ids: Ids of the topics, instead of names.
+        retry_on_quota_violation: Whether to try again, until the timeout, to delete the topics
+            that ``controller_mutation_rate`` refuses (KIP-599).
         timeout: Timeout in seconds.
 
     Returns:
@@ -147,48 +169,60 @@ def delete_topics(
     Raises:
         UnknownTopicOrPartitionError: There is no topic of this name; the error of this topic.
         UnknownTopicIdError: There is no topic of this id; the error of this topic.
+        ThrottlingQuotaExceededError: The quota refused the topic; the error of this topic.
         UnsupportedVersionError: The broker has no topic ids (Kafka 2.8).
     """
+    retry = retry_on_quota_violation
     if names is None or topic_ids is not None:
         ids = check_topic_ids(names, topic_ids)
         requester.limit(timeout)
-        return raising_if_single(_delete_ids(requester, ids), topic_ids, str)
+        return raising_if_single(_delete_ids(requester, ids, retry=retry), topic_ids, str)
     checked = check_topic_names(names)
     requester.limit(timeout)
-    request = DeleteTopicsRequest(
-        topics=[DeleteTopicState(name=name) for name in checked],
-        topic_names=checked,
-        timeout_ms=requester.remaining_ms(),
-    )
+    return raising_if_single(_delete_names(requester, checked, retry=retry), names, str)
 
-    def read(response: DeleteTopicsResponse) -> Results[str, None]:
-        outcomes = {
+
+def _delete_names(
+    requester: Requester, names: Sequence[str], *, retry: bool
+) -> Steps[Results[str, None]]:
+    def read(response: DeleteTopicsResponse) -> Outcomes[str, None]:
+        return {
             topic.name or "": item_error(
                 f"topic {topic.name or ''!r}", topic.error_code, topic.error_message
             )
             for topic in response.responses
         }
-        return Results("delete_topics", outcomes, checked)
 
-    steps = requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read)
-    return raising_if_single(steps, names, str)
+    def send(wanted: list[str]) -> Steps[Outcomes[str, None]]:
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name) for name in wanted],
+            topic_names=wanted,
+            timeout_ms=requester.remaining_ms(),
+        )
+        return requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read)
+
+    return send_until_quota_allows(requester, "delete_topics", names, send, retry=retry)
 
 
-def _delete_ids(requester: Requester, ids: Mapping[str, bytes]) -> Steps[Results[str, None]]:
-    request = DeleteTopicsRequest(
-        topics=[DeleteTopicState(name=None, topic_id=each) for each in ids.values()],
-        timeout_ms=requester.remaining_ms(),
-    )
-
-    def read(response: DeleteTopicsResponse) -> Results[str, None]:
+def _delete_ids(
+    requester: Requester, ids: Mapping[str, bytes], *, retry: bool
+) -> Steps[Results[str, None]]:
+    def read(response: DeleteTopicsResponse) -> Outcomes[str, None]:
         outcomes: Outcomes[str, None] = {}
         for topic in response.responses:
             text = uuid_to_text(topic.topic_id)
             outcomes[text] = item_error(f"topic id {text!r}", topic.error_code, topic.error_message)
-        return Results("delete_topics", outcomes, ids)
+        return outcomes
 
-    builder = SimpleBuilder(request, oldest=_DELETES_IDS)
-    return requester.send_to_controller(builder, DeleteTopicsResponse, read)
+    def send(wanted: list[str]) -> Steps[Outcomes[str, None]]:
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=None, topic_id=ids[text]) for text in wanted],
+            timeout_ms=requester.remaining_ms(),
+        )
+        builder = SimpleBuilder(request, oldest=_DELETES_IDS)
+        return requester.send_to_controller(builder, DeleteTopicsResponse, read)
+
+    return send_until_quota_allows(requester, "delete_topics", ids, send, retry=retry)
 
 
 class _DeleteTopics(SimpleBuilder):
@@ -405,9 +439,17 @@ def create_partitions(
     total_counts: Mapping[str, int],
     *,
     validate_only: bool = False,
+    retry_on_quota_violation: bool = True,
     timeout: float | None = None,
 ) -> Steps[Results[str, None]]:
     """Increase the partition counts of topics to the given totals.
+
+    Args:
+        total_counts: Total number of partitions by topic.
+        validate_only: Whether to check only whether the counts could be increased.
+        retry_on_quota_violation: Whether to try again, until the timeout, to increase the counts
+            that ``controller_mutation_rate`` refuses (KIP-599).
+        timeout: Timeout in seconds.
 
     Returns:
         None or error by name.
@@ -415,28 +457,32 @@ def create_partitions(
     Raises:
         InvalidPartitionsError: A total is not larger than the current count; the error of this
             topic.
+        ThrottlingQuotaExceededError: The quota refused the topic; the error of this topic.
     """
     check_total_counts(total_counts)
     requester.limit(timeout)
-    request = CreatePartitionsRequest(
-        topics=[
-            CreatePartitionsTopic(name=name, count=total, assignments=None)
-            for name, total in total_counts.items()
-        ],
-        timeout_ms=requester.remaining_ms(),
-        validate_only=validate_only,
-    )
 
-    def read(response: CreatePartitionsResponse) -> Results[str, None]:
-        outcomes = {
+    def read(response: CreatePartitionsResponse) -> Outcomes[str, None]:
+        return {
             result.name: item_error(
                 f"topic {result.name!r}", result.error_code, result.error_message
             )
             for result in response.results
         }
-        return Results("create_partitions", outcomes, total_counts)
 
-    return requester.send_to_controller(SimpleBuilder(request), CreatePartitionsResponse, read)
+    def send(names: list[str]) -> Steps[Outcomes[str, None]]:
+        request = CreatePartitionsRequest(
+            topics=[
+                CreatePartitionsTopic(name=name, count=total_counts[name], assignments=None)
+                for name in names
+            ],
+            timeout_ms=requester.remaining_ms(),
+            validate_only=validate_only,
+        )
+        return requester.send_to_controller(SimpleBuilder(request), CreatePartitionsResponse, read)
+
+    retry = retry_on_quota_violation
+    return send_until_quota_allows(requester, "create_partitions", total_counts, send, retry=retry)
 
 
 def _id_text(topic_id: bytes) -> str | None:

@@ -351,6 +351,7 @@ def test_methods_have_the_signatures_and_docstrings_of_their_calls(admin: AdminC
     assert get_type_hints(AdminClient.delete_topics) == {
         "names": str | Iterable[str] | None,
         "topic_ids": str | Iterable[str] | None,
+        "retry_on_quota_violation": bool,
         "timeout": float | None,
         "return": Results[str, None],
     }

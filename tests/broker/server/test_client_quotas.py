@@ -11,6 +11,7 @@ from kclient.broker.network.token_bucket import TokenBucket
 from kclient.broker.server.client_quota_manager import MAX_CLIENTS, ClientQuotaManager
 from kclient.common.broker_errors import (
     ThrottlingQuotaExceededError,
+    TopicExistsError,
     UnknownTopicOrPartitionError,
 )
 from kclient.common.types import TopicPartition
@@ -128,15 +129,15 @@ def test_changes_of_partitions_wait_for_the_quota(simulation: VirtualCluster) ->
     admin.create_topics(NewTopic("many", 42))  # 22 tokens of 11 s, so 20 are missing
     assert simulation.now - before < 2
     with pytest.raises(ThrottlingQuotaExceededError, match="topic 'more'"):
-        admin.create_topics(NewTopic("more", 1))
+        admin.create_topics(NewTopic("more", 1), retry_on_quota_violation=False)
     assert simulation.now - before < 2
     admin.create_topics(NewTopic("more", 1))  # the connection is read after the throttle time
     assert 10 <= simulation.now - before < 12
     with pytest.raises(ThrottlingQuotaExceededError, match="topic 'more'"):
-        admin.create_partitions({"more": 22}).raise_for_errors()
+        admin.create_partitions({"more": 22}, retry_on_quota_violation=False).raise_for_errors()
     admin.create_partitions({"more": 22}).raise_for_errors()
     before = simulation.now
-    refused = admin.delete_topics(["more", "missing"]).errors
+    refused = admin.delete_topics(["more", "missing"], retry_on_quota_violation=False).errors
     assert [type(each) for each in refused.values()] == [
         ThrottlingQuotaExceededError,
         UnknownTopicOrPartitionError,
@@ -146,6 +147,22 @@ def test_changes_of_partitions_wait_for_the_quota(simulation: VirtualCluster) ->
     before = simulation.now
     straight.admin(client_id="other").delete_topics(["more"])
     assert simulation.now - before < 2
+
+
+def test_changes_that_the_quota_refuses_are_sent_again(simulation: VirtualCluster) -> None:
+    set_quota(simulation, {"client-id": "limited"}, controller_mutation_rate=2)
+    admin = simulation.straight.admin(client_id="limited")
+    admin.create_topics(NewTopic("many", 42))
+    before = simulation.now
+    results = admin.create_topics([NewTopic("one", 24), NewTopic("two", 1), NewTopic("many", 1)])
+    assert {name: type(each) for name, each in results.errors.items()} == {"many": TopicExistsError}
+    assert 20 <= simulation.now - before < 24  # 20 tokens were missing, then 22
+    with pytest.raises(ThrottlingQuotaExceededError, match="topic 'more'"):
+        admin.create_topics(NewTopic("more", 1), timeout=0.2)
+    admin.create_partitions({"two": 22}).raise_for_errors()
+    before = simulation.now
+    admin.delete_topics(["one", "two"]).raise_for_errors()
+    assert simulation.now - before > 9
 
 
 def test_bucket_is_refilled_up_to_the_window() -> None:
