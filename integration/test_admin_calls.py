@@ -351,6 +351,7 @@ def groups(scene: Scene) -> list[object]:
         scene.outcome("list_consumer_group_offsets", "g"),
         scene.outcome("list_consumer_group_offsets", "g", [first]),
         scene.outcome("list_consumer_group_offsets", "missing"),
+        scene.outcome("list_offsets_of_consumer_groups", ["g", "missing"]),
         scene.outcome("alter_consumer_group_offsets", "g", {TopicPartition("nowhere", 0): 1}),
         scene.outcome("delete_consumer_group_offsets", "g", [first, TopicPartition("read", 9)]),
         scene.outcome("delete_consumer_group_offsets", "missing", first),
