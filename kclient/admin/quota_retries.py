@@ -34,7 +34,7 @@ def send_until_quota_allows(
 
     Returns:
         The value or the error of each item. Items that the quota refuses until the deadline have
-        the error of the quota.
+        the error of the quota, with a note about the last attempt.
 
     Raises:
         KafkaError: As `send`, the first time.
@@ -56,9 +56,18 @@ def send_until_quota_allows(
     except KafkaError as error:
         if not outcomes:
             raise
-        if not isinstance(error, KafkaTimeoutError):
+        if isinstance(error, KafkaTimeoutError):
+            for each in waiting:
+                _note(outcomes[each], f"the last attempt: {error}")
+        else:
             outcomes.update(dict.fromkeys(waiting, error))
     return Results(call, outcomes, wanted)
+
+
+def _note(outcome: object, text: str) -> None:
+    """Note in the error of the quota why there was no further attempt, or no outcome of it."""
+    if isinstance(outcome, KafkaError):
+        outcome.add_note(text)
 
 
 def _is_refused(outcome: object) -> bool:

@@ -98,8 +98,9 @@ def create_topics(
         return {topic.name: _created(topic) for topic in response.topics}
 
     def send(names: list[str]) -> Steps[Outcomes[str, CreatedTopic]]:
+        asked = set(names)
         request = CreateTopicsRequest(
-            topics=[topic for topic in creatable if topic.name in names],
+            topics=[topic for topic in creatable if topic.name in asked],
             timeout_ms=requester.remaining_ms(),
             validate_only=validate_only,
         )

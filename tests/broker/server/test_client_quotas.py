@@ -157,8 +157,10 @@ def test_changes_that_the_quota_refuses_are_sent_again(simulation: VirtualCluste
     results = admin.create_topics([NewTopic("one", 24), NewTopic("two", 1), NewTopic("many", 1)])
     assert {name: type(each) for name, each in results.errors.items()} == {"many": TopicExistsError}
     assert 20 <= simulation.now - before < 24  # 20 tokens were missing, then 22
-    with pytest.raises(ThrottlingQuotaExceededError, match="topic 'more'"):
+    with pytest.raises(ThrottlingQuotaExceededError, match="topic 'more'") as refused:
         admin.create_topics(NewTopic("more", 1), timeout=0.2)
+    (note,) = refused.value.__notes__
+    assert note.startswith("the last attempt: CREATE_TOPICS")
     admin.create_partitions({"two": 22}).raise_for_errors()
     before = simulation.now
     admin.delete_topics(["one", "two"]).raise_for_errors()
