@@ -17,7 +17,7 @@ from kclient.admin.arguments import (
     check_total_counts,
 )
 from kclient.admin.new_topic import NewTopic
-from kclient.admin.quota_retries import send_until_quota_allows
+from kclient.admin.refused_changes import send_until_accepted
 from kclient.admin.requester import Requester, item_error
 from kclient.admin.results import Outcomes, Results, raising_if_single
 from kclient.client.client_request import SimpleBuilder
@@ -107,12 +107,12 @@ def create_topics(
         builder = SimpleBuilder(request, oldest=4 if defaults else None)
         return requester.send_to_controller(builder, CreateTopicsResponse, read)
 
-    steps = send_until_quota_allows(
+    steps = send_until_accepted(
         requester,
         "create_topics",
         dict.fromkeys(topic.name for topic in wanted),
         send,
-        retry=retry_on_quota_violation,
+        retries_quota=retry_on_quota_violation,
     )
     return raising_if_single(steps, topics, NewTopic)
 
@@ -202,7 +202,7 @@ def _delete_names(
         )
         return requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read)
 
-    return send_until_quota_allows(requester, "delete_topics", names, send, retry=retry)
+    return send_until_accepted(requester, "delete_topics", names, send, retries_quota=retry)
 
 
 def _delete_ids(
@@ -223,7 +223,7 @@ def _delete_ids(
         builder = SimpleBuilder(request, oldest=_DELETES_IDS)
         return requester.send_to_controller(builder, DeleteTopicsResponse, read)
 
-    return send_until_quota_allows(requester, "delete_topics", ids, send, retry=retry)
+    return send_until_accepted(requester, "delete_topics", ids, send, retries_quota=retry)
 
 
 class _DeleteTopics(SimpleBuilder):
@@ -482,8 +482,9 @@ def create_partitions(
         )
         return requester.send_to_controller(SimpleBuilder(request), CreatePartitionsResponse, read)
 
-    retry = retry_on_quota_violation
-    return send_until_quota_allows(requester, "create_partitions", total_counts, send, retry=retry)
+    return send_until_accepted(
+        requester, "create_partitions", total_counts, send, retries_quota=retry_on_quota_violation
+    )
 
 
 def _id_text(topic_id: bytes) -> str | None:

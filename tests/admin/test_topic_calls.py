@@ -8,6 +8,7 @@ from kclient.admin import topic_calls
 from kclient.admin.admin_types import CreatedTopic, TopicListing, TopicPartitionInfo
 from kclient.admin.new_topic import NewTopic
 from kclient.common.broker_errors import (
+    NotControllerError,
     TopicExistsError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -304,3 +305,36 @@ def test_topics_are_given_by_name_or_by_id(arguments: dict[str, Any]) -> None:
     for call in calls:
         with pytest.raises((InvalidArgumentError, InvalidTypeError), match=r"^topic_ids: "):
             AdminWorld().run(call, **arguments)
+
+
+def test_topics_are_created_again_once_a_controller_is_active() -> None:
+    world = AdminWorld()
+    attempts = 0
+
+    def create(_: ScriptedBroker, request: Request) -> Response:
+        nonlocal attempts
+        attempts += 1
+        assert isinstance(request, CreateTopicsRequest)
+        code = 41 if attempts < 3 else 0  # NOT_CONTROLLER
+        return CreateTopicsResponse(
+            topics=[
+                CreatableTopicResult(name=each.name, error_code=code) for each in request.topics
+            ]
+        )
+
+    world.respond(ApiKey.CREATE_TOPICS, create, high=7)
+    world.run(topic_calls.create_topics, NewTopic("t", 1, 1), retry_on_quota_violation=False)
+    assert attempts == 3
+
+
+def test_error_of_a_missing_controller_has_a_note_about_the_last_attempt() -> None:
+    world = AdminWorld()
+
+    def refuse(_: ScriptedBroker, request: Request) -> Response:
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)])
+
+    world.respond(ApiKey.CREATE_TOPICS, refuse, high=7)
+    with pytest.raises(NotControllerError, match="topic 't'") as caught:
+        world.run(topic_calls.create_topics, NewTopic("t", 1, 1))
+    (note,) = caught.value.__notes__
+    assert note.startswith("the last attempt: gave up retrying: topic 't'")

@@ -1,11 +1,11 @@
-"""Items that the quota of changes refused are sent again (KIP-599)."""
+"""Changes that were refused for a time are sent again: by a quota, or without a controller."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from kclient.admin.requester import Requester
 from kclient.admin.results import Outcomes, Results
-from kclient.common.broker_errors import ThrottlingQuotaExceededError
+from kclient.common.broker_errors import NotControllerError, ThrottlingQuotaExceededError
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.waiting import Steps
 
@@ -13,28 +13,30 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def send_until_quota_allows(
+def send_until_accepted(
     requester: Requester,
     call: str,
     items: Iterable[K],
     send: Callable[[list[K]], Steps[Outcomes[K, V]]],
     *,
-    retry: bool,
+    retries_quota: bool,
 ) -> Steps[Results[K, V]]:
-    """Send items, and those that ``controller_mutation_rate`` refuses again until the deadline.
+    """Send items, and those that were refused for a time again, until the deadline.
 
-    The connection is not used during the throttle time of a response, so that it passes first.
+    They are refused while no controller is active, and by the quota ``controller_mutation_rate``
+    (KIP-599). The connection is not used during the throttle time of a response, so that it passes
+    first.
 
     Args:
         requester: Requester of the call.
         call: Name of the call, for messages.
         items: Such as the names of topics to create.
         send: Sends items in one request.
-        retry: Whether to send items again; else they have the error of the quota.
+        retries_quota: Whether to send items again that the quota refused.
 
     Returns:
-        The value or the error of each item. Items that the quota refuses until the deadline have
-        the error of the quota, with a note about the last attempt.
+        The value or the error of each item. Items that are refused until the deadline have the
+        error of the refusal, with a note about the last attempt.
 
     Raises:
         KafkaError: As `send`, the first time.
@@ -42,13 +44,18 @@ def send_until_quota_allows(
     outcomes: Outcomes[K, V] = {}
     wanted = list(items)
     waiting = list(wanted)
+    refusals = (
+        (NotControllerError, ThrottlingQuotaExceededError)
+        if retries_quota
+        else (NotControllerError,)
+    )
 
     def attempt() -> Steps[None]:
         outcomes.update((yield from send(waiting)))
-        waiting[:] = [each for each in waiting if _is_refused(outcomes.get(each))]
+        waiting[:] = [each for each in waiting if isinstance(outcomes.get(each), refusals)]
         for each in waiting:
             refusal = outcomes[each]
-            if retry and isinstance(refusal, KafkaError):
+            if isinstance(refusal, KafkaError):
                 raise refusal
 
     try:
@@ -65,10 +72,6 @@ def send_until_quota_allows(
 
 
 def _note(outcome: object, text: str) -> None:
-    """Note in the error of the quota why there was no further attempt, or no outcome of it."""
+    """Note in the error of a refusal why there was no further attempt, or no outcome of it."""
     if isinstance(outcome, KafkaError):
         outcome.add_note(text)
-
-
-def _is_refused(outcome: object) -> bool:
-    return isinstance(outcome, ThrottlingQuotaExceededError)
